@@ -1,0 +1,39 @@
+/** What can go wrong with an image, and whether trying the same again may help. */
+export const IMAGE_ERRORS = {
+  'invalid-image-id': { retriable: false },
+  'image-exists': { retriable: false },
+  'image-not-found': { retriable: false },
+  'format-unknown': { retriable: false },
+  'format-unavailable': { retriable: false },
+  'conversion-failed': { retriable: true },
+  'command-not-found': { retriable: false },
+  'command-failed': { retriable: true },
+  'build-timeout': { retriable: true },
+  'build-aborted': { retriable: true },
+  'image-missing': { retriable: false },
+  'disk-full': { retriable: true },
+  'directory-not-usable': { retriable: false },
+  'directory-locked': { retriable: false },
+  'manifest-damaged': { retriable: false },
+  'remains-not-cleared': { retriable: true },
+  'provider-refused': { retriable: false },
+} as const;
+
+/** The code of an {@link ImageError}; compare codes, never messages. */
+export type ImageErrorCode = keyof typeof IMAGE_ERRORS;
+
+/** Every error that this package throws on purpose. Its message names the thing, the reason and the remedy. */
+export class ImageError extends Error {
+  override readonly name = 'ImageError';
+  readonly code: ImageErrorCode;
+
+  constructor(code: ImageErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  /** Whether the same call may succeed later without a change by anyone. */
+  get retriable(): boolean {
+    return IMAGE_ERRORS[this.code].retriable;
+  }
+}

@@ -1,0 +1,23 @@
+export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
+export {
+  FORMAT_NAMES,
+  formatOfExtension,
+  formatRow,
+  IMAGE_FORMATS,
+  type ImageFormat,
+  type ImageFormatRow,
+  isImageFormat,
+} from './formats.ts';
+export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export type {
+  Checksums,
+  Image,
+  ImageFile,
+  ImageProvider,
+  Logger,
+  OperationOptions,
+  Progress,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from './types.ts';

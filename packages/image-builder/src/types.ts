@@ -1,0 +1,98 @@
+import type { ImageFormat } from './formats.ts';
+
+/** Where log lines go; a winston logger is one. */
+export interface Logger {
+  debug(message: string, meta?: object): unknown;
+  info(message: string, meta?: object): unknown;
+  warn(message: string, meta?: object): unknown;
+  error(message: string, meta?: object): unknown;
+}
+
+/** How far a long operation has come. `done` and `total` have the same unit: bytes, or 1/100 of the whole. */
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** What every long call takes. */
+export interface OperationOptions {
+  /** Ends the call early; it then rejects with the signal's reason as the cause. */
+  readonly signal?: AbortSignal;
+  /** Called as the work goes on, at most a few times a second. */
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+/** Hexadecimal digests of a file, as OpenStack's image properties have them. */
+export interface Checksums {
+  readonly md5: string;
+  readonly sha256: string;
+}
+
+/** One file of an image: `<images-dir>/<image-id>.<extension of the format>`. */
+export interface ImageFile {
+  readonly format: ImageFormat;
+  /** Absolute path. */
+  readonly path: string;
+  /** Length in bytes, holes included. */
+  readonly size: number;
+  /** Known for what a builder of ours made and nobody changed since. */
+  readonly checksums?: Checksums;
+}
+
+/** An image in the local directory: one id, one or more formats. */
+export interface Image {
+  readonly id: string;
+  /** The `diskimages[].name` it was built for; unknown for a file that was put there by hand. */
+  readonly name?: string;
+  /** When its build ended, or the newest modification time of its files. */
+  readonly builtAt: Date;
+  /** At least one; in the order of {@link FORMAT_NAMES}. */
+  readonly files: readonly ImageFile[];
+}
+
+/** What a provider is asked to take. */
+export interface UploadRequest {
+  readonly imageId: string;
+  /** The image's name under `providers[].images`, as the `image-upload` job names it. */
+  readonly imageName: string;
+  /** The file to carry, in one of the provider's {@link ImageProvider.formats}. */
+  readonly file: ImageFile;
+  /** Properties to store with the image (`meta` of `providers[].images`). */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** What a provider made of an upload. */
+export interface UploadResult {
+  /** The provider's own id of the image: what WORK_COMPLETE carries as `external-id`. */
+  readonly externalId: string;
+}
+
+/** An image as a provider lists it. */
+export interface ProviderImage {
+  readonly externalId: string;
+  readonly imageId: string;
+  readonly imageName: string;
+  readonly format: ImageFormat;
+  readonly size: number;
+  readonly uploadedAt: Date;
+}
+
+/**
+ * The narrow port to a cloud, or to anything else that takes images. Every implementation passes
+ * `imageProviderContract` of the `/testing` entry.
+ */
+export interface ImageProvider {
+  /** `providers[].name`. */
+  readonly name: string;
+  /** The formats it takes, the best first. */
+  readonly formats: readonly ImageFormat[];
+  /**
+   * Carries one file. It may be called again for the same image (a job server hands a job out again when a
+   * builder died): the second call leaves one image, never two.
+   */
+  upload(request: UploadRequest, options?: OperationOptions): Promise<UploadResult>;
+  /** Removes an image; one that is not there is no error. */
+  delete(externalId: string, options?: OperationOptions): Promise<void>;
+  /** The images that were uploaded by this software, whole ones only. */
+  list(options?: OperationOptions): Promise<readonly ProviderImage[]>;
+}
