@@ -1,1 +1,2 @@
-export const PLACEHOLDER = 'image-providers';
+export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
+export type { DirectoryManifest } from './directory/manifest.ts';
