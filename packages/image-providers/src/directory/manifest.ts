@@ -40,7 +40,7 @@ function isManifest(value: unknown): value is DirectoryManifest {
   const fields = value as Record<string, unknown>;
   return (
     STRINGS.every((key) => typeof fields[key] === 'string') &&
-    typeof fields['size'] === 'number' &&
-    isImageFormat(fields['format'])
+    typeof fields.size === 'number' &&
+    isImageFormat(fields.format)
   );
 }

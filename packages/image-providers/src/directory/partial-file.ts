@@ -15,7 +15,7 @@ export function partialPath(directory: string): string {
 export async function removeStalePartials(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     const owner = PARTIAL_NAME.exec(name)?.groups;
-    if (owner?.['host'] !== hostname() || isAlive(Number(owner['pid']))) continue;
+    if (owner?.host !== hostname() || isAlive(Number(owner.pid))) continue;
     await rm(join(directory, name), { force: true });
   }
 }
