@@ -1,6 +1,8 @@
 /** What can go wrong with an image, and whether trying the same again may help. */
 export const IMAGE_ERRORS = {
   'invalid-image-id': { retriable: false },
+  'invalid-configuration': { retriable: false },
+  'builder-unknown': { retriable: false },
   'image-exists': { retriable: false },
   'image-not-found': { retriable: false },
   'format-unknown': { retriable: false },

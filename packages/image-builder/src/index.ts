@@ -1,3 +1,7 @@
+export { BaseImageBuilder, type BuildJob } from './base.ts';
+export type { BuildContext, RunOptions } from './context.ts';
+export { DibBuilder } from './dib.ts';
+export type { DiskImage } from './disk-image.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
 export {
   FORMAT_NAMES,
@@ -9,6 +13,8 @@ export {
   isImageFormat,
 } from './formats.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
+export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export type {
   Checksums,
   Image,

@@ -1,0 +1,24 @@
+import type { ImageFormat } from './formats.ts';
+
+/** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
+export interface DiskImage {
+  readonly name: string;
+  /** What providers want of it; empty means qcow2, or the first of the builder's native formats. */
+  readonly formats: readonly ImageFormat[];
+  /** Seconds that a build may take; without it there is no limit. */
+  readonly buildTimeout?: number;
+  /** diskimage-builder's elements: a list, or a string that is split as a shell would. */
+  readonly elements?: string | readonly string[];
+  /** `DIB_RELEASE`. */
+  readonly release?: string | number;
+  /** Added to the command's environment, overriding all else. Every value has to be a string. */
+  readonly envVars?: Readonly<Record<string, unknown>>;
+  /** `ELEMENTS_PATH`. */
+  readonly elementsDir?: string;
+  /** `NODEPOOL_SCRIPTDIR`. */
+  readonly scriptDir?: string;
+  /** Runs instead of `disk-image-create`, with the same arguments. */
+  readonly command?: string;
+  /** What the entry holds besides, for builders of your own. */
+  readonly options?: Readonly<Record<string, unknown>>;
+}
