@@ -1,1 +1,20 @@
-export const PLACEHOLDER = 'gearman-node';
+export { Admin, type FunctionStatus, type WorkerInfo } from './admin/admin.ts';
+export { Client, type ClientOptions, type JobStatus, type SubmitOptions } from './client/client.ts';
+export { Job, type JobEvent } from './client/job.ts';
+export { DEFAULT_PORT, formatAddress, type ServerAddress } from './connection/server-address.ts';
+export {
+  ConnectionError,
+  GEARMAN_ERRORS,
+  GearmanError,
+  type GearmanErrorCode,
+  JobExceptionError,
+  JobFailedError,
+  JobFailure,
+  JobLostError,
+  ProtocolError,
+  ServerError,
+} from './errors.ts';
+export type { Logger } from './logger.ts';
+export { JobServer, type JobServerOptions } from './server/job-server.ts';
+export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';
+export { type JobHandler, type JobResult, WorkerJob } from './worker/worker-job.ts';

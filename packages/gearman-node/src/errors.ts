@@ -1,0 +1,115 @@
+/** What can go wrong, and whether the same call may succeed later without a change by anyone. */
+export const GEARMAN_ERRORS = {
+  'bad-magic': { retriable: false },
+  'unknown-packet': { retriable: false },
+  'packet-unexpected': { retriable: false },
+  'packet-too-large': { retriable: false },
+  'argument-missing': { retriable: false },
+  'invalid-argument': { retriable: false },
+  'connect-failed': { retriable: true },
+  'connection-lost': { retriable: true },
+  'server-silent': { retriable: true },
+  'server-error': { retriable: false },
+  'job-failed': { retriable: false },
+  'job-exception': { retriable: false },
+  'job-lost': { retriable: true },
+  'job-timeout': { retriable: true },
+  'events-dropped': { retriable: false },
+  aborted: { retriable: false },
+  closed: { retriable: false },
+} as const;
+
+/** The code of a {@link GearmanError}; compare codes, never messages. */
+export type GearmanErrorCode = keyof typeof GEARMAN_ERRORS;
+
+/** Every error that this package throws on purpose. Its message names the thing, the reason and the remedy. */
+export class GearmanError extends Error {
+  override readonly name: string = 'GearmanError';
+  readonly code: GearmanErrorCode;
+
+  constructor(code: GearmanErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+
+  /** Whether the same call may succeed later without a change by anyone. */
+  get retriable(): boolean {
+    return GEARMAN_ERRORS[this.code].retriable;
+  }
+}
+
+/** The peer broke the protocol; the connection it came from is closed. */
+export class ProtocolError extends GearmanError {
+  override readonly name = 'ProtocolError';
+}
+
+/** A server could not be reached, was lost, or stayed silent. */
+export class ConnectionError extends GearmanError {
+  override readonly name = 'ConnectionError';
+}
+
+/** The server answered a request with an ERROR packet. */
+export class ServerError extends GearmanError {
+  override readonly name = 'ServerError';
+  /** The server's own code, for instance `JOB_NOT_FOUND` or `QUEUE_ERROR`. */
+  readonly serverCode: string;
+
+  constructor(serverCode: string, text: string, options?: ErrorOptions) {
+    super('server-error', `the job server answered ${serverCode}: ${text}`, options);
+    this.serverCode = serverCode;
+  }
+}
+
+/** The worker ended the job with WORK_FAIL, or with an exception whose text the server does not pass on. */
+export class JobFailedError extends GearmanError {
+  override readonly name = 'JobFailedError';
+  readonly handle: string;
+
+  constructor(functionName: string, handle: string) {
+    super('job-failed', `job ${handle} of ${functionName} failed; the worker's log has the reason`);
+    this.handle = handle;
+  }
+}
+
+/** The worker ended the job with WORK_EXCEPTION. */
+export class JobExceptionError extends GearmanError {
+  override readonly name = 'JobExceptionError';
+  readonly handle: string;
+  /** The packet's payload as the worker sent it; usually one line of text. */
+  readonly data: Buffer;
+
+  constructor(functionName: string, handle: string, data: Buffer) {
+    super(
+      'job-exception',
+      `job ${handle} of ${functionName} ended in an exception: ${data.toString('utf8')}`,
+    );
+    this.handle = handle;
+    this.data = data;
+  }
+}
+
+/** The connection to the server was lost while the job was in flight: whether it ran is not known. */
+export class JobLostError extends GearmanError {
+  override readonly name = 'JobLostError';
+
+  constructor(functionName: string, handle: string | undefined, options?: ErrorOptions) {
+    const which = handle === undefined ? `a job of ${functionName}` : `job ${handle} of ${functionName}`;
+    super(
+      'job-lost',
+      `${which} was in flight when its job server was lost; it may or may not have run`,
+      options,
+    );
+  }
+}
+
+/**
+ * A handler throws it to end its job with WORK_FAIL: the job cannot be done, and that is no defect of the
+ * worker's. Whatever else a handler throws ends the job with WORK_EXCEPTION.
+ */
+export class JobFailure extends GearmanError {
+  override readonly name = 'JobFailure';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('job-failed', message, options);
+  }
+}
