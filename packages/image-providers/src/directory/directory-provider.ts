@@ -165,7 +165,7 @@ export class DirectoryProvider implements ImageProvider {
       const latest = join(this.#directory, `${imageName}-latest.${formatRow(format).extension}`);
       const candidates = (await this.#manifests())
         .filter(([id, m]) => id !== without && m['image-name'] === imageName && m.format === format)
-        .sort(([, a], [, b]) => b.built.localeCompare(a.built));
+        .toSorted(([, a], [, b]) => b.built.localeCompare(a.built));
       const newest = candidates[0]?.[0];
       if (newest === undefined) {
         await rm(latest, { force: true });
