@@ -1,0 +1,84 @@
+import type { Fault } from './fault.ts';
+import { humanPath } from './schema-faults.ts';
+import type { ConfigurationSource } from './source.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
+const MAX_NAME_BYTES = 512 - 'image-build:'.length;
+
+/** What a schema cannot see: duplicate names, names that Gearman cannot carry, entries that do not exist. */
+export function referenceFaults(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  builders: readonly string[],
+): readonly Fault[] {
+  const at = (pointer: string, severity: Fault['severity'], reason: string, remedy: string): Fault => ({
+    ...document.positionOf(pointer),
+    severity,
+    reason,
+    remedy,
+  });
+
+  const nameFaults = (list: string, names: readonly string[]): Fault[] =>
+    names.flatMap((name, index) => {
+      const pointer = `${list}/${index}/name`;
+      const first = names.indexOf(name);
+      if (first < index) {
+        const { line } = document.positionOf(`${list}/${first}/name`);
+        const reason = `${humanPath(pointer)} "${name}" is there already, on line ${line}`;
+        return [at(pointer, 'error', reason, 'rename or remove one of the two')];
+      }
+      if (/\p{Cc}/u.test(name) || Buffer.byteLength(name) > MAX_NAME_BYTES) {
+        const reason = `${humanPath(pointer)} holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
+        return [at(pointer, 'error', reason, 'choose a plain name')];
+      }
+      return [];
+    });
+
+  const diskimages = source.diskimages ?? [];
+  const providers = source.providers ?? [];
+  const known = new Set(diskimages.map((diskimage) => diskimage.name));
+
+  const unknownBuilders = diskimages.flatMap(({ builder }, index) => {
+    if (builder === undefined || builders.includes(builder)) return [];
+    const pointer = `/diskimages/${index}/builder`;
+    return [
+      at(
+        pointer,
+        'error',
+        `${humanPath(pointer)} "${builder}" is not there`,
+        `use one of ${builders.join(', ')}`,
+      ),
+    ];
+  });
+
+  const providerImages = providers.flatMap(({ images }, provider) => {
+    const list = `/providers/${provider}/images`;
+    const missing = (images ?? []).flatMap(({ diskimage }, index) => {
+      if (diskimage === undefined || known.has(diskimage)) return [];
+      const pointer = `${list}/${index}/diskimage`;
+      const reason = `${humanPath(pointer)} "${diskimage}" is not among diskimages`;
+      return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
+    });
+    return [
+      ...nameFaults(
+        list,
+        (images ?? []).map(({ name }) => name),
+      ),
+      ...missing,
+    ];
+  });
+
+  return [
+    ...nameFaults(
+      '/diskimages',
+      diskimages.map(({ name }) => name),
+    ),
+    ...unknownBuilders,
+    ...nameFaults(
+      '/providers',
+      providers.map(({ name }) => name),
+    ),
+    ...providerImages,
+  ];
+}

@@ -1,0 +1,121 @@
+import { Ajv, type DefinedError, type ErrorObject } from 'ajv';
+import leven from 'leven';
+import type { Fault } from './fault.ts';
+import { CONFIGURATION_SCHEMA } from './schema.ts';
+import { escapePointer, type YamlDocument } from './yaml-document.ts';
+
+const ajv = new Ajv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
+const validate = ajv.compile(CONFIGURATION_SCHEMA);
+
+/** What the schema finds wrong with a document, in the order of the file. */
+export function schemaFaults(document: YamlDocument): readonly Fault[] {
+  if (validate(document.value)) return [];
+  return (validate.errors ?? [])
+    .map((error) => toFault(error, document))
+    .filter((fault) => fault !== undefined)
+    .toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
+/** `/diskimages/0/name` as a person writes it: `diskimages[0].name`. */
+export function humanPath(pointer: string): string {
+  const path = pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
+    .join('');
+  return path === '' ? 'the file' : path.replace(/^\./, '');
+}
+
+function toFault(error: ErrorObject, document: YamlDocument): Fault | undefined {
+  const explanation = explain(error as DefinedError);
+  if (explanation === undefined) return undefined;
+  const { pointer = error.instancePath, severity = 'error', reason, remedy } = explanation;
+  return { ...document.positionOf(pointer), severity, reason, remedy };
+}
+
+interface Explanation {
+  readonly reason: string;
+  readonly remedy: string;
+  readonly severity?: Fault['severity'];
+  /** Where the fault lies, if not where the validator says. */
+  readonly pointer?: string;
+}
+
+/** A sentence for each keyword that the schema uses; a value is shown only where it cannot be a secret. */
+function explain(error: DefinedError): Explanation | undefined {
+  const path = humanPath(error.instancePath);
+  switch (error.keyword) {
+    case 'type': {
+      const wanted = [error.params.type].flat().filter((type) => type !== 'null');
+      return {
+        reason: `${path} must be ${wanted.map(withArticle).join(' or ')}, but is ${kindOf(error.data)}`,
+        remedy: TYPE_REMEDIES[wanted[0] ?? ''] ?? 'correct it',
+      };
+    }
+    case 'required':
+      return {
+        reason: `${path} lacks the key "${error.params.missingProperty}"`,
+        remedy: `add "${error.params.missingProperty}: …"`,
+      };
+    case 'additionalProperties': {
+      const unknown = error.params.additionalProperty;
+      return {
+        pointer: `${error.instancePath}/${escapePointer(unknown)}`,
+        severity: 'warning',
+        reason: `${path} has the unknown key "${unknown}"`,
+        remedy: suggestion(unknown, Object.keys(error.parentSchema?.properties ?? {})),
+      };
+    }
+    case 'enum':
+      return {
+        reason: `${path} is ${JSON.stringify(error.data)}`,
+        remedy: `use one of ${error.params.allowedValues.join(', ')}`,
+      };
+    case 'minLength':
+      return { reason: `${path} is empty`, remedy: 'give it a value' };
+    case 'minimum':
+    case 'maximum':
+      return {
+        reason: `${path} is ${String(error.data)}`,
+        remedy: `use a number ${error.params.comparison} ${error.params.limit}`,
+      };
+    default:
+      return undefined; // `if` only repeats what its `then` found
+  }
+}
+
+const TYPE_REMEDIES: Readonly<Record<string, string>> = {
+  string: 'put it in quotes',
+  object: 'write "key: value" pairs, indented below it',
+  array: 'write a list, each entry after "- "',
+  integer: 'write a whole number without quotes',
+  number: 'write a number without quotes',
+};
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  object: 'a mapping',
+  array: 'a list',
+  string: 'a string',
+  integer: 'a whole number',
+  number: 'a number',
+};
+
+function withArticle(type: string): string {
+  return TYPE_NAMES[type] ?? type;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'empty';
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Date) return 'a date';
+  return typeof value === 'boolean' ? 'true or false' : withArticle(typeof value);
+}
+
+function suggestion(unknown: string, known: readonly string[]): string {
+  const closest = known
+    .map((key) => ({ key, distance: leven(key, unknown) }))
+    .toSorted((a, b) => a.distance - b.distance)[0];
+  if (closest === undefined || closest.distance > 2) return 'it is ignored; remove it';
+  return `it is ignored; did you mean "${closest.key}"?`;
+}
