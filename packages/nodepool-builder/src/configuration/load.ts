@@ -32,12 +32,15 @@ export async function loadConfiguration(
   const file = resolve(path);
   const document = parse(file, await read(file));
   const faults: Fault[] = [...schemaFaults(document)];
-  const isError = (fault: Fault): boolean => fault.severity === 'error';
   if (!faults.some(isError)) {
     faults.push(...referenceFaults(document, document.value as ConfigurationSource, builders));
   }
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   return { configuration: normalise(file, document.value as ConfigurationSource), warnings: faults };
+}
+
+function isError(fault: Fault): boolean {
+  return fault.severity === 'error';
 }
 
 async function read(file: string): Promise<string> {
@@ -129,5 +132,5 @@ function toText(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  return String(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

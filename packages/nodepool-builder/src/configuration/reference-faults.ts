@@ -6,7 +6,7 @@ import type { YamlDocument } from './yaml-document.ts';
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
 
-/** What a schema cannot see: duplicate names, names that Gearman cannot carry, entries that do not exist. */
+/** What the schema leaves open: duplicate names, names that Gearman cannot carry, entries that do not exist. */
 export function referenceFaults(
   document: YamlDocument,
   source: ConfigurationSource,
@@ -52,6 +52,13 @@ export function referenceFaults(
     ];
   });
 
+  const missingDirectories = providers.flatMap(({ type, directory }, index) => {
+    if (type !== 'directory' || directory !== undefined) return [];
+    const pointer = `/providers/${index}`;
+    const reason = `${humanPath(pointer)} lacks the key "directory"`;
+    return [at(pointer, 'error', reason, 'name the directory that it serves')];
+  });
+
   const providerImages = providers.flatMap(({ images }, provider) => {
     const list = `/providers/${provider}/images`;
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
@@ -79,6 +86,7 @@ export function referenceFaults(
       '/providers',
       providers.map(({ name }) => name),
     ),
+    ...missingDirectories,
     ...providerImages,
   ];
 }

@@ -12,7 +12,6 @@ export function schemaFaults(document: YamlDocument): readonly Fault[] {
   if (validate(document.value)) return [];
   return (validate.errors ?? [])
     .map((error) => toFault(error, document))
-    .filter((fault) => fault !== undefined)
     .toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
@@ -27,10 +26,8 @@ export function humanPath(pointer: string): string {
   return path === '' ? 'the file' : path.replace(/^\./, '');
 }
 
-function toFault(error: ErrorObject, document: YamlDocument): Fault | undefined {
-  const explanation = explain(error as DefinedError);
-  if (explanation === undefined) return undefined;
-  const { pointer = error.instancePath, severity = 'error', reason, remedy } = explanation;
+function toFault(error: ErrorObject, document: YamlDocument): Fault {
+  const { pointer = error.instancePath, severity = 'error', reason, remedy } = explain(error as DefinedError);
   return { ...document.positionOf(pointer), severity, reason, remedy };
 }
 
@@ -43,7 +40,7 @@ interface Explanation {
 }
 
 /** A sentence for each keyword that the schema uses; a value is shown only where it cannot be a secret. */
-function explain(error: DefinedError): Explanation | undefined {
+function explain(error: DefinedError): Explanation {
   const path = humanPath(error.instancePath);
   switch (error.keyword) {
     case 'type': {
@@ -81,7 +78,7 @@ function explain(error: DefinedError): Explanation | undefined {
         remedy: `use a number ${error.params.comparison} ${error.params.limit}`,
       };
     default:
-      return undefined; // `if` only repeats what its `then` found
+      return { reason: `${path} ${error.message ?? 'is wrong'}`, remedy: 'correct it' };
   }
 }
 

@@ -14,9 +14,6 @@ export interface SchemaNode {
   readonly minLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly if?: SchemaNode;
-  readonly then?: SchemaNode;
-  readonly const?: unknown;
 }
 
 /** A key that belongs to another part of nodepool: it is accepted, and nothing is read from it. */
@@ -142,9 +139,6 @@ const PROVIDER: SchemaNode = {
       'nodepool-id',
     ),
   },
-  if: { properties: { type: { const: 'directory' } }, required: ['type'] },
-  // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own keyword
-  then: { required: ['directory'] },
 };
 
 /** `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. */

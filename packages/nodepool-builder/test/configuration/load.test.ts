@@ -184,7 +184,7 @@ describe('a configuration that is refused', () => {
     [
       'a directory provider without a directory',
       'images-dir: /i\nproviders:\n  - {name: p, type: directory, images: []}\n',
-      ['nodepool.yaml:3:5: providers[0] lacks the key "directory"; add "directory: …"'],
+      ['nodepool.yaml:3:5: providers[0] lacks the key "directory"; name the directory that it serves'],
     ],
     [
       'a port that cannot be',
