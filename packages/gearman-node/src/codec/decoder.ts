@@ -1,0 +1,196 @@
+import { ProtocolError } from '../errors.ts';
+import { PACKET_TYPES, type PacketType } from '../packets.ts';
+import { HEADER_SIZE, type Magic, Packet } from './packet.ts';
+
+/** The largest packet that is taken unless an option says otherwise: 64 MiB. */
+export const DEFAULT_MAX_PACKET_SIZE: number = 64 * 1024 * 1024;
+
+/** What a peer may claim as a length without sending it costs at most this much memory. */
+const FIRST_ALLOCATION = 1024 * 1024;
+
+const MAX_LINE_SIZE = 8192;
+const NEWLINE = 0x0a;
+
+/** `\0REQ` and `\0RES` as big-endian numbers. */
+const MAGIC_NUMBERS: Readonly<Record<number, Magic>> = { 5391697: 'REQ', 5391699: 'RES' };
+
+/** How a {@link PacketDecoder} is set up. */
+export interface DecoderOptions {
+  readonly onPacket: (packet: Packet) => void;
+  /**
+   * Takes a line of the admin text protocol, without its line ending. Only a server has it: there, what does not
+   * begin with NUL is text.
+   */
+  readonly onLine?: (line: Buffer) => void;
+  /** Bytes of the largest packet that is taken, header included. Default {@link DEFAULT_MAX_PACKET_SIZE}. */
+  readonly maxPacketSize?: number | undefined;
+}
+
+/** Cuts a stream of bytes into packets. It has no socket: chunks of any size go in, packets come out. */
+export class PacketDecoder {
+  readonly #options: DecoderOptions;
+  readonly #maxPacketSize: number;
+  /** The beginning of a packet or of a line whose rest has not arrived. */
+  #held: Buffer = Buffer.alloc(0);
+  #heldLength = 0;
+  #stopped = false;
+
+  constructor(options: DecoderOptions) {
+    this.#options = options;
+    this.#maxPacketSize = options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
+  }
+
+  /**
+   * Takes the next bytes of the stream and hands out each packet that they complete, in order. The chunk must not
+   * be written to afterwards: packets are views of it.
+   *
+   * @throws ProtocolError for a bad magic, an unknown type, too great a length or too few arguments. The stream
+   * cannot be followed any further: whatever is decoded later is ignored.
+   */
+  decode(chunk: Buffer): void {
+    try {
+      let at = 0;
+      while (at < chunk.length && !this.#stopped) {
+        at = this.#heldLength > 0 ? this.#resume(chunk, at) : this.#next(chunk, at);
+      }
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+  }
+
+  /** Hands out nothing more, not even what is left of the chunk that is being decoded. */
+  stop(): void {
+    this.#stopped = true;
+    this.#hold(Buffer.alloc(0), 0, 0);
+  }
+
+  /** Takes one packet or line that begins at `at`, or holds what there is of it. Returns where the next begins. */
+  #next(chunk: Buffer, at: number): number {
+    if (chunk[at] !== 0 && this.#options.onLine !== undefined) return this.#line(chunk, at);
+    if (chunk.length - at < HEADER_SIZE) return this.#hold(chunk, at, HEADER_SIZE);
+    const end = at + this.#packetSize(chunk, at);
+    if (end > chunk.length) return this.#hold(chunk, at, end - at);
+    this.#packet(chunk, at, end);
+    return end;
+  }
+
+  /** Adds to what is held until it is a whole packet or line. Returns where the rest of the chunk begins. */
+  #resume(chunk: Buffer, at: number): number {
+    if (this.#held[0] !== 0 && this.#options.onLine !== undefined) {
+      const newline = chunk.indexOf(NEWLINE, at);
+      const taken = this.#append(chunk, at, newline < 0 ? chunk.length : newline + 1, MAX_LINE_SIZE + 1);
+      if (newline >= 0 || this.#heldLength > MAX_LINE_SIZE) this.#line(this.#release(), 0);
+      return taken;
+    }
+    if (this.#heldLength < HEADER_SIZE) {
+      const taken = this.#append(chunk, at, at + HEADER_SIZE - this.#heldLength, HEADER_SIZE);
+      if (this.#heldLength === HEADER_SIZE && this.#packetSize(this.#held, 0) === HEADER_SIZE) {
+        this.#packet(this.#release(), 0, HEADER_SIZE);
+      }
+      return taken;
+    }
+    const size = this.#packetSize(this.#held, 0);
+    const taken = this.#append(chunk, at, at + size - this.#heldLength, size);
+    if (this.#heldLength === size) this.#packet(this.#release(), 0, size);
+    return taken;
+  }
+
+  /** Starts to hold; `size` is how long the whole is known to be. Returns the end of the chunk. */
+  #hold(chunk: Buffer, at: number, size: number): number {
+    this.#held = Buffer.allocUnsafeSlow(Math.min(size, Math.max(chunk.length - at, FIRST_ALLOCATION)));
+    this.#heldLength = chunk.copy(this.#held, 0, at);
+    return chunk.length;
+  }
+
+  /** Holds more, in a buffer that grows with what really arrives. Returns how far the chunk was taken. */
+  #append(chunk: Buffer, at: number, end: number, size: number): number {
+    const stop = Math.min(end, chunk.length);
+    const length = this.#heldLength + stop - at;
+    if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafeSlow(
+        Math.max(length, Math.min(size, Math.max(2 * this.#held.length, FIRST_ALLOCATION))),
+      );
+      this.#held.copy(larger, 0, 0, this.#heldLength);
+      this.#held = larger;
+    }
+    chunk.copy(this.#held, this.#heldLength, at, stop);
+    this.#heldLength = length;
+    return stop;
+  }
+
+  #release(): Buffer {
+    const whole = this.#held.subarray(0, this.#heldLength);
+    this.#heldLength = 0;
+    return whole;
+  }
+
+  /** Reads a header. Returns the packet's length, header included. */
+  #packetSize(bytes: Buffer, at: number): number {
+    if (MAGIC_NUMBERS[bytes.readUInt32BE(at)] === undefined) {
+      const magic = bytes.toString('latin1', at, at + 4);
+      throw new ProtocolError(
+        'bad-magic',
+        `a packet begins with ${JSON.stringify(magic)}; the peer is out of step or speaks no Gearman`,
+      );
+    }
+    const number = bytes.readUInt32BE(at + 4);
+    if (PACKET_TYPES[number] === undefined) {
+      throw new ProtocolError('unknown-packet', `packet type ${number} is not in the protocol`);
+    }
+    const size = HEADER_SIZE + bytes.readUInt32BE(at + 8);
+    if (size > this.#maxPacketSize) {
+      throw new ProtocolError(
+        'packet-too-large',
+        `a packet of ${size} bytes is over the limit of ${this.#maxPacketSize}; maxPacketSize raises it`,
+      );
+    }
+    return size;
+  }
+
+  #packet(bytes: Buffer, at: number, end: number): void {
+    const type = PACKET_TYPES[bytes.readUInt32BE(at + 4)] as PacketType;
+    const magic = MAGIC_NUMBERS[bytes.readUInt32BE(at)] as Magic;
+    this.#options.onPacket(
+      new Packet(type, magic, bytes, argumentStarts(type, bytes, at + HEADER_SIZE, end)),
+    );
+  }
+
+  #line(bytes: Buffer, at: number): number {
+    const newline = bytes.indexOf(NEWLINE, at);
+    const length = (newline < 0 ? bytes.length : newline) - at;
+    if (length >= MAX_LINE_SIZE) {
+      throw new ProtocolError(
+        'packet-too-large',
+        `a line of text is over the limit of ${MAX_LINE_SIZE} bytes`,
+      );
+    }
+    if (newline < 0) return this.#hold(bytes, at, MAX_LINE_SIZE);
+    this.#options.onLine?.(
+      bytes.subarray(at, bytes[newline - 1] === 0x0d && newline > at ? newline - 1 : newline),
+    );
+    return newline + 1;
+  }
+}
+
+/** Where each argument starts, and where one more would. */
+function argumentStarts(type: PacketType, bytes: Buffer, start: number, end: number): readonly number[] {
+  const count = type.arguments.length;
+  const starts = [start];
+  let at = start;
+  while (starts.length < count) {
+    while (at < end && bytes[at] !== 0) at += 1;
+    if (at === end) {
+      throw new ProtocolError(
+        'argument-missing',
+        `${type.name} came with ${starts.length} of its ${count} arguments (${type.arguments.join(', ')})`,
+      );
+    }
+    at += 1;
+    starts.push(at);
+  }
+  // Some servers end a handle or an error text with a NUL of its own. Only a payload may really end with one.
+  const closed = !type.hasPayload && end > at && bytes[end - 1] === 0;
+  starts.push(closed ? end : end + 1);
+  return starts;
+}

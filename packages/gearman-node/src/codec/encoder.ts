@@ -1,0 +1,142 @@
+import { GearmanError } from '../errors.ts';
+import { type ArgumentValue, type ArgumentValues, PACKETS, type PacketName } from '../packets.ts';
+import { HEADER_SIZE, type Magic } from './packet.ts';
+
+/** Small packets share a buffer of this size. */
+const SLAB_SIZE = 32 * 1024;
+
+/** A payload of this many bytes is passed on as it is; a smaller one is cheaper to copy. */
+const PASS_ON_SIZE = 4 * 1024;
+
+/** What a length field can say. */
+const MAX_BODY_SIZE = 0xffff_ffff;
+
+const MAGIC_BYTES: Readonly<Record<Magic, Buffer>> = {
+  REQ: Buffer.from('\0REQ', 'latin1'),
+  RES: Buffer.from('\0RES', 'latin1'),
+};
+
+/** Gathers packets into as few buffers as it can, so that they can be written together. It has no socket. */
+export class PacketEncoder {
+  readonly #magic: Buffer;
+  #slab: Buffer = Buffer.alloc(0);
+  /** The part of the slab that was filled and is not in `#parts`. What lies before it was handed out. */
+  #start = 0;
+  #end = 0;
+  #parts: Uint8Array[] = [];
+  #partsLength = 0;
+
+  /** @param magic `REQ` for a client or a worker, `RES` for a server */
+  constructor(magic: Magic) {
+    this.#magic = MAGIC_BYTES[magic];
+  }
+
+  /** Bytes that were added and not taken. */
+  get length(): number {
+    return this.#partsLength + this.#end - this.#start;
+  }
+
+  /**
+   * Adds a packet. A large payload is not copied: it must not change until it has been written.
+   *
+   * @throws GearmanError `invalid-argument`, with nothing added, for an argument before the last that holds a NUL
+   * (it would shift the rest), or for arguments that are too long for a packet
+   */
+  add<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
+    const values = args as readonly ArgumentValue[];
+    const payload = passedOn(values.at(-1));
+    const copied = payload === undefined ? values.length : values.length - 1;
+    let room = HEADER_SIZE + values.length;
+    for (let index = 0; index < copied; index += 1) {
+      const value = values[index] as ArgumentValue;
+      if (index < values.length - 1) checkSeparable(name, index, value);
+      room += longestEncoding(value);
+    }
+    if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
+      throw new GearmanError(
+        'invalid-argument',
+        `the arguments of ${name} are over 4 GiB; send them in pieces`,
+      );
+    }
+    this.#reserve(room);
+    const header = this.#end;
+    this.#end += HEADER_SIZE;
+    for (let index = 0; index < values.length; index += 1) {
+      if (index > 0) this.#slab[this.#end++] = 0;
+      if (index < copied) this.#write(values[index] as ArgumentValue);
+    }
+    this.#slab.set(this.#magic, header);
+    this.#slab.writeUInt32BE(PACKETS[name].number, header + 4);
+    this.#slab.writeUInt32BE(this.#end - header - HEADER_SIZE + (payload?.length ?? 0), header + 8);
+    if (payload !== undefined) this.addBytes(payload);
+  }
+
+  /** Adds bytes as they are: a payload, or a reply of the admin text protocol. */
+  addBytes(bytes: Uint8Array): void {
+    this.#cut();
+    this.#parts.push(bytes);
+    this.#partsLength += bytes.length;
+  }
+
+  /** Hands out what was added since the last call, in order. */
+  take(): Uint8Array[] {
+    this.#cut();
+    const parts = this.#parts;
+    this.#parts = [];
+    this.#partsLength = 0;
+    return parts;
+  }
+
+  #write(value: ArgumentValue): void {
+    if (typeof value === 'object') {
+      this.#slab.set(value, this.#end);
+      this.#end += value.length;
+    } else {
+      this.#end += this.#slab.write(String(value), this.#end, 'utf8');
+    }
+  }
+
+  #reserve(size: number): void {
+    if (size <= this.#slab.length - this.#end) return;
+    this.#cut();
+    this.#slab = Buffer.allocUnsafeSlow(Math.max(size, SLAB_SIZE));
+    this.#start = 0;
+    this.#end = 0;
+  }
+
+  #cut(): void {
+    if (this.#end === this.#start) return;
+    this.#parts.push(this.#slab.subarray(this.#start, this.#end));
+    this.#partsLength += this.#end - this.#start;
+    this.#start = this.#end;
+  }
+}
+
+/** One packet as bytes. A server's packets have the magic `RES`, all others `REQ`. */
+export function encodePacket<N extends PacketName>(
+  magic: Magic,
+  name: N,
+  ...args: ArgumentValues<N>
+): Buffer {
+  const encoder = new PacketEncoder(magic);
+  encoder.add(name, ...args);
+  return Buffer.concat(encoder.take());
+}
+
+/** The last argument, if it is so long that it is not worth copying. */
+function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
+  if (typeof value === 'string') return value.length < PASS_ON_SIZE ? undefined : Buffer.from(value);
+  return typeof value === 'object' && value.length >= PASS_ON_SIZE ? value : undefined;
+}
+
+/** UTF-8 takes at most three bytes for each unit of a string. */
+function longestEncoding(value: ArgumentValue): number {
+  return typeof value === 'object' ? value.length : 3 * String(value).length;
+}
+
+function checkSeparable(name: PacketName, index: number, value: ArgumentValue): void {
+  const separable = typeof value === 'object' ? !value.includes(0) : !String(value).includes('\0');
+  if (separable) return;
+  const argument = PACKETS[name].arguments[index];
+  throw new GearmanError('invalid-argument', `the ${argument} of ${name} holds a NUL; only a payload may`);
+}

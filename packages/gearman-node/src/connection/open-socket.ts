@@ -1,0 +1,58 @@
+import net from 'node:net';
+import tls from 'node:tls';
+import { ConnectionError } from '../errors.ts';
+import { DEFAULT_PORT, formatAddress, type ServerAddress } from './server-address.ts';
+
+/** A job server may be silent for hours: without probes a dead path would never be noticed. */
+const KEEP_ALIVE_DELAY = 30_000;
+
+/** How a socket is opened. */
+export interface OpenOptions {
+  /** Milliseconds until the connection must stand, TLS handshake included. */
+  readonly timeout: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Connects to a job server, over TLS if the address says so.
+ *
+ * @throws ConnectionError `connect-failed`
+ */
+export function openSocket(address: ServerAddress, options: OpenOptions): Promise<net.Socket> {
+  const { host, port = DEFAULT_PORT } = address;
+  return new Promise((resolve, reject) => {
+    const socket = address.tls ? tls.connect({ ...address.tls, host, port }) : net.connect({ host, port });
+    // Nagle's algorithm against delayed acknowledgements holds each job up for 40 ms.
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
+
+    const settle = () => {
+      clearTimeout(timer);
+      options.signal?.removeEventListener('abort', onAbort);
+      socket.off('error', onError);
+    };
+    const onError = (cause: unknown) => {
+      settle();
+      socket.on('error', () => {}); // what still comes of a socket that is given up
+      socket.destroy();
+      const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+      reject(
+        new ConnectionError(
+          'connect-failed',
+          `cannot connect to the job server ${formatAddress(address)}: ${reason}; is it running there?`,
+          { cause },
+        ),
+      );
+    };
+    const onAbort = () => onError(options.signal?.reason);
+    const timer = setTimeout(() => onError(new Error(`no answer in ${options.timeout} ms`)), options.timeout);
+
+    socket.once('error', onError);
+    socket.once(address.tls ? 'secureConnect' : 'connect', () => {
+      settle();
+      resolve(socket);
+    });
+    if (options.signal?.aborted) onAbort();
+    else options.signal?.addEventListener('abort', onAbort);
+  });
+}

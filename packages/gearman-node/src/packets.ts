@@ -1,0 +1,116 @@
+/**
+ * The binary protocol as a table (gearmand's PROTOCOL document; `aggregator` as gearmand's own argument table has it).
+ * The types, the encoder, the decoder and the documentation follow from it: a new packet type is one row.
+ */
+
+/** Who sends a packet. What a server sends has the magic `\0RES`, all else `\0REQ`. */
+export type Sender = 'client' | 'worker' | 'server';
+
+/** Every packet type: its number, who may send it, and its arguments in wire order, separated by one NUL. */
+export const PACKETS = {
+  CAN_DO: { number: 1, senders: ['worker'], arguments: ['function'] },
+  CANT_DO: { number: 2, senders: ['worker'], arguments: ['function'] },
+  RESET_ABILITIES: { number: 3, senders: ['worker'], arguments: [] },
+  PRE_SLEEP: { number: 4, senders: ['worker'], arguments: [] },
+  NOOP: { number: 6, senders: ['server'], arguments: [] },
+  SUBMIT_JOB: { number: 7, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  JOB_CREATED: { number: 8, senders: ['server'], arguments: ['handle'] },
+  GRAB_JOB: { number: 9, senders: ['worker'], arguments: [] },
+  NO_JOB: { number: 10, senders: ['server'], arguments: [] },
+  JOB_ASSIGN: { number: 11, senders: ['server'], arguments: ['handle', 'function', 'data'] },
+  WORK_STATUS: {
+    number: 12,
+    senders: ['worker', 'server'],
+    arguments: ['handle', 'numerator', 'denominator'],
+  },
+  WORK_COMPLETE: { number: 13, senders: ['worker', 'server'], arguments: ['handle', 'data'] },
+  WORK_FAIL: { number: 14, senders: ['worker', 'server'], arguments: ['handle'] },
+  GET_STATUS: { number: 15, senders: ['client'], arguments: ['handle'] },
+  ECHO_REQ: { number: 16, senders: ['client', 'worker'], arguments: ['data'] },
+  ECHO_RES: { number: 17, senders: ['server'], arguments: ['data'] },
+  SUBMIT_JOB_BG: { number: 18, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  ERROR: { number: 19, senders: ['server'], arguments: ['code', 'text'] },
+  STATUS_RES: {
+    number: 20,
+    senders: ['server'],
+    arguments: ['handle', 'known', 'running', 'numerator', 'denominator'],
+  },
+  SUBMIT_JOB_HIGH: { number: 21, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  SET_CLIENT_ID: { number: 22, senders: ['worker'], arguments: ['clientId'] },
+  CAN_DO_TIMEOUT: { number: 23, senders: ['worker'], arguments: ['function', 'timeout'] },
+  ALL_YOURS: { number: 24, senders: ['worker'], arguments: [] },
+  WORK_EXCEPTION: { number: 25, senders: ['worker', 'server'], arguments: ['handle', 'data'] },
+  OPTION_REQ: { number: 26, senders: ['client', 'worker'], arguments: ['option'] },
+  OPTION_RES: { number: 27, senders: ['server'], arguments: ['option'] },
+  WORK_DATA: { number: 28, senders: ['worker', 'server'], arguments: ['handle', 'data'] },
+  WORK_WARNING: { number: 29, senders: ['worker', 'server'], arguments: ['handle', 'data'] },
+  GRAB_JOB_UNIQ: { number: 30, senders: ['worker'], arguments: [] },
+  JOB_ASSIGN_UNIQ: { number: 31, senders: ['server'], arguments: ['handle', 'function', 'unique', 'data'] },
+  SUBMIT_JOB_HIGH_BG: { number: 32, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  SUBMIT_JOB_LOW: { number: 33, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  SUBMIT_JOB_LOW_BG: { number: 34, senders: ['client'], arguments: ['function', 'unique', 'data'] },
+  SUBMIT_JOB_SCHED: {
+    number: 35,
+    senders: ['client'],
+    arguments: ['function', 'unique', 'minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek', 'data'],
+  },
+  SUBMIT_JOB_EPOCH: { number: 36, senders: ['client'], arguments: ['function', 'unique', 'epoch', 'data'] },
+  SUBMIT_REDUCE_JOB: {
+    number: 37,
+    senders: ['client'],
+    arguments: ['function', 'unique', 'reducer', 'aggregator', 'data'],
+  },
+  SUBMIT_REDUCE_JOB_BACKGROUND: {
+    number: 38,
+    senders: ['client'],
+    arguments: ['function', 'unique', 'reducer', 'aggregator', 'data'],
+  },
+  GRAB_JOB_ALL: { number: 39, senders: ['worker'], arguments: [] },
+  JOB_ASSIGN_ALL: {
+    number: 40,
+    senders: ['server'],
+    arguments: ['handle', 'function', 'unique', 'reducer', 'data'],
+  },
+  GET_STATUS_UNIQUE: { number: 41, senders: ['client'], arguments: ['unique'] },
+  STATUS_RES_UNIQUE: {
+    number: 42,
+    senders: ['server'],
+    arguments: ['unique', 'known', 'running', 'numerator', 'denominator', 'clients'],
+  },
+} as const;
+
+/** The name of a packet type, as the protocol's document spells it. */
+export type PacketName = keyof typeof PACKETS;
+
+/** The name of an argument of packet type `N`. */
+export type ArgumentName<N extends PacketName = PacketName> = (typeof PACKETS)[N]['arguments'][number];
+
+/** What an argument may be given as; a string is sent as UTF-8, a number in decimal. */
+export type ArgumentValue = string | number | Uint8Array;
+
+/** The arguments of packet type `N` as a tuple. */
+export type ArgumentValues<N extends PacketName> = ValueForEach<(typeof PACKETS)[N]['arguments']>;
+
+type ValueForEach<T extends readonly unknown[]> = { -readonly [I in keyof T]: ArgumentValue };
+
+/** One row of the table, with what follows from it. */
+export interface PacketType<N extends PacketName = PacketName> {
+  readonly name: N;
+  readonly number: number;
+  readonly senders: readonly Sender[];
+  readonly arguments: readonly ArgumentName[];
+  /** Whether the last argument is a payload, which may hold NULs. All other arguments are text. */
+  readonly hasPayload: boolean;
+}
+
+/** Packet types by their number; the numbers that the protocol leaves out are undefined. */
+export const PACKET_TYPES: readonly (PacketType | undefined)[] = numbered();
+
+function numbered(): (PacketType | undefined)[] {
+  const types: (PacketType | undefined)[] = Array.from({ length: 43 });
+  for (const [name, row] of Object.entries(PACKETS)) {
+    const last = (row.arguments as readonly ArgumentName[]).at(-1);
+    types[row.number] = { name: name as PacketName, ...row, hasPayload: last === 'data' };
+  }
+  return types;
+}
