@@ -1,0 +1,88 @@
+#!/bin/sh
+# Makes a fresh machine able to work: npm packages, Debian packages, and dist/ of each package.
+# Prints nothing and takes well under a second when all is there.
+#
+# usage: sh scripts/setup.sh quickstart|test
+set -eu
+cd "$(dirname "$0")/.."
+purpose=$1
+# Debian leaves these out of the PATH of anyone but root; debootstrap and gearmand lie there.
+PATH=$PATH:/usr/sbin:/sbin
+
+# Debian package, a command that proves it is there, and what needs it ("quickstart" is needed by all).
+debian_packages() {
+  cat <<'TABLE'
+python3-diskimage-builder disk-image-create quickstart
+debootstrap               debootstrap       quickstart
+qemu-utils                qemu-img          quickstart
+sudo                      sudo              quickstart
+busybox-static            busybox           test
+gearman-job-server        gearmand          test
+gearman-tools             gearadmin         test
+TABLE
+}
+
+missing_debian_packages() {
+  debian_packages | while read -r package proof needed_by; do
+    [ "$needed_by" = quickstart ] || [ "$needed_by" = "$purpose" ] || continue
+    command -v "$proof" >/dev/null || printf '%s ' "$package"
+  done
+}
+
+# Tests start a gearmand of their own: installing the package must not leave a service on the machine.
+# systemctl that is told to be offline starts nothing, and the unit is disabled for the next boot.
+apt_install() {
+  SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
+}
+
+install_debian_packages() {
+  echo "setup: installing the Debian packages $*"
+  ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get -q update
+  apt_install "$@" || {
+    echo 'setup: that failed; trying once more with fresh package lists'
+    apt-get -q update
+    apt_install "$@"
+  }
+  case " $* " in
+    *' gearman-job-server '*) update-rc.d gearman-job-server disable ;;
+  esac
+}
+
+set_up_debian_packages() {
+  missing=$(missing_debian_packages)
+  [ -n "$missing" ] || return 0
+  if ! command -v apt-get >/dev/null; then
+    echo "setup: this is not Debian; install what its packages ${missing}hold, by your system's own means" >&2
+    exit 1
+  fi
+  if [ "$(id -u)" -ne 0 ]; then
+    echo 'setup: Debian packages are missing; install them with the next line, then run the same command again' >&2
+    echo "sudo apt-get install --no-install-recommends $missing" >&2
+    exit 1
+  fi
+  # shellcheck disable=SC2086 # a list of names
+  install_debian_packages $missing
+}
+
+# Inside "npm run" the npm and the Node that run it are known; they stay what they are while npm ci
+# replaces node_modules/.bin, which comes first in PATH.
+npm_ci() {
+  if [ -n "${npm_execpath:-}" ] && [ -n "${npm_node_execpath:-}" ]; then
+    "$npm_node_execpath" "$npm_execpath" ci "$@"
+  else
+    npm ci "$@"
+  fi
+}
+
+set_up_npm_packages() {
+  node scripts/npm-packages-current.mjs && return
+  echo 'setup: installing the npm packages (npm ci)'
+  # Only errors: with the machine's own, older Node npm warns of engines, yet nothing here runs on that Node.
+  npm_ci --loglevel=error
+}
+
+# The Debian packages come first: naming what is missing should not take a minute.
+set_up_debian_packages
+set_up_npm_packages
+PATH=$PWD/node_modules/.bin:$PATH tsc -b packages/nodepool-builder

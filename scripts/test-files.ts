@@ -1,0 +1,35 @@
+import { glob } from 'node:fs/promises';
+
+/** Where tests lie, relative to the top of the project. */
+const TEST_FILES = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'];
+
+/** All test files, sorted, as paths relative to `root`. */
+export async function findTestFiles(root: string): Promise<string[]> {
+  const files: string[] = [];
+  for await (const file of glob(TEST_FILES, { cwd: root })) files.push(file);
+  return files.toSorted();
+}
+
+/**
+ * The tests of changed files: a changed test itself, and for a source the tests that mirror it:
+ * `test/foo.test.ts`, `test/foo-*.test.ts` and `test/foo/*.test.ts` for `src/foo.ts`.
+ *
+ * @param changed - paths relative to the top of the project, as git prints them
+ */
+export function testsOf(changed: readonly string[], testFiles: readonly string[]): string[] {
+  const mirrors = changed.flatMap((path) => mirrorOf(path) ?? []);
+  return testFiles.filter(
+    (file) =>
+      changed.includes(file) ||
+      mirrors.some((mirror) => file.startsWith(mirror) && '.-/'.includes(file.charAt(mirror.length))),
+  );
+}
+
+/** The path of a source's tests without what follows the source's own name. */
+function mirrorOf(path: string): string | undefined {
+  if (!path.endsWith('.ts')) return undefined;
+  const name = path.slice(0, -'.ts'.length);
+  if (name.startsWith('scripts/')) return `test/${name}`;
+  const [root, directory, kind, ...rest] = name.split('/');
+  return root === 'packages' && kind === 'src' ? [root, directory, 'test', ...rest].join('/') : undefined;
+}

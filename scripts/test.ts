@@ -1,0 +1,68 @@
+/**
+ * Runs the tests on the sources: `npm test -- [--node LINE] [PART-OF-A-PATH...]`.
+ *
+ * --node 22 runs them on the newest Node of that line, fetched through npm, in place of this one.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { findTestFiles } from './test-files.ts';
+
+const { values: options, positionals: parts } = parseArgs({
+  options: { node: { type: 'string' } },
+  allowPositionals: true,
+});
+const root = join(import.meta.dirname, '..');
+
+const files = (await findTestFiles(root)).filter(
+  (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
+);
+if (files.length === 0) {
+  console.error(`No test file's path contains ${parts.map((part) => `"${part}"`).join(' or ')}.`);
+  process.exit(1);
+}
+
+const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
+const child = spawn(
+  node,
+  [
+    '--conditions=@nodepool-builder/source',
+    '--disable-warning=ExperimentalWarning',
+    '--test',
+    `--test-concurrency=${availableParallelism()}`,
+    // For a hang only. It bounds each file as well as each test.
+    '--test-timeout=300000',
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
+    '--test-reporter-destination=stderr',
+    ...files,
+  ],
+  { cwd: root, stdio: 'inherit', env: { ...process.env, PATH: pathFor(node) } },
+);
+const [status] = (await once(child, 'exit')) as [number | null];
+process.exitCode = status ?? 1;
+
+/** The path of a `node` of a release line, from npm's cache or the registry. */
+async function nodeOfLine(line: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('npm', [
+    'exec',
+    '--yes',
+    `--package=node@${line}`,
+    '--',
+    'which',
+    'node',
+  ]);
+  const path = stdout.trim();
+  const { stdout: version } = await promisify(execFile)(path, ['--version']);
+  if (!version.startsWith(`v${line}`)) throw new Error(`npm gave Node ${version.trim()} for line ${line}`);
+  console.log(`Tests on Node ${version.trim()}`);
+  return path;
+}
+
+/** What the tests start by name: this Node first, and last the directories that only root has in PATH on Debian. */
+function pathFor(nodePath: string): string {
+  return [dirname(nodePath), process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
+}
