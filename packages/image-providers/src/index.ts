@@ -1,2 +1,3 @@
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
+export { IMAGE_PROVIDERS, type ProviderSettings } from './registry.ts';

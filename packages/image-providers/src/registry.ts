@@ -1,0 +1,16 @@
+import type { ImageFormat, ImageProvider } from '@nodepool-builder/image-builder';
+import { DirectoryProvider } from './directory/directory-provider.ts';
+
+/** What a provider is made of: an entry of `providers` in `nodepool.yaml`. */
+export interface ProviderSettings {
+  readonly name: string;
+  /** The formats it takes, the best first. */
+  readonly formats: readonly ImageFormat[];
+  /** For `type: directory`: where it serves from. */
+  readonly directory?: string;
+}
+
+/** The providers that there are, by `type`. A new one is one file and one line here. */
+export const IMAGE_PROVIDERS: Readonly<Record<string, (settings: ProviderSettings) => ImageProvider>> = {
+  directory: ({ name, formats, directory = '' }) => new DirectoryProvider({ name, formats, directory }),
+};

@@ -1,0 +1,43 @@
+import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
+import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import { subjectOf } from '../daemon/functions.ts';
+import { parseBuildArguments } from './job-arguments.ts';
+import { settleJob } from './job-outcome.ts';
+import { reportProgress } from './job-progress.ts';
+
+/** What an `image-build` job works with. */
+export interface BuildJobContext {
+  readonly repository: ImageRepository;
+  /** The builder of a disk image; undefined if the configuration has none of that name. */
+  builder(diskimage: string): BaseImageBuilder | undefined;
+  readonly buildLogDir: string | undefined;
+  logger(name: string): Logger;
+  /** Resolves once the job servers know the functions of a new image. */
+  offered(): Promise<void>;
+}
+
+/** Does `image-build:<diskimage>`: the result names the image, whose functions are registered by then. */
+export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Promise<string> {
+  const name = subjectOf(job.function);
+  const logger = context.logger('nodepool.builder.BuildWorker');
+  return await settleJob(`build of ${name} (job ${job.handle})`, logger, async () => {
+    const { 'image-id': imageId } = parseBuildArguments(job.payload);
+    const builder = context.builder(name);
+    if (builder === undefined) {
+      throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
+    }
+    logger.info(`build of ${name}: image ${imageId}`);
+    const output = context.logger(`nodepool.image.build.${name}`);
+    await builder.build({
+      imageId,
+      repository: context.repository,
+      logger,
+      ...(context.buildLogDir !== undefined && { logDirectory: context.buildLogDir }),
+      signal: job.signal,
+      onProgress: reportProgress(job),
+      onLine: (line) => output.info(line),
+    });
+    await context.offered();
+    return JSON.stringify({ 'image-id': imageId });
+  });
+}

@@ -1,0 +1,65 @@
+import { Ajv, type JSONSchemaType, type ValidateFunction } from 'ajv';
+
+/** The argument of `image-build:<name>`; other keys are ignored. */
+export interface BuildArguments {
+  readonly 'image-id': string;
+}
+
+/** The argument of `image-upload:<image-id>`; other keys are ignored. */
+export interface UploadArguments {
+  /** `providers[].name`. */
+  readonly provider: string;
+  /** `providers[].images[].name`: not the name of the disk image. */
+  readonly 'image-name': string;
+}
+
+/** An argument that makes no sense; the job ends in WORK_EXCEPTION. */
+export class InvalidArgumentsError extends Error {
+  override readonly name = 'InvalidArgumentsError';
+}
+
+const ajv = new Ajv();
+
+const buildSchema: JSONSchemaType<BuildArguments> = {
+  type: 'object',
+  required: ['image-id'],
+  properties: { 'image-id': { type: 'string' } },
+};
+
+const uploadSchema: JSONSchemaType<UploadArguments> = {
+  type: 'object',
+  required: ['provider', 'image-name'],
+  properties: { provider: { type: 'string' }, 'image-name': { type: 'string' } },
+};
+
+/** @throws InvalidArgumentsError */
+export const parseBuildArguments: (payload: Buffer) => BuildArguments = parser(
+  ajv.compile(buildSchema),
+  '{"image-id": "<id>"}',
+);
+
+/** @throws InvalidArgumentsError */
+export const parseUploadArguments: (payload: Buffer) => UploadArguments = parser(
+  ajv.compile(uploadSchema),
+  '{"provider": "<name>", "image-name": "<name>"}',
+);
+
+function parser<T>(validate: ValidateFunction<T>, example: string): (payload: Buffer) => T {
+  return (payload) => {
+    const value = parseJson(payload, example);
+    if (validate(value)) return value;
+    const [fault] = validate.errors ?? [];
+    const where = fault?.instancePath.slice(1);
+    throw new InvalidArgumentsError(
+      `the job's argument ${where ? `"${where}" ` : ''}${fault?.message ?? 'is wrong'}; send ${example}`,
+    );
+  };
+}
+
+function parseJson(payload: Buffer, example: string): unknown {
+  try {
+    return JSON.parse(payload.toString());
+  } catch (error) {
+    throw new InvalidArgumentsError(`the job's argument is not JSON; send ${example}`, { cause: error });
+  }
+}
