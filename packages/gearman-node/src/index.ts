@@ -16,5 +16,6 @@ export {
 } from './errors.ts';
 export type { Logger } from './logger.ts';
 export { JobServer, type JobServerOptions } from './server/job-server.ts';
+export type { JobHandler, JobResult } from './worker/job-outcome.ts';
 export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';
-export { type JobHandler, type JobResult, WorkerJob } from './worker/worker-job.ts';
+export type { WorkerJob } from './worker/worker-job.ts';

@@ -1,3 +1,6 @@
+/** How long a job server may take to answer, in milliseconds, unless an option says otherwise. */
+export const DEFAULT_TIMEOUT = 30_000;
+
 /**
  * Watches for a peer that leaves requests unanswered: it fires when some are outstanding and none was answered for
  * `limit` milliseconds. It keeps no process alive.

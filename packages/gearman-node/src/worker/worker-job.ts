@@ -1,36 +1,125 @@
+import type { GearmanError } from '../errors.ts';
+import type { ArgumentValues, PacketName } from '../packets.ts';
+import type { JobOutcome } from './job-outcome.ts';
+import { LazyAbort } from './lazy-abort.ts';
+
 /** What a handler gets: one job that a server assigned to this worker. */
-export abstract class WorkerJob {
+export interface WorkerJob {
   /** The server's name for the job, for instance `H:host:42`. */
-  abstract readonly handle: string;
+  readonly handle: string;
   /** The function that was asked for. */
-  abstract readonly function: string;
+  readonly function: string;
   /** The submitter's key for coalescing; empty if it gave none. */
-  abstract readonly unique: string;
-  /** The argument, as the submitter sent it. */
-  abstract readonly payload: Buffer;
-  /** Aborted when the job must stop: its reason is the GearmanError that says why. */
-  abstract readonly signal: AbortSignal;
-  /** Aborted when the connection to the job's server is lost: a server such as gearmand then gives the job to another worker. */
-  abstract readonly connectionLost: AbortSignal;
+  readonly unique: string;
+  /** The argument, as the submitter sent it. Copy what is kept beyond the job: it may be part of a larger buffer. */
+  readonly payload: Buffer;
+  /** Aborted when the job must stop; its reason is the GearmanError that says why. */
+  readonly signal: AbortSignal;
+  /**
+   * Aborted when the job's server is lost. A server such as gearmand then gives the job to another worker, and the
+   * result of this run goes nowhere.
+   */
+  readonly connectionLost: AbortSignal;
   /**
    * Resolves once the server has had the final packet of this job, or when the server is lost or does not answer
-   * ECHO_REQ. Never rejects. State that is kept for the case that the job runs again may be dropped then.
+   * ECHO_REQ. Never rejects. What is kept for the case that the job runs again may be dropped then.
    */
-  abstract readonly acknowledged: Promise<void>;
+  readonly acknowledged: Promise<void>;
 
-  /** Tells the submitter how far the job has come (WORK_STATUS). */
-  abstract sendStatus(numerator: number, denominator: number): void;
-  /** Sends a piece of the result (WORK_DATA); resolves when there is room for the next one. */
-  abstract sendData(data: string | Uint8Array): Promise<void>;
-  /** Sends a warning (WORK_WARNING); resolves when there is room for the next one. */
-  abstract sendWarning(data: string | Uint8Array): Promise<void>;
+  /** Tells the submitter how far the job has come (WORK_STATUS), in any unit. Does nothing once the job is over. */
+  sendStatus(numerator: number, denominator: number): void;
+  /** Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one. */
+  sendData(data: string | Uint8Array): Promise<void>;
+  /** Sends a warning (WORK_WARNING). Resolves when there is room for the next one. */
+  sendWarning(data: string | Uint8Array): Promise<void>;
 }
 
-/** What a handler may return: the payload of WORK_COMPLETE. */
-export type JobResult = string | Uint8Array | void;
+/** What a job needs of the connection it came over. */
+export interface JobConnection {
+  send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void;
+  /** Resolves when there is room to send more. */
+  writable(): Promise<void>;
+  /** Resolves when the server has had all that was sent, as far as that can be known. */
+  confirm(): Promise<void>;
+}
 
-/**
- * Does one job. Its result is sent as WORK_COMPLETE; a {@link JobFailure} it throws as WORK_FAIL; anything else it
- * throws as WORK_EXCEPTION with the error's message, one line, no traceback.
- */
-export type JobHandler = (job: WorkerJob) => Promise<JobResult> | JobResult;
+/** What JOB_ASSIGN said. */
+export interface Assignment {
+  readonly handle: string;
+  readonly function: string;
+  readonly unique: string;
+  readonly payload: Buffer;
+}
+
+/** A job as the worker sees it: what the handler gets, and what the connection does with it. */
+export class AssignedJob implements WorkerJob {
+  readonly handle: string;
+  readonly function: string;
+  readonly unique: string;
+  readonly payload: Buffer;
+  readonly #connection: JobConnection;
+  readonly #stop = new LazyAbort();
+  readonly #lost = new LazyAbort();
+  #isOver = false;
+  #acknowledged: Promise<void> | undefined;
+  #acknowledge: ((confirmed: Promise<void>) => void) | undefined;
+
+  constructor(assignment: Assignment, connection: JobConnection) {
+    this.handle = assignment.handle;
+    this.function = assignment.function;
+    this.unique = assignment.unique;
+    this.payload = assignment.payload;
+    this.#connection = connection;
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  get connectionLost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get acknowledged(): Promise<void> {
+    this.#acknowledged ??= this.#isOver
+      ? this.#connection.confirm()
+      : new Promise((resolve) => {
+          this.#acknowledge = resolve;
+        });
+    return this.#acknowledged;
+  }
+
+  sendStatus(numerator: number, denominator: number): void {
+    if (!this.#isOver) this.#connection.send('WORK_STATUS', this.handle, numerator, denominator);
+  }
+
+  async sendData(data: string | Uint8Array): Promise<void> {
+    if (this.#isOver) return;
+    this.#connection.send('WORK_DATA', this.handle, data);
+    await this.#connection.writable();
+  }
+
+  async sendWarning(data: string | Uint8Array): Promise<void> {
+    if (this.#isOver) return;
+    this.#connection.send('WORK_WARNING', this.handle, data);
+    await this.#connection.writable();
+  }
+
+  /** The job must stop. */
+  stop(reason: GearmanError): void {
+    this.#stop.abort(reason);
+  }
+
+  /** The server is gone. */
+  loseConnection(reason: GearmanError): void {
+    this.#lost.abort(reason);
+  }
+
+  /** Sends the one final packet. */
+  finish(outcome: JobOutcome): void {
+    if (outcome.packet === 'WORK_FAIL') this.#connection.send('WORK_FAIL', this.handle);
+    else this.#connection.send(outcome.packet, this.handle, outcome.data);
+    this.#isOver = true;
+    this.#acknowledge?.(this.#connection.confirm());
+  }
+}

@@ -1,67 +1,217 @@
 import { EventEmitter } from 'node:events';
-import type { ServerAddress } from '../connection/server-address.ts';
+import type { Socket } from 'node:net';
+import { checkFunctionName } from '../argument-checks.ts';
+import type { BackoffOptions } from '../connection/backoff.ts';
+import { Reconnector } from '../connection/reconnector.ts';
+import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
+import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
-import type { JobHandler } from './worker-job.ts';
+import { abortedError, unlessAborted } from '../unless-aborted.ts';
+import type { EchoKnowledge } from './echo-confirmation.ts';
+import type { JobHandler } from './job-outcome.ts';
+import { RunningJobs } from './running-jobs.ts';
+import { Slots } from './slots.ts';
+import { WorkerConnection, type WorkerContext } from './worker-connection.ts';
 
 /** How a {@link Worker} is set up. */
 export interface WorkerOptions {
-  /** Every server is served at the same time. */
+  /** The functions are offered to all of them at the same time. At least one. */
   readonly servers: readonly ServerAddress[];
-  /** Shown by the admin command `workers` (SET_CLIENT_ID). */
-  readonly clientId?: string;
+  /** The name under which the admin command `workers` shows this worker. Default: none. */
+  readonly clientId?: string | undefined;
   /** How many jobs run at a time, over all servers together. Default 1. */
-  readonly concurrency?: number;
-  readonly logger?: Logger;
-  /** Milliseconds a server may leave a request unanswered before its connection is given up. Default 30,000. */
-  readonly timeout?: number;
-  /** Milliseconds between two attempts to connect: they grow from `minDelay` (100) to `maxDelay` (5,000). */
-  readonly reconnect?: { readonly minDelay?: number; readonly maxDelay?: number };
-  /** What happens to a running job when its server is lost: it runs to its end (default), or its signal aborts. */
-  readonly onServerLost?: 'finish' | 'abort';
+  readonly concurrency?: number | undefined;
+  readonly logger?: Logger | undefined;
+  /**
+   * Milliseconds until a connection must stand, and for which a server may leave a request unanswered before its
+   * connection is given up. Default 30,000.
+   */
+  readonly timeout?: number | undefined;
+  /** The pauses between attempts to connect. Default: from 100 up to 5,000 ms. */
+  readonly reconnect?: BackoffOptions | undefined;
+  /**
+   * What becomes of a running job when its server is lost, while that server may give it to somebody else: `finish`
+   * (default) lets the handler decide by {@link WorkerJob.connectionLost}, `abort` aborts the job's signal. Either
+   * way the result of this run is dropped.
+   */
+  readonly onServerLost?: 'finish' | 'abort' | undefined;
+  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  readonly maxPacketSize?: number | undefined;
 }
 
 /** The events of a {@link Worker}. */
 export interface WorkerEvents {
+  /** A server is connected and was told of the functions. */
   connect: [server: ServerAddress];
+  /** A connection was lost; the worker connects again. */
   disconnect: [server: ServerAddress, error: GearmanError];
 }
 
-/** Offers functions to job servers and runs the jobs they hand out. */
+/**
+ * Offers functions to job servers and runs the jobs that they assign. It connects at once, and again whenever a
+ * connection is lost.
+ */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
-  constructor(_options: WorkerOptions) {
+  readonly #functions = new Map<string, JobHandler>();
+  #connections: WorkerConnection[] = [];
+  readonly #context: WorkerContext;
+  readonly #reconnectors: readonly Reconnector[];
+  #turn = 0;
+  #isClosing = false;
+  #drained: Promise<void> | undefined;
+
+  constructor(options: WorkerOptions) {
     super();
+    const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger } = options;
+    if (servers.length === 0) {
+      throw new GearmanError('invalid-argument', 'a worker needs a job server; name at least one');
+    }
+    if (!Number.isInteger(concurrency) || concurrency < 1) {
+      throw new GearmanError(
+        'invalid-argument',
+        `a concurrency of ${concurrency} is no whole number from 1 on`,
+      );
+    }
+    this.#context = {
+      functions: this.#functions,
+      slots: new Slots(concurrency, () => this.#dispatch()),
+      jobs: new RunningJobs(),
+      clientId: options.clientId,
+      timeout,
+      onServerLost: options.onServerLost ?? 'finish',
+      maxPacketSize: options.maxPacketSize,
+      logger,
+      dispatch: () => this.#dispatch(),
+    };
+    this.#reconnectors = servers.map((server) => {
+      const knowledge: EchoKnowledge = { answers: undefined };
+      return new Reconnector(server, {
+        ...options.reconnect,
+        timeout,
+        serve: (socket) => this.#serve(server, socket, knowledge),
+        onFailure: (error) => logger?.warn(error.message),
+      });
+    });
   }
 
   /** The functions that are declared now. */
   get functions(): ReadonlySet<string> {
-    throw new GearmanError('closed', 'not there yet');
+    return new Set(this.#functions.keys());
   }
 
-  /** Declares the whole set of functions; each server is told what was added and what is gone. */
-  setFunctions(_functions: Readonly<Record<string, JobHandler>> | ReadonlyMap<string, JobHandler>): void {
-    throw new GearmanError('closed', 'not there yet');
+  /**
+   * Declares the whole set of functions. Each server is told at once what was added. It is told what is gone as soon
+   * as it cannot confuse a job: when none of that function runs and none is being assigned. A job that comes before
+   * still runs.
+   *
+   * @throws GearmanError `invalid-argument`, with nothing changed, for a name that no server takes
+   */
+  setFunctions(functions: Readonly<Record<string, JobHandler>> | ReadonlyMap<string, JobHandler>): void {
+    const wanted = functions instanceof Map ? functions : new Map(Object.entries(functions));
+    this.#declare(
+      [...wanted],
+      [...this.#functions].filter(([name]) => !wanted.has(name)),
+    );
   }
 
-  add(_name: string, _handler: JobHandler): void {
-    throw new GearmanError('closed', 'not there yet');
+  /** Declares one more function, or another handler for it. @throws as {@link setFunctions} */
+  add(name: string, handler: JobHandler): void {
+    this.#declare([[name, handler]], []);
   }
 
-  remove(_name: string): void {
-    throw new GearmanError('closed', 'not there yet');
+  /** Declares that a function is no longer offered. */
+  remove(name: string): void {
+    const handler = this.#functions.get(name);
+    if (handler) this.#declare([], [[name, handler]]);
   }
 
-  /** Resolves once every connected server has processed the functions declared up to now. */
-  async registered(_options?: { readonly signal?: AbortSignal; readonly timeout?: number }): Promise<void> {
-    throw new GearmanError('closed', 'not there yet');
+  /**
+   * Resolves once every server that is connected now has processed the functions that were added up to now. It does
+   * not wait for those that are gone, so a handler may await it. A server that does not answer ECHO_REQ, as python's
+   * does not, is given a second the first time, and trusted from then on.
+   *
+   * @throws GearmanError `aborted` when the signal aborts first
+   */
+  async registered(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const confirmed = Promise.all(this.#connections.map((connection) => connection.confirm()));
+    await unlessAborted(confirmed, options.signal);
   }
 
-  /** Drains: takes nothing new, finishes what runs, hangs up. An aborted signal reaches the handlers that run. */
-  async close(_options?: { readonly signal?: AbortSignal }): Promise<void> {
-    throw new GearmanError('closed', 'not there yet');
+  /**
+   * Drains: takes no further job, lets those that run end, sends their results, and hangs up. It may be called again,
+   * for instance with a signal: an aborted signal aborts that of every job that runs. Their handlers are waited for.
+   */
+  async close(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { signal } = options;
+    const abort = () => signal && this.#context.jobs.stopAll(abortedError(signal));
+    if (signal?.aborted) abort();
+    signal?.addEventListener('abort', abort);
+    this.#isClosing = true;
+    this.#drained ??= this.#drain();
+    await this.#drained;
+    signal?.removeEventListener('abort', abort);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #declare(added: readonly [string, JobHandler][], removed: readonly [string, JobHandler][]): void {
+    if (this.#isClosing)
+      throw new GearmanError('closed', 'the worker is being closed and offers nothing any more');
+    for (const [name] of added) checkFunctionName(name);
+    this.#apply(added, removed);
+  }
+
+  #apply(added: readonly [string, JobHandler][], removed: readonly [string, JobHandler][]): void {
+    for (const [name] of removed) this.#functions.delete(name);
+    for (const [name, handler] of added) this.#functions.set(name, handler);
+    const names = added.map(([name]) => name);
+    for (const connection of this.#connections) connection.declare(names, removed);
+    this.#dispatch();
+  }
+
+  async #serve(server: ServerAddress, socket: Socket, knowledge: EchoKnowledge): Promise<void> {
+    if (this.#isClosing) {
+      socket.destroy();
+      return;
+    }
+    const peer = formatAddress(server);
+    const connection = new WorkerConnection(socket, peer, this.#context, knowledge);
+    this.#connections.push(connection);
+    this.#context.logger?.info(`connected to the job server ${peer}`);
+    this.emit('connect', server);
+    this.#dispatch();
+    const error = await connection.closed;
+    this.#connections = this.#connections.filter((other) => other !== connection);
+    if (this.#isClosing) return;
+    this.#context.logger?.warn(error.message);
+    this.emit('disconnect', server, error);
+  }
+
+  /** Gives each free slot to the next connection that has a use for it, in turn. */
+  #dispatch(): void {
+    const { slots } = this.#context;
+    let passed = 0;
+    while (!this.#isClosing && slots.free > 0 && passed < this.#connections.length) {
+      const connection = this.#connections[this.#turn % this.#connections.length] as WorkerConnection;
+      this.#turn += 1;
+      if (connection.mayGrab) {
+        slots.take();
+        connection.grab();
+        passed = 0;
+      } else {
+        passed += 1;
+      }
+    }
+  }
+
+  async #drain(): Promise<void> {
+    const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
+    this.#apply([], [...this.#functions]);
+    await this.#context.slots.allFree();
+    await Promise.all(this.#connections.map((connection) => connection.hangUp()));
+    await stopped;
   }
 }

@@ -1,0 +1,34 @@
+/** The places for jobs that a worker's connections share. A grab on its way takes one, and so does a running job. */
+export class Slots {
+  readonly #size: number;
+  readonly #onFree: () => void;
+  #taken = 0;
+  #emptied: (() => void) | undefined;
+
+  constructor(size: number, onFree: () => void) {
+    this.#size = size;
+    this.#onFree = onFree;
+  }
+
+  get free(): number {
+    return this.#size - this.#taken;
+  }
+
+  take(): void {
+    this.#taken += 1;
+  }
+
+  give(): void {
+    this.#taken -= 1;
+    if (this.#taken === 0) this.#emptied?.();
+    this.#onFree();
+  }
+
+  /** Resolves when none is taken. Only one caller waits at a time. */
+  async allFree(): Promise<void> {
+    if (this.#taken === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#emptied = resolve;
+    });
+  }
+}

@@ -1,0 +1,273 @@
+import type { Socket } from 'node:net';
+import type { Packet } from '../codec/packet.ts';
+import { Connection } from '../connection/connection.ts';
+import { ReplyTimer } from '../connection/reply-timer.ts';
+import { ConnectionError, type GearmanError, JobFailure, ServerError } from '../errors.ts';
+import type { Logger } from '../logger.ts';
+import type { PacketName } from '../packets.ts';
+import { Abilities } from './abilities.ts';
+import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
+import { type JobHandler, type JobOutcome, runHandler } from './job-outcome.ts';
+import type { RunningJobs } from './running-jobs.ts';
+import type { Slots } from './slots.ts';
+import { SpinGuard } from './spin-guard.ts';
+import { AssignedJob, type JobConnection, type WorkerJob } from './worker-job.ts';
+
+/** From so many functions on RESET_ABILITIES is cheaper for gearmand than as many CANT_DO, each a linear search. */
+const RESET_THRESHOLD = 256;
+
+/** How often a sleeper asks anyway, in milliseconds: a NOOP can be lost, and some jobs become due without one. */
+const GRAB_INTERVAL = 30_000;
+
+/** What a connection shares with its worker. */
+export interface WorkerContext {
+  /** What is offered now. */
+  readonly functions: ReadonlyMap<string, JobHandler>;
+  readonly slots: Slots;
+  readonly jobs: RunningJobs;
+  readonly clientId: string | undefined;
+  readonly timeout: number;
+  readonly onServerLost: 'finish' | 'abort';
+  readonly maxPacketSize: number | undefined;
+  readonly logger: Logger | undefined;
+  /** The connection may grab again. */
+  readonly dispatch: () => void;
+}
+
+/**
+ * A worker's side of one connection: which functions the server knows of, which grabs it owes an answer, which jobs
+ * it gave. It ends with the connection, for the server forgets all of it too.
+ */
+export class WorkerConnection {
+  /** Resolves, with the reason, when the connection is over. */
+  readonly closed: Promise<GearmanError>;
+  readonly #peer: string;
+  readonly #context: WorkerContext;
+  readonly #connection: Connection;
+  readonly #abilities = new Abilities<JobHandler>();
+  readonly #running = new Map<string, Set<AssignedJob>>();
+  readonly #grabs: ReplyTimer;
+  readonly #echo: EchoConfirmation;
+  readonly #spinGuard = new SpinGuard();
+  readonly #jobConnection: JobConnection = {
+    send: (name, ...args) => this.#connection.send(name, ...args),
+    writable: () => this.#connection.writable(),
+    confirm: () => this.confirm(),
+  };
+  readonly #interval: NodeJS.Timeout;
+  #pause: NodeJS.Timeout | undefined;
+  /** `awake`: there may be jobs. `drained`: there are none, and replies to grabs are due. `asleep`: NOOP wakes it. */
+  #state: 'awake' | 'drained' | 'asleep' = 'awake';
+  /** Some servers know nothing but GRAB_JOB: that shows as an ERROR in place of the first answer. */
+  #grabPacket: 'GRAB_JOB_UNIQ' | 'GRAB_JOB' = 'GRAB_JOB_UNIQ';
+  #knowsGrab = false;
+
+  constructor(socket: Socket, peer: string, context: WorkerContext, knowledge: EchoKnowledge) {
+    this.#peer = peer;
+    this.#context = context;
+    const { promise, resolve } = Promise.withResolvers<GearmanError>();
+    this.closed = promise;
+    this.#connection = new Connection(socket, {
+      magic: 'REQ',
+      peer,
+      maxPacketSize: context.maxPacketSize,
+      onPacket: (packet) => WorkerConnection.#handlers[packet.name]?.(this, packet),
+      onClose: (error) => {
+        this.#onClose(error);
+        resolve(error);
+      },
+    });
+    this.#grabs = new ReplyTimer(context.timeout, () => this.#giveUp('GRAB_JOB'));
+    this.#echo = new EchoConfirmation(knowledge, context.timeout, {
+      send: (token) => this.#connection.send('ECHO_REQ', token),
+      onSilence: () => this.#giveUp('ECHO_REQ'),
+    });
+    this.#interval = setInterval(() => this.#wake(), GRAB_INTERVAL).unref();
+    if (context.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', context.clientId);
+    this.declare(context.functions.keys(), []);
+  }
+
+  /** Whether a grab makes sense now. */
+  get mayGrab(): boolean {
+    return (
+      this.#state === 'awake' &&
+      this.#pause === undefined &&
+      this.#connection.isOpen &&
+      this.#abilities.size > 0 &&
+      (this.#knowsGrab || this.#grabs.outstanding === 0) &&
+      !this.#abilities.hasRemovable(this.#isRunning)
+    );
+  }
+
+  /** Asks for one job. The caller has taken a slot for it. */
+  grab(): void {
+    this.#grabs.sent();
+    this.#connection.send(this.#grabPacket);
+  }
+
+  /** The worker offers functions that it did not, and no longer others. */
+  declare(added: Iterable<string>, removed: Iterable<readonly [string, JobHandler]>): void {
+    const due = this.#abilities.want(added);
+    for (const name of due) this.#connection.send('CAN_DO', name);
+    // No server wakes a sleeper for a job that waited for the new function.
+    if (due.length > 0) this.#state = 'awake';
+    this.#abilities.drop(removed);
+    this.#deregister();
+  }
+
+  /** Resolves when the server has had all that was sent, as far as that can be known. Never rejects. */
+  confirm(): Promise<void> {
+    return this.#connection.isOpen ? this.#echo.request() : Promise.resolve();
+  }
+
+  /** Hangs up when the server has had everything. */
+  async hangUp(): Promise<void> {
+    await this.confirm();
+    await this.#connection.close();
+  }
+
+  static readonly #handlers: {
+    readonly [N in PacketName]?: (self: WorkerConnection, packet: Packet) => void;
+  } = {
+    NOOP: (self) => self.#onNoop(),
+    NO_JOB: (self) => self.#onNoJob(),
+    JOB_ASSIGN: (self, packet) => self.#onJob(packet, ''),
+    JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet, packet.text('unique')),
+    JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet, packet.text('unique')),
+    ECHO_RES: (self, packet) => self.#echo.answered(packet.key('data')),
+    ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
+  };
+
+  readonly #isRunning = (name: string): boolean => this.#running.has(name);
+
+  #onNoop(): void {
+    if (this.#state !== 'asleep') return;
+    const pause = this.#spinGuard.woken();
+    if (pause > 0) {
+      this.#pause = setTimeout(() => {
+        this.#pause = undefined;
+        this.#context.dispatch();
+      }, pause).unref();
+    }
+    this.#wake();
+  }
+
+  #wake(): void {
+    this.#state = 'awake';
+    this.#context.dispatch();
+  }
+
+  #onNoJob(): void {
+    this.#grabAnswered();
+    this.#state = 'drained';
+    if (this.#grabs.outstanding === 0) {
+      this.#deregister();
+      this.#state = 'asleep';
+      this.#connection.send('PRE_SLEEP');
+      this.#spinGuard.slept();
+    }
+    this.#context.slots.give();
+  }
+
+  #onJob(packet: Packet, unique: string): void {
+    this.#grabAnswered();
+    this.#spinGuard.served();
+    const job = new AssignedJob(
+      {
+        handle: packet.key('handle'),
+        function: packet.text('function'),
+        unique,
+        payload: packet.bytes('data'),
+      },
+      this.#jobConnection,
+    );
+    void this.#run(job); // it never rejects
+    this.#deregister();
+    this.#wake();
+  }
+
+  async #run(job: AssignedJob): Promise<void> {
+    const { functions, jobs, slots } = this.#context;
+    const handler =
+      functions.get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? neverOffered;
+    jobs.add(job);
+    const ofFunction = this.#running.get(job.function) ?? new Set();
+    this.#running.set(job.function, ofFunction.add(job));
+
+    const outcome = await runHandler(handler, job);
+
+    jobs.delete(job);
+    ofFunction.delete(job);
+    if (ofFunction.size === 0) this.#running.delete(job.function);
+    this.#log(job, outcome);
+    job.finish(outcome);
+    this.#deregister();
+    slots.give();
+  }
+
+  /** Tells the server which functions are gone, those of them for which that is safe. */
+  #deregister(): void {
+    // A job that the server assigns at this moment would be taken for dropped, and run twice.
+    if (this.#grabs.outstanding > 0) return;
+    const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
+    if (removal.reset) {
+      this.#connection.send('RESET_ABILITIES');
+      for (const name of removal.register) this.#connection.send('CAN_DO', name);
+    } else {
+      for (const name of removal.deregister) this.#connection.send('CANT_DO', name);
+    }
+  }
+
+  #grabAnswered(): void {
+    this.#knowsGrab = true;
+    this.#grabs.answered();
+  }
+
+  #onError(error: ServerError): void {
+    const isFirstGrab =
+      !this.#knowsGrab && this.#grabs.outstanding > 0 && error.serverCode !== 'JOB_NOT_FOUND';
+    if (!isFirstGrab) {
+      this.#context.logger?.warn(`${this.#peer}: ${error.message}`);
+    } else if (this.#grabPacket === 'GRAB_JOB_UNIQ') {
+      this.#grabPacket = 'GRAB_JOB';
+      this.#connection.send('GRAB_JOB');
+    } else {
+      this.#connection.destroy(error);
+    }
+  }
+
+  #giveUp(request: PacketName): void {
+    const { timeout } = this.#context;
+    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; connecting anew`;
+    this.#connection.destroy(new ConnectionError('server-silent', message));
+  }
+
+  #onClose(error: GearmanError): void {
+    clearInterval(this.#interval);
+    clearTimeout(this.#pause);
+    this.#echo.end();
+    for (const job of [...this.#running.values()].flatMap((jobs) => [...jobs])) {
+      job.loseConnection(error);
+      if (this.#context.onServerLost === 'abort') job.stop(error);
+    }
+    const unanswered = this.#grabs.outstanding;
+    this.#grabs.stop();
+    for (let grab = 0; grab < unanswered; grab += 1) this.#context.slots.give();
+  }
+
+  #log(job: AssignedJob, outcome: JobOutcome): void {
+    const name = `job ${job.handle} of ${job.function}`;
+    const { logger } = this.#context;
+    if (!this.#connection.isOpen) {
+      logger?.warn(`${name} ended after ${this.#peer} was lost; its ${outcome.packet} is dropped`);
+    } else if (outcome.packet === 'WORK_FAIL') {
+      logger?.warn(`${name} failed: ${outcome.error.message}`);
+    } else if (outcome.packet === 'WORK_EXCEPTION') {
+      logger?.error(`${name} ended in an exception: ${outcome.data}`, { error: outcome.error });
+    }
+  }
+}
+
+function neverOffered(job: WorkerJob): never {
+  throw new JobFailure(`this worker does not offer ${job.function}`);
+}
