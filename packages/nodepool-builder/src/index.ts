@@ -1,1 +1,11 @@
-export const PLACEHOLDER = 'nodepool-builder';
+export type {
+  Configuration,
+  DiskImageConfiguration,
+  GearmanServer,
+  ProviderConfiguration,
+  ProviderImageConfiguration,
+} from './configuration/configuration.ts';
+export { ConfigurationError, type Fault, formatFault } from './configuration/fault.ts';
+export { type LoadedConfiguration, type LoadOptions, loadConfiguration } from './configuration/load.ts';
+export { NodepoolBuilder, type NodepoolBuilderOptions } from './daemon/nodepool-builder.ts';
+export { type MainOptions, main } from './main.ts';

@@ -1,0 +1,106 @@
+import {
+  Admin,
+  Client,
+  type FunctionStatus,
+  formatAddress,
+  GearmanError,
+  type ServerAddress,
+} from '@nodepool-builder/gearman-node';
+import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { CommandError } from './command-error.ts';
+import { openProgressDisplay } from './progress-display.ts';
+
+/** How long a job server may take for an answer, in milliseconds. */
+const TIMEOUT = 10_000;
+
+/**
+ * Submits a job, shows its progress on standard error until it ends, and returns its result.
+ *
+ * @throws CommandError if no builder offers the function, or the job fails.
+ */
+export async function followJob(
+  configuration: Configuration,
+  functionName: string,
+  argument: unknown,
+): Promise<Buffer> {
+  const servers = jobServers(configuration);
+  await requireOffer(servers, functionName);
+  const client = new Client({ servers, clientId: 'nodepool-builder command' });
+  const display = openProgressDisplay(functionName, process.stderr);
+  try {
+    const job = client.submit(functionName, JSON.stringify(argument));
+    display.update(0);
+    for await (const event of job) {
+      if (event.type === 'status' && event.denominator > 0) {
+        display.update(Math.floor((event.numerator * 100) / event.denominator));
+      }
+    }
+    const result = await job;
+    display.update(100);
+    return result;
+  } catch (error) {
+    if (!(error instanceof GearmanError)) throw error;
+    throw new CommandError(error.message, { cause: error });
+  } finally {
+    display.stop();
+    await client.close();
+  }
+}
+
+/** A job that nobody offers would wait in the queue for ever, without a word. */
+async function requireOffer(servers: readonly ServerAddress[], functionName: string): Promise<void> {
+  const offered = new Set(
+    (await functionsOf(servers))
+      .filter(({ availableWorkers }) => availableWorkers > 0)
+      .map(({ name }) => name),
+  );
+  if (offered.has(functionName)) return;
+  const verb = functionName.slice(0, functionName.indexOf(':') + 1);
+  const alternatives = [...offered]
+    .filter((name) => name.startsWith(verb))
+    .map((name) => name.slice(verb.length));
+  const remedy =
+    alternatives.length > 0
+      ? `there is ${alternatives.toSorted().slice(0, 10).join(', ')}`
+      : `nothing is offered for ${verb.slice(0, -1)}; start nodepool-builder, or see its log`;
+  throw new CommandError(`no builder offers ${functionName}; ${remedy}`);
+}
+
+/**
+ * What the job servers know of functions, all servers together.
+ *
+ * @throws CommandError if none of them answers.
+ */
+export async function functionsOf(servers: readonly ServerAddress[]): Promise<FunctionStatus[]> {
+  return await askServers(servers, (admin) => admin.status());
+}
+
+/**
+ * Asks every job server and puts the answers together.
+ *
+ * @throws CommandError if none of them answers.
+ */
+export async function askServers<T>(
+  servers: readonly ServerAddress[],
+  question: (admin: Admin) => Promise<T[]>,
+): Promise<T[]> {
+  const answers = await Promise.allSettled(
+    servers.map(async (server) => {
+      const admin = new Admin(server, { timeout: TIMEOUT });
+      try {
+        return await question(admin);
+      } finally {
+        await admin.close();
+      }
+    }),
+  );
+  const answered = answers.filter((answer) => answer.status === 'fulfilled');
+  if (answered.length === 0) {
+    const names = servers.map(formatAddress).join(', ');
+    throw new CommandError(`no job server answers at ${names}; start nodepool-builder or gearmand there`, {
+      cause: answers.find((answer) => answer.status === 'rejected')?.reason,
+    });
+  }
+  return answered.flatMap((answer) => answer.value);
+}

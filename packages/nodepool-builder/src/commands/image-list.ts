@@ -1,0 +1,83 @@
+import { type Image, readImages } from '@nodepool-builder/image-builder';
+import type { Command } from 'commander';
+import { getBorderCharacters, table } from 'table';
+import type { Configuration } from '../configuration/configuration.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { functionName, subjectOf } from '../daemon/functions.ts';
+import { functionsOf } from './follow-job.ts';
+import { configOption } from './options.ts';
+
+/** One image, as far as it is known here. */
+interface ListedImage {
+  readonly 'image-id': string;
+  /** Name of the disk image; null if unknown, as of an image on another host. */
+  readonly 'image-name': string | null;
+  /** What lies in `images-dir` of this host. */
+  readonly formats: readonly string[];
+  /** Bytes of all its files here. */
+  readonly size: number | null;
+  readonly built: string | null;
+  /** How many builders offer to upload and to delete it. */
+  readonly builders: number;
+}
+
+/** `image-list`: what the job servers and the directory know. */
+export function registerImageList(program: Command, builders: readonly string[]): void {
+  program
+    .command('image-list')
+    .summary('list the images')
+    .description(
+      'Lists the images that builders offer to the job servers, and those in images-dir of this host.',
+    )
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async (options: { config: string; json?: true }) => {
+      const { configuration } = await loadConfiguration(options.config, { builders });
+      const images = await listImages(configuration);
+      console.log(options.json ? JSON.stringify(images, null, 2) : formatTable(images));
+    });
+}
+
+async function listImages(configuration: Configuration): Promise<ListedImage[]> {
+  const [functions, local] = await Promise.all([
+    functionsOf(jobServers(configuration)),
+    readImages(configuration.imagesDir),
+  ]);
+  const builders = new Map<string, number>();
+  for (const { name, availableWorkers } of functions) {
+    if (!name.startsWith(functionName('image-upload', '')) || availableWorkers === 0) continue;
+    const id = subjectOf(name);
+    builders.set(id, (builders.get(id) ?? 0) + availableWorkers);
+  }
+  const here = new Map(local.map((image) => [image.id, image]));
+  const ids = [...new Set([...here.keys(), ...builders.keys()])].toSorted();
+  return ids.map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
+}
+
+function describeImage(id: string, image: Image | undefined, builders: number): ListedImage {
+  return {
+    'image-id': id,
+    'image-name': image?.name ?? null,
+    formats: image?.files.map(({ format }) => format) ?? [],
+    size: image?.files.reduce((sum, { size }) => sum + size, 0) ?? null,
+    built: image?.builtAt.toISOString() ?? null,
+    builders,
+  };
+}
+
+function formatTable(images: readonly ListedImage[]): string {
+  const header = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 'BUILDERS'];
+  const rows = images.map((image) => [
+    image['image-id'],
+    image['image-name'] ?? '-',
+    image.formats.join(',') || '-',
+    image.size === null ? '-' : `${(image.size / 2 ** 20).toFixed(1)} MiB`,
+    image.built ?? '-',
+    String(image.builders),
+  ]);
+  return table([header, ...rows], {
+    border: getBorderCharacters('void'),
+    drawHorizontalLine: () => false,
+  }).trimEnd();
+}

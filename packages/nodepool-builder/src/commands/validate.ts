@@ -1,0 +1,21 @@
+import type { Command } from 'commander';
+import { formatFault } from '../configuration/fault.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { configOption } from './options.ts';
+
+/** `validate`: checks a configuration file. */
+export function registerValidate(program: Command, builders: readonly string[]): void {
+  program
+    .command('validate')
+    .summary('check a configuration file')
+    .description('Reads a configuration file and names each fault with its line and the remedy.')
+    .addOption(configOption())
+    .action(async (options: { config: string }) => {
+      const { configuration, warnings } = await loadConfiguration(options.config, { builders });
+      for (const warning of warnings) console.error(formatFault(configuration.file, warning));
+      const { diskimages, providers } = configuration;
+      console.log(
+        `${configuration.file} is good: ${diskimages.length} disk images, ${providers.length} providers`,
+      );
+    });
+}

@@ -1,0 +1,68 @@
+import { GearmanError } from '@nodepool-builder/gearman-node';
+import { IMAGE_BUILDERS, type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
+import { Command, CommanderError } from 'commander';
+import { CommandError } from './commands/command-error.ts';
+import { registerDaemon } from './commands/daemon.ts';
+import { registerGearmand } from './commands/gearmand.ts';
+import { registerImageBuild } from './commands/image-build.ts';
+import { registerImageDelete } from './commands/image-delete.ts';
+import { registerImageList } from './commands/image-list.ts';
+import { registerImageUpload } from './commands/image-upload.ts';
+import { registerValidate } from './commands/validate.ts';
+import { ConfigurationError } from './configuration/fault.ts';
+import { packageVersion } from './version.ts';
+
+/** Settings of {@link main}. */
+export interface MainOptions {
+  /** Builders of your own, by the name that `diskimages[].builder` gives them. */
+  readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
+}
+
+/** What argparse, and so the Python builder, exits with when the command line is wrong. */
+const USAGE_ERROR = 2;
+
+/**
+ * The command `nodepool-builder`. A program that brings builders of its own calls it with them, and has every
+ * option and command that nodepool-builder has.
+ *
+ * @param argv the arguments, without node and the script.
+ * @returns the exit code: 0, 1 for a failure, 2 for a wrong command line.
+ */
+export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
+  const builders = { ...IMAGE_BUILDERS, ...options.builders };
+  const names = Object.keys(builders);
+  const program = new Command('nodepool-builder')
+    .description('Makes VM images, keeps them, and uploads them, as Gearman jobs ask for it.')
+    .version(packageVersion(), '--version')
+    .exitOverride()
+    .enablePositionalOptions()
+    .showHelpAfterError('(--help explains the options)')
+    .addHelpText('after', EXAMPLES);
+  registerDaemon(program, builders);
+  registerImageBuild(program, names);
+  registerImageUpload(program, names);
+  registerImageDelete(program, names);
+  registerImageList(program, names);
+  registerValidate(program, names);
+  registerGearmand(program);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+    const known = [CommandError, ConfigurationError, GearmanError, ImageError].some(
+      (type) => error instanceof type,
+    );
+    console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
+    return 1;
+  }
+}
+
+const EXAMPLES = `
+Without a command it serves: in the background, or with -d in the foreground.
+
+Examples:
+  $ nodepool-builder validate -c nodepool.yaml
+  $ nodepool-builder -d -c nodepool.yaml
+  $ nodepool-builder image-build debian -c nodepool.yaml
+  $ nodepool-builder image-upload debian-20161118140211-9f3c --provider local -c nodepool.yaml`;
