@@ -52,11 +52,11 @@ export function registerDaemon(
 async function backgroundArguments(options: DaemonOptions, builders: readonly string[]): Promise<string[]> {
   await loadConfiguration(options.config, { builders }); // a fault in it is told here, where someone looks
   return [
-    ...['-c', resolve(options.config)],
-    ...(options.loggingConfig === undefined ? [] : ['-l', resolve(options.loggingConfig)]),
-    ...['-p', resolve(options.pidfile ?? DEFAULT_PID_FILE)],
-    ...['--build-workers', String(options.buildWorkers)],
-    ...['--upload-workers', String(options.uploadWorkers)],
+    `--config=${resolve(options.config)}`,
+    ...(options.loggingConfig === undefined ? [] : [`--logging-config=${resolve(options.loggingConfig)}`]),
+    `--pidfile=${resolve(options.pidfile ?? DEFAULT_PID_FILE)}`,
+    `--build-workers=${options.buildWorkers}`,
+    `--upload-workers=${options.uploadWorkers}`,
     ...(options.embeddedGearmand ? ['--embedded-gearmand'] : []),
   ];
 }

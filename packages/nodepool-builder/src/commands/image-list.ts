@@ -51,7 +51,7 @@ async function listImages(configuration: Configuration): Promise<ListedImage[]> 
     builders.set(id, (builders.get(id) ?? 0) + availableWorkers);
   }
   const here = new Map(local.map((image) => [image.id, image]));
-  const ids = [...new Set([...here.keys(), ...builders.keys()])].toSorted();
+  const ids = [...new Set([...here.keys(), ...builders.keys()])].toSorted((a, b) => a.localeCompare(b));
   return ids.map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
 }
 
