@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { sparseCopy } from '../../src/directory/sparse-copy.ts';
+
+const MIB = 1024 * 1024;
+let directory: string;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sparse-copy-'));
+});
+after(() => rm(directory, { recursive: true }));
+
+async function copyOf(source: string): Promise<{ target: string; md5: string; sha256: string }> {
+  const target = `${source}.copy`;
+  return { target, ...(await sparseCopy(source, target)) };
+}
+
+describe('sparseCopy', () => {
+  const contents: readonly (readonly [what: string, content: Buffer])[] = [
+    ['an empty file', Buffer.alloc(0)],
+    ['one byte', Buffer.from('x')],
+    ['one zero', Buffer.alloc(1)],
+    ['random bytes that end within a block', randomBytes(3 * MIB + 17)],
+    ['data, then zeros to the end', Buffer.concat([randomBytes(5000), Buffer.alloc(2 * MIB)])],
+    ['zeros, then data that begins within a block', Buffer.concat([Buffer.alloc(MIB + 100), randomBytes(9)])],
+    [
+      'blocks of data and of zeros in turn',
+      Buffer.concat(Array.from({ length: 400 }, (_, i) => Buffer.alloc(4096, i % 2))),
+    ],
+  ];
+  for (const [what, content] of contents) {
+    it(`copies ${what} to the byte, and hashes it`, async () => {
+      const source = join(directory, what.replaceAll(' ', '-'));
+      await writeFile(source, content);
+      const { target, md5, sha256 } = await copyOf(source);
+      assert.ok((await readFile(target)).equals(content));
+      assert.equal(md5, createHash('md5').update(content).digest('hex'));
+      assert.equal(sha256, createHash('sha256').update(content).digest('hex'));
+    });
+  }
+
+  it('leaves holes where there are zeros', async () => {
+    const source = join(directory, 'sparse');
+    const file = await open(source, 'wx');
+    await file.write(randomBytes(MIB), 0, MIB, 10 * MIB);
+    await file.close();
+    await truncate(source, 64 * MIB);
+    const { target } = await copyOf(source);
+    const { size, blocks } = await stat(target);
+    assert.equal(size, 64 * MIB);
+    assert.ok(blocks * 512 < 2 * MIB, `${blocks} blocks are allocated`);
+  });
+
+  it('stops when it is told to, and tells how far it came', async () => {
+    const source = join(directory, 'large');
+    await truncate(await emptyFile(source), 64 * MIB);
+    const stop = new AbortController();
+    const steps: number[] = [];
+    const copy = sparseCopy(source, `${source}.copy`, {
+      signal: stop.signal,
+      onProgress: ({ done, total }) => {
+        steps.push(done);
+        assert.equal(total, 64 * MIB);
+        if (done >= 8 * MIB) stop.abort(new Error('enough'));
+      },
+    });
+    await assert.rejects(copy, /enough/);
+    assert.equal(steps.at(-1), 8 * MIB);
+  });
+});
+
+async function emptyFile(path: string): Promise<string> {
+  await writeFile(path, '');
+  return path;
+}
