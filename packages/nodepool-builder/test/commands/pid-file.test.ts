@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { writePidFile } from '../../src/commands/pid-file.ts';
+
+let directory: string;
+let path: string;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'pid-file-'));
+  path = join(directory, 'nodepool-builder.pid');
+});
+after(() => rm(directory, { recursive: true }));
+
+describe('the pid file', () => {
+  it('names this process as long as it is there', async () => {
+    const file = await writePidFile(path);
+    assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
+    await file.remove();
+    assert.equal(existsSync(path), false);
+  });
+
+  it('of a dead process, of another program, or with nonsense in it is taken over', async () => {
+    for (const content of [String(spawnSync('true').pid), '1', 'nonsense']) {
+      await writeFile(path, content);
+      const file = await writePidFile(path);
+      assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
+      await file.remove();
+    }
+  });
+
+  it('of a living builder keeps a second one from starting', async (t) => {
+    const other = spawn('sh', ['-c', 'read line', basename(process.argv[1] ?? '')], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
+    await once(other, 'spawn');
+    t.after(() => other.kill());
+    await writeFile(path, `${other.pid}\n`);
+    await assert.rejects(
+      writePidFile(path),
+      new RegExp(`runs already, as process ${other.pid} .*stop it first`),
+    );
+    assert.equal(await readFile(path, 'utf8'), `${other.pid}\n`);
+  });
+
+  it('in a directory that is not there says what to do', async () => {
+    await assert.rejects(
+      writePidFile(join(directory, 'missing', 'pid')),
+      /cannot be written: ENOENT.*make its directory/,
+    );
+  });
+});

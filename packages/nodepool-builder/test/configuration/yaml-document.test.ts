@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parseYaml, YamlError } from '../../src/configuration/yaml-document.ts';
+
+const TEXT = `a: 1
+list:
+  - name: first
+    deep: {x: [1, 2]}
+  -   name: second
+"quoted/key": ~
+base: &base {port: 1}
+merged:
+  <<: *base
+alias: *base
+`;
+
+describe('a YAML document', () => {
+  const document = parseYaml(TEXT);
+
+  it('is read as PyYAML reads it', () => {
+    assert.deepEqual(parseYaml('a: yes\nb: 010\nc: ~\nd: "5"\n').value, { a: true, b: 8, c: null, d: '5' });
+    assert.equal(parseYaml('').value, undefined);
+  });
+
+  const positions: readonly (readonly [pointer: string, line: number, column: number])[] = [
+    ['', 1, 1],
+    ['/a', 1, 1],
+    ['/list', 2, 1],
+    ['/list/0', 3, 5],
+    ['/list/0/deep', 4, 5],
+    ['/list/0/deep/x/1', 4, 19],
+    ['/list/1', 5, 7],
+    ['/list/1/name', 5, 7],
+    ['/quoted~1key', 6, 2],
+    ['/merged/port', 8, 1],
+    ['/alias/port', 10, 1],
+    ['/not/there', 1, 1],
+  ];
+  for (const [pointer, line, column] of positions) {
+    it(`knows where ${pointer || 'the whole'} stands`, () => {
+      assert.deepEqual(document.positionOf(pointer), { line, column });
+    });
+  }
+
+  it('that is none says where it breaks', () => {
+    assert.throws(
+      () => parseYaml('a: 1\nb: [\n'),
+      (error) => error instanceof YamlError && error.position.line === 3,
+    );
+  });
+});
