@@ -1,0 +1,16 @@
+#!/usr/bin/env node
+/** A builder of your own: the file system image of a directory. Run it as you would run nodepool-builder. */
+import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
+import { main } from 'nodepool-builder';
+
+class DirectoryTreeBuilder extends BaseImageBuilder {
+  override readonly nativeFormats = ['raw'] as const;
+
+  protected override async createImage({ run, output, diskimage }: BuildContext): Promise<void> {
+    const image = output('raw');
+    await run('truncate', ['--size=64M', image]);
+    await run('mke2fs', ['-q', '-t', 'ext4', '-d', String(diskimage.options?.tree), image]);
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2), { builders: { 'directory-tree': DirectoryTreeBuilder } });
