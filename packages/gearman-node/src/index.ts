@@ -1,6 +1,17 @@
-export { Admin, type FunctionStatus, type WorkerInfo } from './admin/admin.ts';
-export { Client, type ClientOptions, type JobStatus, type SubmitOptions } from './client/client.ts';
-export { Job, type JobEvent } from './client/job.ts';
+export { Admin, type AdminOptions } from './admin/admin.ts';
+export type {
+  FunctionPriorityStatus,
+  FunctionStatus,
+  QueuedJob,
+  WorkerInfo,
+} from './admin/admin-commands.ts';
+export { Client, type ClientOptions } from './client/client.ts';
+export type { JobStatus } from './client/client-connection.ts';
+export type { Job } from './client/job.ts';
+export type { JobEvent } from './client/job-events.ts';
+export type { JobPriority } from './client/submit-packets.ts';
+export type { SubmitOptions } from './client/submitted-job.ts';
+export type { BackoffOptions } from './connection/backoff.ts';
 export { DEFAULT_PORT, formatAddress, type ServerAddress } from './connection/server-address.ts';
 export {
   ConnectionError,

@@ -82,8 +82,8 @@ export const PACKETS = {
 /** The name of a packet type, as the protocol's document spells it. */
 export type PacketName = keyof typeof PACKETS;
 
-/** The name of an argument of packet type `N`. */
-export type ArgumentName<N extends PacketName = PacketName> = (typeof PACKETS)[N]['arguments'][number];
+/** The name of an argument. */
+export type ArgumentName = (typeof PACKETS)[PacketName]['arguments'][number];
 
 /** What an argument may be given as; a string is sent as UTF-8, a number in decimal. */
 export type ArgumentValue = string | number | Uint8Array;
@@ -94,8 +94,8 @@ export type ArgumentValues<N extends PacketName> = ValueForEach<(typeof PACKETS)
 type ValueForEach<T extends readonly unknown[]> = { -readonly [I in keyof T]: ArgumentValue };
 
 /** One row of the table, with what follows from it. */
-export interface PacketType<N extends PacketName = PacketName> {
-  readonly name: N;
+export interface PacketType {
+  readonly name: PacketName;
   readonly number: number;
   readonly senders: readonly Sender[];
   readonly arguments: readonly ArgumentName[];

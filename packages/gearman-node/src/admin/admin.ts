@@ -1,46 +1,150 @@
-import type { ServerAddress } from '../connection/server-address.ts';
+import { checkFunctionName, checkHandle } from '../argument-checks.ts';
+import { openSocket } from '../connection/open-socket.ts';
+import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
+import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';
+import {
+  ADMIN_COMMANDS,
+  type AdminCommand,
+  type FunctionPriorityStatus,
+  type FunctionStatus,
+  formatCommand,
+  parseJob,
+  parsePriorityStatus,
+  parseStatus,
+  parseWorker,
+  type QueuedJob,
+  type WorkerInfo,
+} from './admin-commands.ts';
+import { AdminConnection } from './admin-connection.ts';
 
-/** One line of the admin command `status`. */
-export interface FunctionStatus {
-  readonly name: string;
-  /** Jobs queued and running. */
-  readonly total: number;
-  readonly running: number;
-  /** Connections that offer the function. */
-  readonly availableWorkers: number;
+/** How an {@link Admin} is set up. */
+export interface AdminOptions {
+  /** Milliseconds until the connection must stand, and for which a command may be left unanswered. Default 30,000. */
+  readonly timeout?: number | undefined;
 }
 
-/** One line of the admin command `workers`. */
-export interface WorkerInfo {
-  readonly fd: number;
-  readonly ip: string;
-  /** `-` for a connection that set none. */
-  readonly clientId: string;
-  readonly functions: readonly string[];
-}
-
-/** Speaks the admin text protocol with one server. */
+/**
+ * Speaks the admin text protocol with one server. It connects with the first command, and again after the connection
+ * was lost. Each method throws ServerError when the server refuses the command, and ConnectionError; python's server
+ * leaves a command that it does not know unanswered.
+ */
 export class Admin implements AsyncDisposable {
-  constructor(_address: ServerAddress, _options?: { readonly timeout?: number }) {}
+  readonly #address: ServerAddress;
+  readonly #timeout: number;
+  readonly #stop = new AbortController();
+  #connection: Promise<AdminConnection> | undefined;
 
+  constructor(address: ServerAddress, options: AdminOptions = {}) {
+    this.#address = address;
+    this.#timeout = options.timeout ?? DEFAULT_TIMEOUT;
+  }
+
+  /** The functions that the server knows. gearmand goes on to list those that nobody offers any more. */
   async status(): Promise<FunctionStatus[]> {
-    throw new GearmanError('closed', 'not there yet');
+    return (await this.#run('status')).map(parseStatus);
   }
 
+  /** As {@link status}, by priority. */
+  async priorityStatus(): Promise<FunctionPriorityStatus[]> {
+    return (await this.#run('priorityStatus')).map(parsePriorityStatus);
+  }
+
+  /** The connections that the server has, and the functions that each offers. */
   async workers(): Promise<WorkerInfo[]> {
-    throw new GearmanError('closed', 'not there yet');
+    return (await this.#run('workers')).map(parseWorker);
   }
 
+  /** The jobs that the server has, queued and running. */
+  async showJobs(): Promise<QueuedJob[]> {
+    return (await this.#run('showJobs')).map(parseJob);
+  }
+
+  /** The unique keys of the jobs that the server has. */
+  async showUniqueJobs(): Promise<string[]> {
+    return await this.#run('showUniqueJobs');
+  }
+
+  /** The server's version, for instance `1.1.20`. */
   async version(): Promise<string> {
-    throw new GearmanError('closed', 'not there yet');
+    return await this.#value('version');
   }
 
+  /** What the server logs, for instance `ERROR`. */
+  async verbose(): Promise<string> {
+    return await this.#value('verbose');
+  }
+
+  /** The server's process id. */
+  async pid(): Promise<number> {
+    return Number(await this.#value('pid'));
+  }
+
+  /** Limits how many jobs of a function may be queued; 0 or less lifts the limit. */
+  async maxQueue(functionName: string, limit: number): Promise<void> {
+    checkFunctionName(functionName);
+    await this.#run('maxQueue', functionName, limit);
+  }
+
+  /** Makes a function known before anybody offers it. */
+  async createFunction(functionName: string): Promise<void> {
+    checkFunctionName(functionName);
+    await this.#run('createFunction', functionName);
+  }
+
+  /** Makes the server forget a function that has neither jobs nor workers. */
+  async dropFunction(functionName: string): Promise<void> {
+    checkFunctionName(functionName);
+    await this.#run('dropFunction', functionName);
+  }
+
+  /** Takes a job out of the queue; its client gets WORK_FAIL. */
+  async cancelJob(handle: string): Promise<void> {
+    checkHandle(handle);
+    await this.#run('cancelJob', handle);
+  }
+
+  /** Ends the server; gracefully, it waits for the jobs that run. gearmand 1.1.20 knows no such command. */
+  async shutdown(options: { readonly graceful?: boolean } = {}): Promise<void> {
+    await this.#run('shutdown', ...(options.graceful ? ['graceful'] : []));
+  }
+
+  /** Hangs up. */
   async close(): Promise<void> {
-    throw new GearmanError('closed', 'not there yet');
+    const reason = new GearmanError('closed', 'the admin connection was closed');
+    this.#stop.abort(reason);
+    const connection = await this.#connection?.catch(() => undefined);
+    await connection?.close(reason);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** The value after `OK `. */
+  async #value(command: AdminCommand): Promise<string> {
+    const [line = ''] = await this.#run(command);
+    return line.replace(/^OK /, '');
+  }
+
+  async #run(command: AdminCommand, ...args: (string | number)[]): Promise<string[]> {
+    const line = formatCommand(command, args);
+    if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+    this.#connection ??= this.#connect();
+    const connection = await this.#connection;
+    return await connection.run(line, ADMIN_COMMANDS[command].reply);
+  }
+
+  async #connect(): Promise<AdminConnection> {
+    const forget = () => {
+      this.#connection = undefined;
+    };
+    try {
+      const socket = await openSocket(this.#address, { timeout: this.#timeout, signal: this.#stop.signal });
+      return new AdminConnection(socket, formatAddress(this.#address), this.#timeout, forget);
+    } catch (error) {
+      forget();
+      throw error;
+    }
   }
 }

@@ -1,59 +1,176 @@
-import type { ServerAddress } from '../connection/server-address.ts';
-import { GearmanError } from '../errors.ts';
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { checkFunctionName, checkHandle, checkUnique } from '../argument-checks.ts';
+import { Backoff, type BackoffOptions } from '../connection/backoff.ts';
+import { openSocket } from '../connection/open-socket.ts';
+import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
+import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
+import { ConnectionError, GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
+import { ClientConnection, type JobStatus } from './client-connection.ts';
 import type { Job } from './job.ts';
+import { type SubmitOptions, SubmittedJob } from './submitted-job.ts';
 
 /** How a {@link Client} is set up. */
 export interface ClientOptions {
-  /** Tried in this order; the first one that answers gets the jobs. */
+  /** Tried in this order: the first one that can be reached gets the jobs. At least one. */
   readonly servers: readonly ServerAddress[];
-  readonly clientId?: string;
-  readonly logger?: Logger;
-  /** Milliseconds a server may leave a request unanswered before its connection is given up. Default 30,000. */
-  readonly timeout?: number;
+  /** The name under which the admin command `workers` shows this client. Default: none. */
+  readonly clientId?: string | undefined;
+  readonly logger?: Logger | undefined;
+  /**
+   * Milliseconds until a connection must stand, and for which a server may leave a request unanswered before its
+   * connection is given up. Default 30,000. How long a job runs is not limited by it.
+   */
+  readonly timeout?: number | undefined;
+  /** The pauses between attempts to connect for jobs that are resubmitted. Default: from 100 up to 5,000 ms. */
+  readonly reconnect?: BackoffOptions | undefined;
+  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  readonly maxPacketSize?: number | undefined;
 }
 
-/** How one job is submitted. */
-export interface SubmitOptions {
-  /** Jobs of one function with the same key are one job. At most 63 bytes. */
-  readonly unique?: string;
-  /** Default `normal`. */
-  readonly priority?: 'low' | 'normal' | 'high';
-  /** The job outlives the client, which gets no result. Default false. */
-  readonly background?: boolean;
-  /** Stops waiting for the job; Gearman has no way to stop the job itself. */
-  readonly signal?: AbortSignal;
-  /** Milliseconds until the job must have ended. Default: no limit. */
-  readonly timeout?: number;
-  /** What to do with a job in flight when its server is lost. Default `reject`, with JobLostError. */
-  readonly onServerLost?: 'reject' | 'resubmit';
+/** What waits for a connection. */
+interface Waiting {
+  readonly start: (connection: ClientConnection) => void;
+  readonly fail: (error: GearmanError) => void;
+  /** Whether it outlasts a round in which no server could be reached. */
+  readonly isPatient: () => boolean;
 }
 
-/** What a server knows of a job. */
-export interface JobStatus {
-  readonly known: boolean;
-  readonly running: boolean;
-  readonly numerator: number;
-  readonly denominator: number;
-}
-
-/** Submits jobs. */
+/**
+ * Submits jobs to the first of several job servers that can be reached. It connects when there is something to send,
+ * and tries each server once before it gives up.
+ */
 export class Client implements AsyncDisposable {
-  constructor(_options: ClientOptions) {}
+  readonly #options: ClientOptions;
+  readonly #stop = new AbortController();
+  #connection: ClientConnection | undefined;
+  #waiting: Waiting[] = [];
+  #connecting: Promise<void> | undefined;
 
-  submit(_functionName: string, _payload?: string | Uint8Array, _options?: SubmitOptions): Job {
-    throw new GearmanError('closed', 'not there yet');
+  constructor(options: ClientOptions) {
+    if (options.servers.length === 0) {
+      throw new GearmanError('invalid-argument', 'a client needs a job server; name at least one');
+    }
+    this.#options = options;
   }
 
-  async status(_handle: string): Promise<JobStatus> {
-    throw new GearmanError('closed', 'not there yet');
+  /**
+   * Submits a job. What goes wrong later rejects the job's promises.
+   *
+   * @param payload the job's argument; bytes must not change until the job's `handle` is there. Default: empty
+   * @throws GearmanError `invalid-argument` for a name or a key that no server takes; `closed`
+   */
+  submit(functionName: string, payload: string | Uint8Array = '', options: SubmitOptions = {}): Job {
+    checkFunctionName(functionName);
+    checkUnique(options.unique ?? '');
+    this.#checkOpen();
+    const job = new SubmittedJob(functionName, payload, options, (lost) => this.#send(lost));
+    this.#send(job);
+    return job;
   }
 
+  /**
+   * Asks the server that is connected what it knows of a job.
+   *
+   * @throws GearmanError `invalid-argument`, `closed`; ConnectionError
+   */
+  async status(handle: string): Promise<JobStatus> {
+    checkHandle(handle);
+    this.#checkOpen();
+    return await new Promise<JobStatus>((resolve, reject) => {
+      this.#whenConnected({
+        start: (connection) => resolve(connection.status(handle)),
+        fail: reject,
+        isPatient: () => false,
+      });
+    });
+  }
+
+  /** Hangs up. Jobs in flight reject with `closed`; those of the foreground that have not begun do not run any more. */
   async close(): Promise<void> {
-    throw new GearmanError('closed', 'not there yet');
+    const error = new GearmanError('closed', 'the client was closed');
+    this.#stop.abort(error);
+    await this.#connecting;
+    for (const waiting of this.#waiting.splice(0)) waiting.fail(error);
+    await this.#connection?.close(error);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#stop.signal.aborted) throw new GearmanError('closed', 'the client was closed; make a new one');
+  }
+
+  #send(job: SubmittedJob): void {
+    this.#whenConnected({
+      start: (connection) => {
+        if (!job.isSettled) connection.submit(job);
+      },
+      fail: (error) => job.reject(error),
+      isPatient: () => job.isResubmitted && !job.isSettled,
+    });
+  }
+
+  #whenConnected(waiting: Waiting): void {
+    if (this.#stop.signal.aborted) {
+      waiting.fail(this.#stop.signal.reason);
+    } else if (this.#connection?.isOpen) {
+      waiting.start(this.#connection);
+    } else {
+      this.#waiting.push(waiting);
+      this.#connecting ??= this.#connect();
+    }
+  }
+
+  /** Tries the servers, round after round, until one can be reached or nobody waits any more. Never rejects. */
+  async #connect(): Promise<void> {
+    const { signal } = this.#stop;
+    const backoff = new Backoff(this.#options.reconnect);
+    while (this.#waiting.length > 0 && !signal.aborted) {
+      const error = await this.#tryAll();
+      if (!error || signal.aborted) break;
+      const all = this.#waiting;
+      this.#waiting = all.filter((waiting) => waiting.isPatient());
+      for (const waiting of all) if (!waiting.isPatient()) waiting.fail(error);
+      if (this.#waiting.length > 0) await delay(backoff.next(), undefined, { signal }).catch(() => {});
+    }
+    this.#connecting = undefined;
+  }
+
+  /** Tries each server once. Returns why none could be reached, or nothing. */
+  async #tryAll(): Promise<ConnectionError | undefined> {
+    const { servers, timeout = DEFAULT_TIMEOUT } = this.#options;
+    const { signal } = this.#stop;
+    const errors: ConnectionError[] = [];
+    for (const server of servers) {
+      try {
+        this.#serve(server, await openSocket(server, { timeout, signal }));
+        return undefined;
+      } catch (error) {
+        errors.push(error as ConnectionError);
+      }
+    }
+    if (errors.length === 1) return errors[0];
+    const message = errors.map((error) => error.message).join('; ');
+    return new ConnectionError('connect-failed', message, { cause: new AggregateError(errors) });
+  }
+
+  #serve(server: ServerAddress, socket: Socket): void {
+    const { clientId, maxPacketSize, timeout = DEFAULT_TIMEOUT, logger } = this.#options;
+    const connection = new ClientConnection(socket, {
+      peer: formatAddress(server),
+      clientId,
+      timeout,
+      maxPacketSize,
+      onClose: (error) => {
+        if (error.code !== 'closed') logger?.warn(error.message);
+        if (this.#connection === connection) this.#connection = undefined;
+      },
+    });
+    this.#connection = connection;
+    for (const waiting of this.#waiting.splice(0)) waiting.start(connection);
   }
 }

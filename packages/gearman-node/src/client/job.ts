@@ -1,21 +1,19 @@
-/** What a worker sends while a job runs. */
-export type JobEvent =
-  | { readonly type: 'status'; readonly numerator: number; readonly denominator: number }
-  | { readonly type: 'data'; readonly data: Buffer }
-  | { readonly type: 'warning'; readonly data: Buffer };
+import type { JobEvent } from './job-events.ts';
 
-/** A job that was submitted: awaitable for its result, async-iterable for its progress. */
-export abstract class Job implements PromiseLike<Buffer>, AsyncIterable<JobEvent> {
-  abstract readonly function: string;
-  /** The server's name for the job, once it has accepted it. */
-  abstract readonly handle: Promise<string>;
-  /** The payload of WORK_COMPLETE. */
-  abstract readonly result: Promise<Buffer>;
-
-  // biome-ignore lint/suspicious/noThenProperty: a job is awaitable by design
-  abstract then<T = Buffer, E = never>(
-    onfulfilled?: ((value: Buffer) => T | PromiseLike<T>) | null,
-    onrejected?: ((reason: unknown) => E | PromiseLike<E>) | null,
-  ): Promise<T | E>;
-  abstract [Symbol.asyncIterator](): AsyncIterator<JobEvent>;
+/** A job that was submitted: awaitable for its result, async-iterable for what its worker sends before. */
+export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
+  readonly function: string;
+  /**
+   * The server's name for the job, once a server has accepted it.
+   *
+   * Rejects as {@link result} does when none accepts it.
+   */
+  readonly handle: Promise<string>;
+  /**
+   * The payload of WORK_COMPLETE; that of a background job is empty, and there as soon as a server accepted the job.
+   *
+   * Rejects with JobFailedError, JobExceptionError, JobLostError, ServerError, ConnectionError (no server can be
+   * reached), or GearmanError `job-timeout`, `aborted` or `closed`.
+   */
+  readonly result: Promise<Buffer>;
 }

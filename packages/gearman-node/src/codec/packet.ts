@@ -10,46 +10,46 @@ export type Magic = 'REQ' | 'RES';
  * A packet that was received. Its arguments are views of the received bytes, made when they are asked for.
  * A payload that is kept for long keeps the chunk it came in: copy it (`Buffer.from`) if that matters.
  */
-export class Packet<N extends PacketName = PacketName> {
-  readonly type: PacketType<N>;
+export class Packet {
+  readonly type: PacketType;
   readonly magic: Magic;
   readonly #bytes: Buffer;
   /** Where each argument starts, then where the one after the last would: one NUL lies between two of them. */
   readonly #starts: readonly number[];
 
-  constructor(type: PacketType<N>, magic: Magic, bytes: Buffer, starts: readonly number[]) {
+  constructor(type: PacketType, magic: Magic, bytes: Buffer, starts: readonly number[]) {
     this.type = type;
     this.magic = magic;
     this.#bytes = bytes;
     this.#starts = starts;
   }
 
-  get name(): N {
+  get name(): PacketName {
     return this.type.name;
   }
 
   /** An argument as UTF-8 text. */
-  text(argument: ArgumentName<N>): string {
+  text(argument: ArgumentName): string {
     return this.#slice(argument, 'utf8');
   }
 
   /** An argument as a string with one character per byte, which keeps any byte: for handles and as a key. */
-  key(argument: ArgumentName<N>): string {
+  key(argument: ArgumentName): string {
     return this.#slice(argument, 'latin1');
   }
 
   /** A decimal argument; what is no number counts as 0, as it does for gearmand. */
-  number(argument: ArgumentName<N>): number {
+  number(argument: ArgumentName): number {
     return Number(this.key(argument)) || 0;
   }
 
   /** An argument's bytes: a view, not a copy. */
-  bytes(argument: ArgumentName<N>): Buffer {
+  bytes(argument: ArgumentName): Buffer {
     const index = this.type.arguments.indexOf(argument);
     return this.#bytes.subarray(this.#starts[index], (this.#starts[index + 1] as number) - 1);
   }
 
-  #slice(argument: ArgumentName<N>, encoding: 'utf8' | 'latin1'): string {
+  #slice(argument: ArgumentName, encoding: 'utf8' | 'latin1'): string {
     const index = this.type.arguments.indexOf(argument);
     return this.#bytes.toString(encoding, this.#starts[index], (this.#starts[index + 1] as number) - 1);
   }

@@ -18,8 +18,22 @@ export interface OpenOptions {
  *
  * @throws ConnectionError `connect-failed`
  */
-export function openSocket(address: ServerAddress, options: OpenOptions): Promise<net.Socket> {
+export async function openSocket(address: ServerAddress, options: OpenOptions): Promise<net.Socket> {
+  try {
+    return await connect(address, options);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
+    throw new ConnectionError(
+      'connect-failed',
+      `cannot connect to the job server ${formatAddress(address)}: ${reason}; is it running there?`,
+      { cause },
+    );
+  }
+}
+
+function connect(address: ServerAddress, options: OpenOptions): Promise<net.Socket> {
   const { host, port = DEFAULT_PORT } = address;
+  const { signal, timeout } = options;
   return new Promise((resolve, reject) => {
     const socket = address.tls ? tls.connect({ ...address.tls, host, port }) : net.connect({ host, port });
     // Nagle's algorithm against delayed acknowledgements holds each job up for 40 ms.
@@ -28,31 +42,24 @@ export function openSocket(address: ServerAddress, options: OpenOptions): Promis
 
     const settle = () => {
       clearTimeout(timer);
-      options.signal?.removeEventListener('abort', onAbort);
+      signal?.removeEventListener('abort', onAbort);
       socket.off('error', onError);
     };
-    const onError = (cause: unknown) => {
+    const onError = (error: unknown) => {
       settle();
-      socket.on('error', () => {}); // what still comes of a socket that is given up
+      socket.on('error', () => {}); // of a socket that is given up
       socket.destroy();
-      const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
-      reject(
-        new ConnectionError(
-          'connect-failed',
-          `cannot connect to the job server ${formatAddress(address)}: ${reason}; is it running there?`,
-          { cause },
-        ),
-      );
+      reject(error);
     };
-    const onAbort = () => onError(options.signal?.reason);
-    const timer = setTimeout(() => onError(new Error(`no answer in ${options.timeout} ms`)), options.timeout);
+    const onAbort = () => onError(signal?.reason);
+    const timer = setTimeout(() => onError(new Error(`no answer in ${timeout} ms`)), timeout);
 
     socket.once('error', onError);
     socket.once(address.tls ? 'secureConnect' : 'connect', () => {
       settle();
       resolve(socket);
     });
-    if (options.signal?.aborted) onAbort();
-    else options.signal?.addEventListener('abort', onAbort);
+    signal?.addEventListener('abort', onAbort);
+    if (signal?.aborted) onAbort();
   });
 }

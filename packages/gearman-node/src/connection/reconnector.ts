@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ConnectionError, type GearmanError } from '../errors.ts';
+import type { ConnectionError } from '../errors.ts';
 import { Backoff, type BackoffOptions } from './backoff.ts';
 import { openSocket } from './open-socket.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -12,7 +12,7 @@ export interface ReconnectorOptions extends BackoffOptions {
   /** Uses a new socket; resolves when its connection is over. */
   readonly serve: (socket: Socket) => Promise<void>;
   /** An attempt to connect failed; the next one follows. */
-  readonly onFailure: (error: GearmanError) => void;
+  readonly onFailure: (error: ConnectionError) => void;
 }
 
 /** Keeps one connection to a server: opens it, and opens it again, with growing pauses, whenever it is lost. */
@@ -47,15 +47,16 @@ export class Reconnector {
 
   /** Returns how long the connection lasted, in milliseconds. */
   async #connectOnce(signal: AbortSignal): Promise<number> {
+    const { timeout, serve, onFailure } = this.#options;
+    let socket: Socket;
     try {
-      const socket = await openSocket(this.#address, { timeout: this.#options.timeout, signal });
-      const start = performance.now();
-      await this.#options.serve(socket);
-      return performance.now() - start;
+      socket = await openSocket(this.#address, { timeout, signal });
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      if (!signal.aborted) this.#options.onFailure(error);
+      if (!signal.aborted) onFailure(error as ConnectionError);
       return 0;
     }
+    const start = performance.now();
+    await serve(socket);
+    return performance.now() - start;
   }
 }

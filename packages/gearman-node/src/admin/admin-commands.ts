@@ -1,0 +1,114 @@
+import { GearmanError } from '../errors.ts';
+
+/** One line of the admin command `status`. */
+export interface FunctionStatus {
+  readonly name: string;
+  /** Jobs queued and running. */
+  readonly total: number;
+  readonly running: number;
+  /** Connections that offer the function. */
+  readonly availableWorkers: number;
+}
+
+/** One line of the admin command `prioritystatus`: jobs queued and running, by priority. */
+export interface FunctionPriorityStatus {
+  readonly name: string;
+  readonly high: number;
+  readonly normal: number;
+  readonly low: number;
+  /** Connections that offer the function. */
+  readonly availableWorkers: number;
+}
+
+/** One line of the admin command `workers`: a connection, whether it offers functions or not. */
+export interface WorkerInfo {
+  /** The server's file descriptor, or number, of the connection. */
+  readonly fd: number;
+  readonly ip: string;
+  /** `-` for a connection that set none. */
+  readonly clientId: string;
+  readonly functions: readonly string[];
+}
+
+/** One line of the admin command `show jobs`. */
+export interface QueuedJob {
+  readonly handle: string;
+  /** How often the job was given to a worker that was then lost. */
+  readonly retries: number;
+  /** Whether nobody waits for the job any longer. */
+  readonly ignored: boolean;
+  /** Whether it is a background job. */
+  readonly background: boolean;
+}
+
+/** How a command's reply ends: a `list` with a line that holds a dot, a `line` at once. */
+export type ReplyKind = 'list' | 'line';
+
+/** The commands of the admin text protocol, as they are sent. */
+export const ADMIN_COMMANDS = {
+  status: { words: 'status', reply: 'list' },
+  priorityStatus: { words: 'prioritystatus', reply: 'list' },
+  workers: { words: 'workers', reply: 'list' },
+  showJobs: { words: 'show jobs', reply: 'list' },
+  showUniqueJobs: { words: 'show unique jobs', reply: 'list' },
+  version: { words: 'version', reply: 'line' },
+  verbose: { words: 'verbose', reply: 'line' },
+  pid: { words: 'getpid', reply: 'line' },
+  maxQueue: { words: 'maxqueue', reply: 'line' },
+  createFunction: { words: 'create function', reply: 'line' },
+  dropFunction: { words: 'drop function', reply: 'line' },
+  cancelJob: { words: 'cancel job', reply: 'line' },
+  shutdown: { words: 'shutdown', reply: 'line' },
+} as const;
+
+/** The name of a command of {@link ADMIN_COMMANDS}. */
+export type AdminCommand = keyof typeof ADMIN_COMMANDS;
+
+/**
+ * A command as one line.
+ *
+ * @throws GearmanError `invalid-argument` for an argument that is empty or holds white space, which ends it
+ */
+export function formatCommand(command: AdminCommand, args: readonly (string | number)[]): string {
+  for (const arg of args) {
+    if (String(arg) === '' || /\s/.test(String(arg))) {
+      const shown = JSON.stringify(arg);
+      throw new GearmanError(
+        'invalid-argument',
+        `the admin protocol cannot carry the argument ${shown}; it ends at white space`,
+      );
+    }
+  }
+  const words = [ADMIN_COMMANDS[command].words, ...args].join(' ');
+  // gearmand drops the last character of a name that ends with a bare newline here, and nowhere else.
+  return command === 'createFunction' ? `${words}\r\n` : `${words}\n`;
+}
+
+/** The name is the first field and may itself hold tabs: numbers are counted from the end. */
+function fromEnd(line: string, numbers: number): { readonly name: string; readonly values: number[] } {
+  const fields = line.split('\t');
+  return { name: fields.slice(0, -numbers).join('\t'), values: fields.slice(-numbers).map(Number) };
+}
+
+export function parseStatus(line: string): FunctionStatus {
+  const { name, values } = fromEnd(line, 3);
+  const [total = 0, running = 0, availableWorkers = 0] = values;
+  return { name, total, running, availableWorkers };
+}
+
+export function parsePriorityStatus(line: string): FunctionPriorityStatus {
+  const { name, values } = fromEnd(line, 4);
+  const [high = 0, normal = 0, low = 0, availableWorkers = 0] = values;
+  return { name, high, normal, low, availableWorkers };
+}
+
+export function parseWorker(line: string): WorkerInfo {
+  const [, fd, ip = '', clientId = '', functions = ''] = /^(\d+) (\S+) (.*?) ?:(?: (.*))?$/s.exec(line) ?? [];
+  return { fd: Number(fd), ip, clientId, functions: functions === '' ? [] : functions.split(' ') };
+}
+
+export function parseJob(line: string): QueuedJob {
+  const { name, values } = fromEnd(line, 3);
+  const [retries = 0, ignored = 0, background = 0] = values;
+  return { handle: name, retries, ignored: ignored !== 0, background: background !== 0 };
+}

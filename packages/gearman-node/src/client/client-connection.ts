@@ -1,0 +1,167 @@
+import type { Socket } from 'node:net';
+import type { Packet } from '../codec/packet.ts';
+import { Connection } from '../connection/connection.ts';
+import { ConnectionError, type GearmanError, ServerError } from '../errors.ts';
+import type { PacketName } from '../packets.ts';
+import { JobSubscribers } from './job-subscribers.ts';
+import { RequestQueue } from './request-queue.ts';
+import type { SubmittedJob } from './submitted-job.ts';
+
+/** How a {@link ClientConnection} is set up. */
+export interface ClientConnectionOptions {
+  readonly peer: string;
+  readonly clientId: string | undefined;
+  readonly timeout: number;
+  readonly maxPacketSize: number | undefined;
+  readonly onClose: (error: GearmanError) => void;
+}
+
+/** What a server knows of a job. */
+export interface JobStatus {
+  /** Whether the server has the job, queued or running. */
+  readonly known: boolean;
+  readonly running: boolean;
+  /** How far the job has come, as its worker said last, in the worker's unit. */
+  readonly numerator: number;
+  readonly denominator: number;
+}
+
+/** A client's side of one connection: the requests that wait for an answer, and the jobs in flight. */
+export class ClientConnection {
+  readonly #options: ClientConnectionOptions;
+  readonly #connection: Connection;
+  readonly #requests: RequestQueue;
+  readonly #jobs = new Map<string, JobSubscribers>();
+  /** Jobs that have the server held up because their events are not read. */
+  readonly #holders = new Set<SubmittedJob>();
+
+  constructor(socket: Socket, options: ClientConnectionOptions) {
+    this.#options = options;
+    this.#requests = new RequestQueue(options.timeout, () => this.#onSilence());
+    this.#connection = new Connection(socket, {
+      magic: 'REQ',
+      peer: options.peer,
+      maxPacketSize: options.maxPacketSize,
+      onPacket: (packet) => ClientConnection.#handlers[packet.name]?.(this, packet),
+      onClose: (error) => this.#onClose(error),
+    });
+    // Its answer is not waited for: python's server sends none.
+    this.#connection.send('OPTION_REQ', 'exceptions');
+    if (options.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', options.clientId);
+  }
+
+  get isOpen(): boolean {
+    return this.#connection.isOpen;
+  }
+
+  submit(job: SubmittedJob): void {
+    this.#connection.send(job.packet, ...job.arguments);
+    this.#requests.push({
+      expects: 'JOB_CREATED',
+      // In the same turn: the job's WORK_COMPLETE may lie in the same chunk.
+      onReply: (packet) => this.#accepted(job, packet.key('handle')),
+      onFailure: (error) => (error instanceof ServerError ? job.reject(error) : job.lose(error)),
+    });
+  }
+
+  status(handle: string): Promise<JobStatus> {
+    const { promise, resolve, reject } = Promise.withResolvers<JobStatus>();
+    this.#connection.send('GET_STATUS', handle);
+    this.#requests.push({
+      expects: 'STATUS_RES',
+      onReply: (packet) =>
+        resolve({
+          known: packet.number('known') !== 0,
+          running: packet.number('running') !== 0,
+          numerator: packet.number('numerator'),
+          denominator: packet.number('denominator'),
+        }),
+      onFailure: reject,
+    });
+    return promise;
+  }
+
+  async close(reason: GearmanError): Promise<void> {
+    await this.#connection.close(reason);
+  }
+
+  static readonly #handlers: {
+    readonly [N in PacketName]?: (self: ClientConnection, packet: Packet) => void;
+  } = {
+    JOB_CREATED: (self, packet) => self.#requests.answer(packet),
+    STATUS_RES: (self, packet) => self.#requests.answer(packet),
+    ERROR: (self, packet) => self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))),
+    WORK_STATUS: (self, packet) =>
+      self
+        .#subscribers(packet)
+        ?.next()
+        .push({
+          type: 'status',
+          numerator: packet.number('numerator'),
+          denominator: packet.number('denominator'),
+        }),
+    WORK_DATA: (self, packet) =>
+      self
+        .#subscribers(packet)
+        ?.next()
+        .push({ type: 'data', data: packet.bytes('data') }),
+    WORK_WARNING: (self, packet) =>
+      self
+        .#subscribers(packet)
+        ?.next()
+        .push({ type: 'warning', data: packet.bytes('data') }),
+    WORK_COMPLETE: (self, packet) => self.#ended(packet)?.complete(packet.bytes('data')),
+    WORK_EXCEPTION: (self, packet) => self.#ended(packet)?.throwException(packet.bytes('data')),
+    WORK_FAIL: (self, packet) => self.#ended(packet)?.fail(),
+  };
+
+  #accepted(job: SubmittedJob, handle: string): void {
+    job.accept(handle, { hold: () => this.#hold(job), release: () => this.#release(job) });
+    if (job.isBackground) return;
+    const subscribers = this.#jobs.get(handle) ?? new JobSubscribers();
+    this.#jobs.set(handle, subscribers);
+    subscribers.add(job);
+  }
+
+  /** Undefined for a job that is over: some servers send a second final packet. */
+  #subscribers(packet: Packet): JobSubscribers | undefined {
+    return this.#jobs.get(packet.key('handle'));
+  }
+
+  /** The job that the final packet is for. */
+  #ended(packet: Packet): SubmittedJob | undefined {
+    const subscribers = this.#subscribers(packet);
+    const job = subscribers?.takeNext();
+    if (subscribers?.size === 0) this.#jobs.delete(packet.key('handle'));
+    return job;
+  }
+
+  #hold(job: SubmittedJob): void {
+    this.#holders.add(job);
+    this.#connection.pause();
+  }
+
+  #release(job: SubmittedJob): void {
+    this.#holders.delete(job);
+    if (this.#holders.size === 0) this.#connection.resume();
+  }
+
+  #onSilence(): void {
+    if (this.#holders.size > 0) {
+      this.#requests.restartTimer();
+      return;
+    }
+    const { peer, timeout } = this.#options;
+    const message = `${peer} left a request unanswered for ${timeout} ms; its connection is given up`;
+    this.#connection.destroy(new ConnectionError('server-silent', message));
+  }
+
+  #onClose(error: GearmanError): void {
+    this.#options.onClose(error);
+    this.#requests.end(error);
+    for (const subscribers of this.#jobs.values()) {
+      for (const job of subscribers) job.lose(error);
+    }
+    this.#jobs.clear();
+  }
+}

@@ -1,0 +1,171 @@
+/* oxlint-disable unicorn/no-thenable -- a job is awaitable by design */
+import { GearmanError, JobExceptionError, JobFailedError, JobLostError } from '../errors.ts';
+import type { ArgumentValues } from '../packets.ts';
+import { abortedError } from '../unless-aborted.ts';
+import type { Job } from './job.ts';
+import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
+import { LazyPromise } from './lazy-promise.ts';
+import { type JobPriority, SUBMIT_PACKETS, type SubmitPacket } from './submit-packets.ts';
+
+/** How one job is submitted. */
+export interface SubmitOptions {
+  /**
+   * Jobs of one function with the same key are one job to the server. At most 63 bytes. Default: none. Do not use
+   * one key for foreground and background jobs: gearmand may lose the background one.
+   */
+  readonly unique?: string | undefined;
+  /** Default `normal`. */
+  readonly priority?: JobPriority | undefined;
+  /** The job outlives the client, which gets no result. Default false. */
+  readonly background?: boolean | undefined;
+  /** Stops waiting for the job. Gearman has no way to stop the job itself. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds until the job must have ended, waiting for a server included. Default: no limit. */
+  readonly timeout?: number | undefined;
+  /**
+   * What to do with the job when its server is lost while it is in flight: `reject` (default) with JobLostError, or
+   * `resubmit` it, for as long as it takes, to the first server that can be reached. The job may then run twice.
+   */
+  readonly onServerLost?: 'reject' | 'resubmit' | undefined;
+}
+
+/** A job as the client sees it: what the caller gets, and what the connections do with it. */
+export class SubmittedJob implements Job {
+  readonly function: string;
+  readonly packet: SubmitPacket;
+  /** What the packet carries. */
+  readonly arguments: ArgumentValues<SubmitPacket>;
+  readonly #options: SubmitOptions;
+  readonly #resubmit: (job: SubmittedJob) => void;
+  readonly #handle = new LazyPromise<string>();
+  readonly #result = new LazyPromise<Buffer>();
+  readonly #timer: NodeJS.Timeout | undefined;
+  #events: JobEvents | undefined;
+  #flow: FlowControl | undefined;
+  #lastHandle = '';
+  #isSettled = false;
+  #error: GearmanError | undefined;
+  #isResubmitted = false;
+
+  /** @param resubmit sends the job again after its server was lost */
+  constructor(
+    functionName: string,
+    payload: string | Uint8Array,
+    options: SubmitOptions,
+    resubmit: (job: SubmittedJob) => void,
+  ) {
+    const { priority = 'normal', unique = '', timeout, signal } = options;
+    this.function = functionName;
+    this.packet = SUBMIT_PACKETS[options.background ? 'background' : 'foreground'][priority];
+    this.arguments = [functionName, unique, payload];
+    this.#options = options;
+    this.#resubmit = resubmit;
+    this.#timer = timeout === undefined ? undefined : setTimeout(this.#onTimeout, timeout);
+    signal?.addEventListener('abort', this.#onAbort);
+    if (signal?.aborted) this.#onAbort();
+  }
+
+  get handle(): Promise<string> {
+    return this.#handle.promise;
+  }
+
+  get result(): Promise<Buffer> {
+    return this.#result.promise;
+  }
+
+  get isBackground(): boolean {
+    return this.#options.background ?? false;
+  }
+
+  /** Whether nobody waits for the job any longer. */
+  get isSettled(): boolean {
+    return this.#isSettled;
+  }
+
+  /** Whether a server has had the job before, so that it waits for the next server however long that takes. */
+  get isResubmitted(): boolean {
+    return this.#isResubmitted;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a job is awaitable by design
+  then<T = Buffer, E = never>(
+    onfulfilled?: ((value: Buffer) => T | PromiseLike<T>) | null,
+    onrejected?: ((reason: unknown) => E | PromiseLike<E>) | null,
+  ): Promise<T | E> {
+    return this.result.then(onfulfilled, onrejected);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<JobEvent, undefined> {
+    return this.#eventsOnce()[Symbol.asyncIterator]();
+  }
+
+  /** A server accepted the job. */
+  accept(handle: string, flow: FlowControl): void {
+    this.#lastHandle = handle;
+    this.#flow = flow;
+    this.#handle.resolve(handle);
+    if (this.isBackground) this.complete(Buffer.alloc(0));
+  }
+
+  /** The worker sent something before the end. */
+  push(event: JobEvent): void {
+    if (!this.#isSettled) this.#eventsOnce().push(event);
+  }
+
+  complete(data: Buffer): void {
+    this.#settle();
+    this.#result.resolve(data);
+  }
+
+  fail(): void {
+    this.reject(new JobFailedError(this.function, this.#lastHandle));
+  }
+
+  throwException(data: Buffer): void {
+    this.reject(new JobExceptionError(this.function, this.#lastHandle, data));
+  }
+
+  reject(error: GearmanError): void {
+    this.#settle(error);
+    this.#handle.reject(error);
+    this.#result.reject(error);
+  }
+
+  /** The server that had the job, or was about to get it, is gone. */
+  lose(cause: GearmanError): void {
+    if (this.#isSettled) return;
+    if (cause.code === 'closed') {
+      this.reject(cause);
+    } else if (this.#options.onServerLost === 'resubmit') {
+      this.#isResubmitted = true;
+      this.#resubmit(this);
+    } else {
+      this.reject(new JobLostError(this.function, this.#lastHandle, { cause }));
+    }
+  }
+
+  readonly #onTimeout = (): void => {
+    const message = `job ${this.#lastHandle} of ${this.function} did not end in ${this.#options.timeout} ms`;
+    this.reject(new GearmanError('job-timeout', message));
+  };
+
+  readonly #onAbort = (): void => this.reject(abortedError(this.#options.signal as AbortSignal));
+
+  #settle(error?: GearmanError): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#error = error;
+    clearTimeout(this.#timer);
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    this.#events?.end(error);
+  }
+
+  /** Most jobs have no events, and nobody asks for them. */
+  #eventsOnce(): JobEvents {
+    if (!this.#events) {
+      this.#events = new JobEvents({ hold: () => this.#flow?.hold(), release: () => this.#flow?.release() });
+      if (this.#isSettled) this.#events.end(this.#error);
+    }
+    return this.#events;
+  }
+}
