@@ -61,6 +61,8 @@ export class WorkerConnection {
   /** Some servers know nothing but GRAB_JOB: that shows as an ERROR in place of the first answer. */
   #grabPacket: 'GRAB_JOB_UNIQ' | 'GRAB_JOB' = 'GRAB_JOB_UNIQ';
   #knowsGrab = false;
+  /** How many grabs may be outstanding. It grows with each job, for where one was there are often more. */
+  #window = 1;
 
   constructor(socket: Socket, peer: string, context: WorkerContext, knowledge: EchoKnowledge) {
     this.#peer = peer;
@@ -94,7 +96,7 @@ export class WorkerConnection {
       this.#pause === undefined &&
       this.#connection.isOpen &&
       this.#abilities.size > 0 &&
-      (this.#knowsGrab || this.#grabs.outstanding === 0) &&
+      this.#grabs.outstanding < this.#window &&
       !this.#abilities.hasRemovable(this.#isRunning)
     );
   }
@@ -159,6 +161,7 @@ export class WorkerConnection {
 
   #onNoJob(): void {
     this.#grabAnswered();
+    this.#window = 1;
     this.#state = 'drained';
     if (this.#grabs.outstanding === 0) {
       this.#deregister();
@@ -171,6 +174,7 @@ export class WorkerConnection {
 
   #onJob(packet: Packet, unique: string): void {
     this.#grabAnswered();
+    this.#window *= 2;
     this.#spinGuard.served();
     const job = new AssignedJob(
       {
