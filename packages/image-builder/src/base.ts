@@ -1,8 +1,25 @@
-import type { BuildContext } from './context.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { BuildLog } from './build/build-log.ts';
+import { formatsToMake } from './build/formats-to-make.ts';
+import { type BuildContext, createBuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
+import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
+import { checkImageId } from './image-id.ts';
+import type { Manifest } from './manifest.ts';
+import { GRACE_PERIOD } from './process/command.ts';
+import { portion, steadyProgress } from './progress.ts';
+import { describeFiles } from './repository/publication.ts';
+import type { Staging } from './repository/staging.ts';
 import type { ImageRepository } from './repository.ts';
+import { asImageError } from './system-error.ts';
 import type { Image, Logger, OperationOptions } from './types.ts';
+
+/** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
+const STOP_PERIOD = GRACE_PERIOD + 5_000;
+
+/** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** One build: what `image-build:<name>` asks for. */
 export interface BuildJob extends OperationOptions {
@@ -14,7 +31,7 @@ export interface BuildJob extends OperationOptions {
   readonly logDirectory?: string;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
-  /** The environment that commands inherit; default this process's own. */
+  /** The environment that commands begin with; default this process's own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -28,10 +45,131 @@ export abstract class BaseImageBuilder {
     this.diskimage = diskimage;
   }
 
-  build(_job: BuildJob): Promise<Image> {
-    return Promise.reject(new Error('not built yet'));
+  /**
+   * Builds one image and publishes it in the repository, whole or not at all. Whatever happens, nothing else is
+   * left: no file, process, mount or loop device. An image that is there already under the same id and name is
+   * the result at once, and a second build of an id that is being built waits for the first.
+   *
+   * @throws ImageError `invalid-image-id`, `image-exists`, `format-unknown`, `format-unavailable`,
+   *   `invalid-configuration`, `command-not-found`, `command-failed`, `build-timeout`, `build-aborted`,
+   *   `image-missing`, `disk-full`, `directory-not-usable`
+   */
+  async build(job: BuildJob): Promise<Image> {
+    const { imageId, repository } = job;
+    checkImageId(imageId);
+    const formats = formatsToMake(this.diskimage, this.nativeFormats);
+    return await repository.add(
+      imageId,
+      this.diskimage.name,
+      (staging, flight) => this.#make({ ...job, ...flight }, formats, staging),
+      job,
+    );
   }
 
-  /** Leaves the image in each of `context.formats` at `context.output(format)`. */
+  /**
+   * Leaves the image in each of `context.formats` at `context.output(format)`, not empty. It may fail by
+   * throwing anything, and should stop when `context.signal` aborts; {@link BuildContext.run} does that by itself.
+   */
   protected abstract createImage(context: BuildContext): Promise<void>;
+
+  async #make(
+    job: BuildJob & Required<OperationOptions>,
+    formats: readonly ImageFormat[],
+    staging: Staging,
+  ): Promise<Manifest> {
+    const { imageId, repository, signal, logger } = job;
+    const { name, buildTimeout } = this.diskimage;
+    const started = new Date();
+    const progress = steadyProgress(job.onProgress);
+    const directory = job.logDirectory ?? repository.logDirectory;
+    const log = await BuildLog.open({ directory, imageId, imageName: name, onLine: job.onLine, logger });
+    const stop = stopSignal(imageId, signal, buildTimeout);
+    try {
+      const context = createBuildContext({
+        imageId,
+        diskimage: this.diskimage,
+        formats,
+        environment: job.environment ?? process.env,
+        signal: stop.signal,
+        staging,
+        log,
+        onProgress: portion(progress, 0, 90),
+      });
+      await untilStopped(() => this.createImage(context), stop.signal);
+      stop.clear();
+      const files = await describeFiles(staging, imageId, formats, {
+        signal,
+        onProgress: portion(progress, 90, 100),
+      });
+      return {
+        version: 1,
+        'image-id': imageId,
+        'image-name': name,
+        builder: this.constructor.name,
+        started: started.toISOString(),
+        finished: new Date().toISOString(),
+        files,
+      };
+    } catch (cause) {
+      const error = asImageError(cause, `building image ${imageId}`);
+      await log.write(String(error));
+      throw error;
+    } finally {
+      stop.clear();
+      await log.close();
+    }
+  }
+}
+
+interface StopSignal {
+  readonly signal: AbortSignal;
+  clear(): void;
+}
+
+/** Aborts when the time is over or when nobody wants the build any more, with an error that says which. */
+function stopSignal(imageId: string, outer: AbortSignal, seconds: number | undefined): StopSignal {
+  const controller = new AbortController();
+  const onAbort = (): void => {
+    const { reason } = outer;
+    const aborted = new ImageError('build-aborted', `the build of image ${imageId} was aborted`, {
+      cause: reason,
+    });
+    controller.abort(reason instanceof ImageError ? reason : aborted);
+  };
+  const onTimeout = (): void => {
+    const message = `the build of image ${imageId} took longer than ${seconds} s; see its log, or raise build-timeout`;
+    controller.abort(new ImageError('build-timeout', message));
+  };
+  const timer =
+    seconds === undefined ? undefined : setTimeout(onTimeout, Math.min(seconds * 1_000, LONGEST_TIMER));
+  if (outer.aborted) onAbort();
+  else outer.addEventListener('abort', onAbort);
+  return {
+    signal: controller.signal,
+    clear: () => {
+      clearTimeout(timer);
+      outer.removeEventListener('abort', onAbort);
+    },
+  };
+}
+
+/** Does `work`. Once the signal aborts, its reason is the outcome, even if `work` never ends. */
+async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const givenUp = Promise.withResolvers<never>();
+  const finished = new AbortController();
+  const onAbort = (): void => {
+    delay(STOP_PERIOD, undefined, { signal: finished.signal }).then(givenUp.reject, () => undefined);
+  };
+  signal.addEventListener('abort', onAbort);
+  try {
+    await Promise.race([work(), givenUp.promise]);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    finished.abort();
+  }
+  signal.throwIfAborted();
 }

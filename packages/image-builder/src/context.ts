@@ -1,5 +1,12 @@
+import type { BuildLog } from './build/build-log.ts';
 import type { DiskImage } from './disk-image.ts';
+import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
+import { type CommandResult, runCommand } from './process/command.ts';
+import { MARKER } from './remains/processes.ts';
+import { imageFileName } from './repository/layout.ts';
+import type { Staging } from './repository/staging.ts';
+import type { Progress } from './types.ts';
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
@@ -21,7 +28,7 @@ export interface BuildContext {
   readonly formats: readonly ImageFormat[];
   /** A private working directory on the file system of `images-dir`; it goes away when the build ends. */
   readonly directory: string;
-  /** The environment that commands inherit. */
+  /** The environment that commands begin with. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Aborts when the build has to stop: its time is over, or nobody wants it any more. */
   readonly signal: AbortSignal;
@@ -43,4 +50,59 @@ export interface BuildContext {
    * with the build, with what is mounted there, even if this process dies.
    */
   temporaryDirectory(parent: string): Promise<string>;
+}
+
+/** What a {@link BuildContext} is made of. */
+export interface BuildContextParts
+  extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'signal'> {
+  readonly staging: Staging;
+  readonly log: BuildLog;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** The context of one build. All its functions are closures: they may be taken out by destructuring. */
+export function createBuildContext(parts: BuildContextParts): BuildContext {
+  const { imageId, diskimage, formats, environment, signal, staging, log, onProgress } = parts;
+  const { directory } = staging;
+  return {
+    imageId,
+    imageName: diskimage.name,
+    diskimage,
+    formats,
+    directory,
+    environment,
+    signal,
+    output: (format) => staging.path(imageFileName(imageId, format)),
+    run: async (command, args = [], { env, cwd = directory, onLine } = {}) => {
+      await log.write(`$ ${[command, ...args].join(' ')}`);
+      const result = await runCommand(command, args, {
+        cwd,
+        env: { ...environment, ...env, [MARKER]: directory },
+        signal,
+        onStart: (pid) => staging.recordProcessGroup(pid),
+        onLine: (line) => {
+          onLine?.(line);
+          return log.write(line);
+        },
+      });
+      if (result.exitCode !== 0) throw commandError(command, result, log.path);
+    },
+    log: (line) => void log.write(line),
+    progress: (done, total) => onProgress({ done, total }),
+    temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
+  };
+}
+
+function commandError(command: string, result: CommandResult, logPath: string): ImageError {
+  const end = result.signal ?? `exit code ${result.exitCode}`;
+  if (result.diskFull) {
+    return new ImageError(
+      'disk-full',
+      `"${command}" ended with ${end}: no space left on device; make room, see ${logPath}`,
+    );
+  }
+  const said = result.lastLines.length === 0 ? '' : `, saying: ${result.lastLines.slice(-3).join(' / ')}`;
+  return new ImageError('command-failed', `"${command}" ended with ${end}${said}; see ${logPath}`, {
+    cause: result,
+  });
 }

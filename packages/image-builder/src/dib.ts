@@ -1,9 +1,48 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
 import type { BuildContext } from './context.ts';
+import { dibArguments } from './dib/arguments.ts';
+import { dibEnvironment } from './dib/environment.ts';
+import { progressOfLine } from './dib/phases.ts';
+import type { ImageFormat } from './formats.ts';
 
-/** Builds with diskimage-builder's `disk-image-create`. */
+/** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
-  protected override createImage(_context: BuildContext): Promise<void> {
-    return Promise.reject(new Error('not built yet'));
+  override readonly nativeFormats: readonly ImageFormat[] = [
+    'qcow2',
+    'raw',
+    'vhd',
+    'vhdx',
+    'vmdk',
+    'vdi',
+    'vpc',
+    'tar',
+    'tgz',
+    'squashfs',
+    'aci',
+  ];
+
+  protected override async createImage(context: BuildContext): Promise<void> {
+    const { diskimage, directory, formats, imageId } = context;
+    const output = join(directory, imageId);
+    const env = dibEnvironment(diskimage, output);
+    const args = dibArguments(diskimage, formats, output);
+    await context.run(diskimage.command ?? 'disk-image-create', args, {
+      env: { ...env, TMP_DIR: await temporaryDirectory(context, env.TMP_DIR) },
+      onLine: (line) => {
+        const done = progressOfLine(line);
+        if (done !== undefined) context.progress(done, 100);
+      },
+    });
   }
+}
+
+/** A private directory for chroots: in the operator's TMP_DIR if there is one, else beside the image. */
+async function temporaryDirectory(context: BuildContext, configured: string | undefined): Promise<string> {
+  const parent = configured ?? context.environment.TMP_DIR;
+  if (parent !== undefined && parent !== '') return await context.temporaryDirectory(parent);
+  const path = join(context.directory, 'tmp');
+  await mkdir(path);
+  return path;
 }

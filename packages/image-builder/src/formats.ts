@@ -1,3 +1,5 @@
+import { ImageError } from './errors.ts';
+
 /** One row of {@link IMAGE_FORMATS}. */
 export interface ImageFormatRow {
   /** What follows the last dot of the file's name in `images-dir`. */
@@ -58,4 +60,18 @@ export function formatRow(format: ImageFormat): ImageFormatRow {
 /** The format of a file by what follows the last dot of its name; undefined for anything that is no image. */
 export function formatOfExtension(extension: string): ImageFormat | undefined {
   return FORMAT_OF_EXTENSION.get(extension);
+}
+
+/**
+ * Refuses names that are no formats.
+ *
+ * @throws ImageError `format-unknown`
+ */
+export function checkFormats(names: readonly string[]): asserts names is readonly ImageFormat[] {
+  const unknown = names.find((name) => !isImageFormat(name));
+  if (unknown === undefined) return;
+  throw new ImageError(
+    'format-unknown',
+    `"${unknown}" is no image format; use one of ${FORMAT_NAMES.join(', ')}`,
+  );
 }

@@ -1,5 +1,21 @@
 import { EventEmitter } from 'node:events';
-import type { ImageFormat } from './formats.ts';
+import { realpath } from 'node:fs/promises';
+import { ImageError } from './errors.ts';
+import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
+import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
+import type { Manifest } from './manifest.ts';
+import { portion, steadyProgress } from './progress.ts';
+import { emptyTrash } from './repository/deletion.ts';
+import { DirectoryLock } from './repository/directory-lock.ts';
+import { ImageCatalog } from './repository/image-catalog.ts';
+import { readManifestOrWarn } from './repository/image-reader.ts';
+import { imageFileName, Layout } from './repository/layout.ts';
+import { PendingDeletes } from './repository/pending-deletes.ts';
+import { describeFiles, refuseExisting } from './repository/publication.ts';
+import { recover } from './repository/recovery.ts';
+import { Staging } from './repository/staging.ts';
+import { SingleFlight } from './single-flight.ts';
+import { asImageError } from './system-error.ts';
 import type { Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
 /** What an {@link ImageRepository} tells. */
@@ -20,33 +36,79 @@ export interface ImageRepositoryOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Leaves the files of an image in a staging directory, and describes them by a manifest. */
+export type MakeImage = (staging: Staging, options: Required<OperationOptions>) => Promise<Manifest>;
+
 /** The images of one directory. One process owns it. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
-  /** Absolute path, without symbolic links. */
-  readonly directory: string;
+  readonly #layout: Layout;
+  readonly #logger: Logger | undefined;
+  readonly #catalog: ImageCatalog;
+  readonly #pendingDeletes: PendingDeletes;
+  readonly #builds = new SingleFlight<Image>();
+  /** The image name of each build under way, by image id. */
+  readonly #building = new Map<string, string>();
+  readonly #conversions = new SingleFlight<ImageFile>();
+  readonly #deletes = new SingleFlight<void>();
+  #lock: DirectoryLock | undefined;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, logger: Logger | undefined) {
     super();
-    this.directory = directory;
+    this.#layout = new Layout(directory);
+    this.#logger = logger;
+    this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
+      this.emit('deleteForgotten', imageId),
+    );
+    const listener = {
+      added: (image: Image): void => {
+        this.forgetDelete(image.id).catch((error: unknown) => logger?.warn(String(error)));
+        this.emit('added', image);
+      },
+      removed: (image: Image): void => void this.emit('removed', image),
+      changed: (image: Image): void => void this.emit('changed', image),
+      returned: () => this.#takeOwnership(),
+    };
+    this.#catalog = new ImageCatalog(this.#layout, listener, logger);
   }
 
   /**
    * Takes the directory, undoes what a crash left, and begins to watch.
    *
-   * @throws ImageError `directory-locked`, `directory-not-usable`
+   * @throws ImageError `directory-locked`, `directory-not-usable`, `disk-full`
    */
-  static open(directory: string, _options: ImageRepositoryOptions = {}): Promise<ImageRepository> {
-    return Promise.resolve(new ImageRepository(directory));
+  static async open(
+    directory: string,
+    { logger, signal }: ImageRepositoryOptions = {},
+  ): Promise<ImageRepository> {
+    let repository: ImageRepository | undefined;
+    try {
+      repository = new ImageRepository(await realpath(directory), logger);
+      await repository.#start(signal);
+      return repository;
+    } catch (error) {
+      await repository?.close();
+      throw asImageError(error, `using "${directory}" as images-dir`);
+    }
+  }
+
+  /** Absolute path, without symbolic links. */
+  get directory(): string {
+    return this.#layout.root;
+  }
+
+  /** Where build logs go unless they are to go elsewhere. */
+  get logDirectory(): string {
+    return this.#layout.logs;
   }
 
   /** Every whole image, by id. */
   get images(): ReadonlyMap<string, Image> {
-    return new Map();
+    return this.#catalog.images;
   }
 
   /** Deleted images whose delete job may come again: the job server has not acknowledged its end yet. */
   get pendingDeletes(): ReadonlySet<string> {
-    return new Set();
+    return this.#pendingDeletes.ids;
   }
 
   get(imageId: string): Image | undefined {
@@ -54,34 +116,216 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * The image in one of `formats`: the first that is on disk, else one made by conversion.
+   * The image in one of `formats`: the first that is on disk, else one made by conversion. All who ask while it
+   * is being made share the work.
    *
-   * @throws ImageError `image-not-found`, `format-unavailable`, `conversion-failed`, `disk-full`
+   * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `conversion-failed`,
+   *   `disk-full`, `build-aborted`
    */
-  file(_imageId: string, _formats: readonly ImageFormat[], _options?: OperationOptions): Promise<ImageFile> {
-    return Promise.reject(new Error('not built yet'));
+  async file(
+    imageId: string,
+    formats: readonly ImageFormat[],
+    options: OperationOptions = {},
+  ): Promise<ImageFile> {
+    checkFormats(formats);
+    const image = this.get(imageId);
+    if (image === undefined || this.#deletes.has(imageId)) throw notFound(imageId);
+    const present = formats.flatMap((format) => fileOf(image, format) ?? [])[0];
+    if (present !== undefined) return present;
+    const target = formats.find(isConvertible);
+    const source = conversionSource(image.files);
+    if (target === undefined || source === undefined) throw unavailable(image, formats);
+    return await this.#wait(
+      this.#conversions.run(
+        `${imageId} ${target}`,
+        (flight) => this.#convert(imageId, source, target, flight),
+        options,
+      ),
+      `converting image ${imageId} to ${target}`,
+      options.signal,
+    );
+  }
+
+  /**
+   * Adds an image that `make` makes; for builders. An image that is there already under the same name is the
+   * result at once, and who asks for one that is being made waits for it: a job server may hand out a job twice.
+   *
+   * @throws ImageError `image-exists` if the id belongs to another image; what `make` throws
+   */
+  async add(
+    imageId: string,
+    imageName: string,
+    make: MakeImage,
+    options: OperationOptions = {},
+  ): Promise<Image> {
+    const there = this.get(imageId);
+    if (there?.name === imageName) return there;
+    const other = there === undefined ? this.#building.get(imageId) : (there.name ?? 'an unknown name');
+    if (other !== undefined && other !== imageName) {
+      throw new ImageError(
+        'image-exists',
+        `image ${imageId} is there as "${other}", not as "${imageName}"; delete it or choose another image-id`,
+      );
+    }
+    return await this.#wait(
+      this.#builds.run(imageId, (flight) => this.#build(imageId, imageName, make, flight), options),
+      `building image ${imageId}`,
+      options.signal,
+    );
   }
 
   /**
    * Removes every file of an image. Of an id in {@link pendingDeletes} nothing is left to remove: it succeeds.
    *
-   * @throws ImageError `image-not-found`
+   * @throws ImageError `image-not-found`, `directory-not-usable`
    */
-  delete(_imageId: string): Promise<void> {
-    return Promise.reject(new Error('not built yet'));
+  async delete(imageId: string): Promise<void> {
+    if (this.images.has(imageId) || this.#deletes.has(imageId)) {
+      await this.#wait(
+        this.#deletes.run(imageId, () => this.#delete(imageId)),
+        `deleting image ${imageId}`,
+      );
+    } else if (!this.#pendingDeletes.has(imageId)) {
+      throw notFound(imageId);
+    }
   }
 
   /** Says that the job server has acknowledged the end of the delete job: it will not come again. */
-  forgetDelete(_imageId: string): Promise<void> {
-    return Promise.resolve();
+  async forgetDelete(imageId: string): Promise<void> {
+    await this.#pendingDeletes.forget(imageId);
   }
 
-  /** Stops what runs, and gives the directory free. */
-  close(): Promise<void> {
-    return Promise.resolve();
+  /** Aborts builds and conversions, waits until nothing runs any more, and gives the directory free. */
+  async close(): Promise<void> {
+    const reason = new ImageError('build-aborted', `"${this.directory}" is being closed`);
+    await Promise.all([this.#builds.abort(reason), this.#conversions.abort(reason), this.#deletes.settled()]);
+    await this.#catalog.close();
+    this.#pendingDeletes.close();
+    await this.#lock?.release();
+    this.#lock = undefined;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#takeOwnership();
+    await recover(this.#layout, this.#logger);
+    await this.#pendingDeletes.load();
+    signal?.throwIfAborted();
+    await this.#catalog.start();
+    signal?.throwIfAborted();
+  }
+
+  async #takeOwnership(): Promise<void> {
+    await this.#lock?.release();
+    await this.#layout.create();
+    this.#lock = await DirectoryLock.take(this.#layout);
+    this.#lock.onLost(() => {
+      this.#logger?.error(
+        `the process that held the lock on "${this.directory}" was killed; it is taken again`,
+      );
+      this.#takeOwnership().catch((error: unknown) => this.#logger?.error(String(error)));
+    });
+  }
+
+  async #build(
+    imageId: string,
+    imageName: string,
+    make: MakeImage,
+    flight: Required<OperationOptions>,
+  ): Promise<Image> {
+    this.#building.set(imageId, imageName);
+    try {
+      await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
+      return await this.#staged(async (staging) => {
+        const manifest = await make(staging, flight);
+        return await this.#catalog.publish(staging, manifest, manifest.files);
+      });
+    } finally {
+      this.#building.delete(imageId);
+    }
+  }
+
+  async #convert(
+    imageId: string,
+    source: ImageFile,
+    format: ImageFormat,
+    { signal, onProgress }: Required<OperationOptions>,
+  ): Promise<ImageFile> {
+    const progress = steadyProgress(onProgress);
+    return await this.#staged(async (staging) => {
+      const target = staging.path(imageFileName(imageId, format));
+      await convertImage(source, format, target, { signal, onProgress: portion(progress, 0, 80) });
+      const fresh = await describeFiles(staging, imageId, [format], {
+        signal,
+        onProgress: portion(progress, 80, 100),
+      });
+      if (!this.images.has(imageId)) throw notFound(imageId);
+      const known = await readManifestOrWarn(imageId, this.#layout, this.#logger);
+      const others = known?.files.filter((file) => file.format !== format) ?? [];
+      const manifest: Manifest = { version: 1, 'image-id': imageId, ...known, files: [...others, ...fresh] };
+      const image = await this.#catalog.publish(staging, manifest, fresh);
+      const file = fileOf(image, format);
+      if (file === undefined) throw notFound(imageId);
+      return file;
+    });
+  }
+
+  async #delete(imageId: string): Promise<void> {
+    await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
+    // Before the image goes: whoever hears of that sees the pending delete.
+    this.#pendingDeletes.add(imageId);
+    try {
+      await this.#catalog.withdraw(imageId);
+    } catch (error) {
+      await this.forgetDelete(imageId);
+      throw error;
+    }
+    await emptyTrash(this.#layout, imageId).catch((error: unknown) => this.#logger?.error(String(error)));
+  }
+
+  /** Gives `work` a staging directory, which is undone and removed afterwards. */
+  async #staged<T>(work: (staging: Staging) => Promise<T>): Promise<T> {
+    const staging = await Staging.create(this.#layout.staging);
+    try {
+      return await work(staging);
+    } finally {
+      await staging.clear().catch((error: unknown) => this.#logger?.error(String(error)));
+    }
+  }
+
+  /** Waits for work, and gives its failure the form that the callers of this class know. */
+  async #wait<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (signal?.aborted && !(error instanceof ImageError)) {
+        throw new ImageError('build-aborted', `${doing} was aborted`, { cause: signal.reason });
+      }
+      throw asImageError(error, doing);
+    }
+  }
+}
+
+function fileOf(image: Image, format: ImageFormat): ImageFile | undefined {
+  return image.files.find((file) => file.format === format);
+}
+
+function notFound(imageId: string): ImageError {
+  return new ImageError(
+    'image-not-found',
+    `image ${imageId} is not there; it was deleted, or never built here`,
+  );
+}
+
+function unavailable(image: Image, formats: readonly ImageFormat[]): ImageError {
+  const there = image.files.map(({ format }) => format).join(', ');
+  return new ImageError(
+    'format-unavailable',
+    `image ${image.id} is there as ${there}, which cannot be converted to ${formats.join(' or ') || 'nothing'}; ` +
+      'build it in a format that is wanted',
+  );
 }

@@ -1,1 +1,1 @@
-export {};
+export type { ImageProvider } from '../types.ts';

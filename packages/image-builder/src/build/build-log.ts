@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Logger } from '../types.ts';
+
+/** How many logs of one image name are kept. */
+const RETENTION = 7;
+
+const HEADER = /^# image-name: (.*)$/;
+
+/** What a {@link BuildLog} is opened with. */
+export interface BuildLogOptions {
+  readonly directory: string;
+  readonly imageId: string;
+  readonly imageName: string;
+  /** Told each line as well. */
+  readonly onLine: ((line: string) => void) | undefined;
+  readonly logger: Logger | undefined;
+}
+
+/** The output of one build: `<image-id>.log`. Its first line has the image's name. */
+export class BuildLog {
+  readonly path: string;
+  readonly #stream: WriteStream;
+  readonly #onLine: ((line: string) => void) | undefined;
+  #failed = false;
+
+  private constructor(path: string, stream: WriteStream, { onLine, logger }: BuildLogOptions) {
+    this.path = path;
+    this.#stream = stream;
+    this.#onLine = onLine;
+    stream.on('error', (error) => {
+      // A log that cannot be written is no reason to stop a build.
+      if (!this.#failed) logger?.warn(`the build log "${path}" is cut short: ${error.message}`);
+      this.#failed = true;
+    });
+  }
+
+  /** Opens the log; one of an earlier attempt at the same image is continued. Removes the oldest logs. */
+  static async open(options: BuildLogOptions): Promise<BuildLog> {
+    const { directory, imageId, imageName } = options;
+    await mkdir(directory, { recursive: true });
+    const path = join(directory, `${imageId}.log`);
+    const stream = createWriteStream(path, { flags: 'a' });
+    await once(stream, 'open');
+    const log = new BuildLog(path, stream, options);
+    stream.write(`# image-name: ${JSON.stringify(imageName)}\n# image-id: ${imageId}\n`);
+    await removeOldLogs(directory, imageName, path);
+    return log;
+  }
+
+  /** Writes a line. A promise is for whoever can wait until the disk has caught up. */
+  write(line: string): Promise<void> | undefined {
+    this.#onLine?.(line);
+    if (this.#failed || this.#stream.write(`${line}\n`)) return undefined;
+    return new Promise((resolve) => {
+      this.#stream.once('drain', resolve).once('close', resolve);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#stream.closed) return;
+    const closed = once(this.#stream, 'close').catch(() => undefined);
+    this.#stream.end();
+    await closed;
+  }
+}
+
+/** Keeps the newest logs of the image name, `current` among them. */
+async function removeOldLogs(directory: string, imageName: string, current: string): Promise<void> {
+  const logs: { path: string; mtimeMs: number }[] = [];
+  for (const name of (await readdir(directory)).filter((entry) => entry.endsWith('.log'))) {
+    const path = join(directory, name);
+    if (path !== current && (await readImageName(path)) === imageName) {
+      logs.push({ path, mtimeMs: (await stat(path)).mtimeMs });
+    }
+  }
+  const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
+  for (const { path } of newestFirst.slice(RETENTION - 1)) await rm(path, { force: true });
+}
+
+/** The name in the first line of a log; undefined for a file that is none. */
+async function readImageName(path: string): Promise<string | undefined> {
+  const stream = createReadStream(path, { end: 4095 });
+  for await (const line of createInterface(stream)) {
+    stream.destroy();
+    const name = HEADER.exec(line)?.[1];
+    try {
+      return name === undefined ? undefined : String(JSON.parse(name));
+    } catch {
+      return undefined;
+    }
+  }
+  return undefined;
+}

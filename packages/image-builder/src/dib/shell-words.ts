@@ -1,0 +1,38 @@
+import { ImageError } from '../errors.ts';
+
+/** A word of a shell's command line: bare characters, escapes, and quoted parts, in any mixture. */
+const WORD = /(?:[^\s'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+/y;
+const PART = /\\([\s\S])|'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^'"\\]+)/g;
+
+/**
+ * Splits text into words at white space, with quotes and backslashes as in a POSIX shell.
+ *
+ * @throws ImageError `invalid-configuration` for a quote that is not closed
+ */
+export function shellWords(text: string): string[] {
+  const words: string[] = [];
+  let position = 0;
+  for (;;) {
+    position += /^\s*/.exec(text.slice(position))?.[0].length ?? 0;
+    if (position === text.length) return words;
+    WORD.lastIndex = position;
+    const word = WORD.exec(text)?.[0];
+    if (word === undefined || !/^\s?$/.test(text[position + word.length] ?? '')) {
+      throw new ImageError(
+        'invalid-configuration',
+        `the elements ${JSON.stringify(text)} have a quote or backslash without its counterpart; close or remove it`,
+      );
+    }
+    words.push(unquote(word));
+    position += word.length;
+  }
+}
+
+function unquote(word: string): string {
+  return word.replace(
+    PART,
+    (_, escaped?: string, single?: string, double?: string, bare?: string) =>
+      // Between double quotes a backslash stands for itself, except before one of these.
+      escaped ?? single ?? double?.replace(/\\(["\\$`])/g, '$1') ?? bare ?? '',
+  );
+}

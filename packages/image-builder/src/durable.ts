@@ -1,0 +1,26 @@
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** Has the disk keep a file's content, or a directory's entries, over a loss of power. */
+export async function syncToDisk(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Writes a file so that after a crash it is there whole, or as it was before. */
+export async function writeDurably(path: string, text: string): Promise<void> {
+  const temporary = `${path}.new`;
+  const handle = await open(temporary, 'w');
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+  await syncToDisk(dirname(path));
+}

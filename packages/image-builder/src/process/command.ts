@@ -1,0 +1,160 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { execa } from 'execa';
+import { ImageError } from '../errors.ts';
+import { LineSplitter } from './line-splitter.ts';
+import { groupExists, signalGroup } from './process-group.ts';
+
+/** Time between SIGTERM and SIGKILL in milliseconds: disk-image-create unmounts in it. */
+export const GRACE_PERIOD = 10_000;
+
+/** How long the rest of a group may outlive its leader: long enough for a filter at the end of a pipe. */
+const LINGER_PERIOD = 1_000;
+
+const LAST_LINES = 20;
+
+const CANNOT_START: Readonly<Record<string, string>> = {
+  ENOENT: 'is not installed, or not on PATH',
+  EACCES: 'may not be executed',
+  ENOEXEC: 'is no program',
+};
+
+/** Settings of {@link runCommand}. */
+export interface CommandOptions {
+  readonly cwd: string;
+  /** The whole environment; default this process's own. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly signal?: AbortSignal;
+  /** Called with each line of output; a promise holds the command back until it is kept. */
+  readonly onLine?: (line: string) => void | Promise<void>;
+  /** Called with the process id, which is the process group's id as well. */
+  readonly onStart?: (pid: number) => void;
+  /** Milliseconds between SIGTERM and SIGKILL; default {@link GRACE_PERIOD}. */
+  readonly gracePeriod?: number;
+}
+
+/** How a command ended. */
+export interface CommandResult {
+  /** Absent if a signal ended it. */
+  readonly exitCode?: number;
+  readonly signal?: string;
+  /** The end of its output, blank lines left out. */
+  readonly lastLines: readonly string[];
+  /** Whether it said that a disk is full. */
+  readonly diskFull: boolean;
+}
+
+/**
+ * Runs a command as the leader of a process group of its own, its input closed, and leaves no process of that
+ * group behind.
+ *
+ * @throws ImageError `command-not-found`
+ * @throws the signal's reason, once the group has ended
+ */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  { cwd, env, signal, onLine, onStart, gracePeriod = GRACE_PERIOD }: CommandOptions,
+): Promise<CommandResult> {
+  signal?.throwIfAborted();
+  const child = execa(command, args, {
+    cwd,
+    ...(env !== undefined && { env, extendEnv: false }),
+    stdin: 'ignore',
+    all: true,
+    buffer: false,
+    reject: false,
+    killDescendants: true,
+    forceKillAfterDelay: gracePeriod,
+    cleanup: false,
+    ...(signal !== undefined && { cancelSignal: signal }),
+  });
+  const { pid } = child;
+  if (pid === undefined) throw notStarted(command, await child);
+  onStart?.(pid);
+
+  const ending = afterExit(child.nodeChildProcess, pid, child.all);
+  const output = await readOutput(child.all, onLine).catch(async (error: unknown) => {
+    signalGroup(pid, 'SIGKILL');
+    await ending;
+    throw error;
+  });
+  const [result] = await Promise.all([child, ending]);
+  signal?.throwIfAborted();
+  return {
+    ...(result.exitCode !== undefined && { exitCode: result.exitCode }),
+    ...(result.signal !== undefined && { signal: result.signal }),
+    ...output,
+  };
+}
+
+function notStarted(
+  command: string,
+  { code, cause }: { code?: string | undefined; cause?: unknown },
+): unknown {
+  const reason = CANNOT_START[code ?? ''];
+  if (reason === undefined) return cause;
+  const message = `the command "${command}" ${reason}; install it or correct its path`;
+  return new ImageError('command-not-found', message, { cause });
+}
+
+async function readOutput(
+  stream: NodeJS.ReadableStream,
+  onLine: CommandOptions['onLine'],
+): Promise<Pick<CommandResult, 'lastLines' | 'diskFull'>> {
+  const splitter = new LineSplitter();
+  const lastLines: string[] = [];
+  let diskFull = false;
+  const take = async (lines: readonly string[]): Promise<void> => {
+    for (const line of lines) {
+      diskFull ||= line.includes('No space left on device');
+      if (line.trim() !== '') lastLines.push(line.trimEnd());
+      const held = onLine?.(line);
+      if (held !== undefined) await held;
+    }
+    lastLines.splice(0, lastLines.length - LAST_LINES);
+  };
+  try {
+    for await (const chunk of stream) await take(splitter.push(chunk as Buffer));
+  } catch (error) {
+    // The stream was destroyed under a process that outlived its group; what it would say is of no interest.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+  await take(splitter.end());
+  return { lastLines, diskFull };
+}
+
+async function afterExit(child: ChildProcess, leader: number, output: Readable): Promise<void> {
+  await once(child, 'exit');
+  await endRest(leader);
+  await drain(output);
+}
+
+/** Ends what the leader left behind in its group. */
+async function endRest(leader: number): Promise<void> {
+  for (const until = Date.now() + LINGER_PERIOD; groupExists(leader); await delay(20)) {
+    if (Date.now() > until) {
+      signalGroup(leader, 'SIGKILL');
+      return;
+    }
+  }
+}
+
+/**
+ * Waits for the end of the output. A process that left the group may hold the pipe open for ever: then silence
+ * is the end.
+ */
+async function drain(stream: Readable): Promise<void> {
+  let chunks = -1;
+  let seen = 0;
+  stream.on('data', () => {
+    seen += 1;
+  });
+  while (!stream.closed && chunks !== seen) {
+    chunks = seen;
+    await Promise.race([once(stream, 'close'), delay(LINGER_PERIOD)]);
+  }
+  stream.destroy();
+}

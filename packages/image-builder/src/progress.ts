@@ -1,0 +1,27 @@
+import type { Progress } from './types.ts';
+
+type Listener = (progress: Progress) => void;
+
+/** Least time between two calls, in milliseconds. */
+const INTERVAL = 200;
+
+/** Passes progress on in whole hundredths: never backwards, never twice the same, at most five times a second. */
+export function steadyProgress(listener: Listener): Listener {
+  let last = 0;
+  let nextAt = 0;
+  return ({ done, total }) => {
+    const percent = total > 0 ? Math.min(100, Math.floor((done / total) * 100)) : 0;
+    const now = performance.now();
+    if (percent <= last || (now < nextAt && percent < 100)) return;
+    last = percent;
+    nextAt = now + INTERVAL;
+    listener({ done: percent, total: 100 });
+  };
+}
+
+/** Makes the whole of a step the part between two hundredths of something larger. */
+export function portion(listener: Listener, from: number, to: number): Listener {
+  return ({ done, total }) => {
+    listener({ done: from + (total > 0 ? (to - from) * (done / total) : 0), total: 100 });
+  };
+}

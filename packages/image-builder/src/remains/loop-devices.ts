@@ -1,0 +1,74 @@
+import { readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { unlessMissing } from '../system-error.ts';
+import { isBelow } from './below.ts';
+import { runPrivileged } from './privileged.ts';
+
+const BLOCK_DEVICES = '/sys/block';
+const MAPPINGS = '/dev/mapper';
+
+/** A loop device, and the file or device that it shows. */
+export interface LoopDevice {
+  /** `loop0`. */
+  readonly name: string;
+  readonly backingFile: string;
+}
+
+/** Every loop device in use. */
+export async function loopDevices(): Promise<LoopDevice[]> {
+  const names = (await readdir(BLOCK_DEVICES)).filter((name) => name.startsWith('loop'));
+  const devices = await Promise.all(
+    names.map(async (name) => ({ name, backingFile: await readBackingFile(name) })),
+  );
+  return devices.filter((device): device is LoopDevice => device.backingFile !== undefined);
+}
+
+async function readBackingFile(name: string): Promise<string | undefined> {
+  const text = await unlessMissing(readFile(join(BLOCK_DEVICES, name, 'loop', 'backing_file'), 'utf8'));
+  return text?.replace(/\n$/, '').replace(/ \(deleted\)$/, '');
+}
+
+/**
+ * The loop devices that show a file at or below `roots`, those that show a part of another one (a partition)
+ * before that other one.
+ */
+export function loopsBelow(devices: readonly LoopDevice[], roots: readonly string[]): LoopDevice[] {
+  const found = devices.filter(({ backingFile }) => isBelow(backingFile, roots));
+  // The list grows as it is walked: parts of parts are found as well.
+  for (const { name } of found)
+    found.push(...devices.filter(({ backingFile }) => backingFile === `/dev/${name}`));
+  return found.toReversed();
+}
+
+/** Frees a loop device, with the partitions that the device mapper shows of it. */
+export async function detach(loop: LoopDevice): Promise<void> {
+  if ((await readBackingFile(loop.name)) !== loop.backingFile) return;
+  for (const mapping of await mappingsOn(loop.name)) await runPrivileged('dmsetup', ['remove', mapping]);
+  await runPrivileged('losetup', ['--detach', `/dev/${loop.name}`]);
+  await removeLinksTo(loop.name);
+}
+
+/** Whether the device still shows the file. */
+export async function isAttached(loop: LoopDevice): Promise<boolean> {
+  return (await readBackingFile(loop.name)) === loop.backingFile;
+}
+
+/** The names of the device-mapper devices on top of a block device, the topmost first. */
+async function mappingsOn(device: string): Promise<string[]> {
+  const holders = (await unlessMissing(readdir(join(BLOCK_DEVICES, device, 'holders')))) ?? [];
+  const names: string[] = [];
+  for (const holder of holders.filter((name) => name.startsWith('dm-'))) {
+    const name = (await readFile(join(BLOCK_DEVICES, holder, 'dm', 'name'), 'utf8')).trim();
+    names.push(...(await mappingsOn(holder)), name);
+  }
+  return names;
+}
+
+/** Where there is no device mapper, partitions are shown by loop devices that links in its place lead to. */
+async function removeLinksTo(device: string): Promise<void> {
+  for (const name of (await unlessMissing(readdir(MAPPINGS))) ?? []) {
+    const path = join(MAPPINGS, name);
+    const target = await readlink(path).catch(() => undefined);
+    if (target !== undefined && resolve(MAPPINGS, target) === `/dev/${basename(device)}`) await rm(path);
+  }
+}

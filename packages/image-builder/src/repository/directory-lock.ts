@@ -1,0 +1,121 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { createInterface } from 'node:readline';
+import { execa } from 'execa';
+import { ImageError } from '../errors.ts';
+import type { Layout } from './layout.ts';
+
+/** Tells a lock that another holds from other failures of `flock`. */
+const HELD_BY_ANOTHER = 75;
+
+/** Seconds to wait for the lock: that of a process that was killed a moment ago may still be going. */
+const RELEASE_PERIOD = 1;
+
+/**
+ * Holds the lock as long as its input is open. It has a session of its own and is deaf to the usual signals, so
+ * that neither Ctrl-C nor a service manager ends it before its owner, yet the kernel closes its input when the
+ * owner dies, by whichever death.
+ */
+const KEEPER = 'trap "" TERM INT HUP; echo held; exec cat';
+
+interface Owner {
+  readonly pid: number;
+  readonly host: string;
+}
+
+/** The exclusive right to a directory, which the kernel takes back when this process dies. */
+export class DirectoryLock {
+  readonly #keeper: ChildProcess;
+  readonly #layout: Layout;
+  #released = false;
+
+  private constructor(keeper: ChildProcess, layout: Layout) {
+    this.#keeper = keeper;
+    this.#layout = layout;
+  }
+
+  /**
+   * Takes the lock.
+   *
+   * @throws ImageError `directory-locked`, `directory-not-usable`, `command-not-found`
+   */
+  static async take(layout: Layout): Promise<DirectoryLock> {
+    const keeper = await startKeeper(layout.lock);
+    if (keeper === undefined) throw lockedBy(await readOwner(layout.owner), layout.root);
+    const owner: Owner = { pid: process.pid, host: hostname() };
+    await writeFile(layout.owner, JSON.stringify(owner));
+    return new DirectoryLock(keeper, layout);
+  }
+
+  /** Calls `listener` if the lock gets lost: someone has killed its keeper. */
+  onLost(listener: () => void): void {
+    this.#keeper.once('exit', () => {
+      if (!this.#released) listener();
+    });
+  }
+
+  /** Gives the lock back. */
+  async release(): Promise<void> {
+    this.#released = true;
+    await rm(this.#layout.owner, { force: true });
+    if (this.#keeper.exitCode !== null || this.#keeper.signalCode !== null) return;
+    const exit = once(this.#keeper, 'exit');
+    this.#keeper.stdin?.end();
+    await exit;
+  }
+}
+
+/** The keeper once it has the lock; undefined if another holds it. */
+async function startKeeper(path: string): Promise<ChildProcess | undefined> {
+  const args = [
+    '--timeout',
+    `${RELEASE_PERIOD}`,
+    '--conflict-exit-code',
+    `${HELD_BY_ANOTHER}`,
+    '--no-fork',
+    path,
+  ];
+  const keeper = execa('flock', [...args, 'sh', '-c', KEEPER], {
+    cwd: '/',
+    stdin: 'pipe',
+    buffer: false,
+    reject: false,
+    detached: true,
+  });
+  let complaint = '';
+  keeper.stderr.on('data', (chunk: Buffer) => {
+    complaint += chunk.toString();
+  });
+  const held = once(createInterface(keeper.stdout), 'line');
+  const outcome = await Promise.race([held, keeper]);
+  if (Array.isArray(outcome)) return keeper.nodeChildProcess;
+  if (outcome.exitCode === HELD_BY_ANOTHER) return undefined;
+  if (outcome.code === 'ENOENT') {
+    throw new ImageError('command-not-found', 'the command "flock" is not installed; install util-linux', {
+      cause: outcome.cause,
+    });
+  }
+  const reason = complaint.trim() || `flock ended with code ${outcome.exitCode}`;
+  throw new ImageError(
+    'directory-not-usable',
+    `"${path}" cannot be locked: ${reason}; give the user that runs this program the right to write there`,
+  );
+}
+
+async function readOwner(path: string): Promise<Owner | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as Owner;
+  } catch {
+    return undefined; // not written yet, or cut short by a full disk: the lock itself is what counts
+  }
+}
+
+function lockedBy(owner: Owner | undefined, directory: string): ImageError {
+  const who = owner === undefined ? 'another process' : `process ${owner.pid} on host ${owner.host}`;
+  return new ImageError(
+    'directory-locked',
+    `"${directory}" is in use by ${who}; stop that process or give this one an images-dir of its own`,
+  );
+}

@@ -1,0 +1,166 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { imageIdFault } from '../image-id.ts';
+import type { Logger } from '../types.ts';
+import { parseImageFileName } from './image-file-name.ts';
+import type { Mutex } from './mutex.ts';
+import { type Occasion, SettledFiles } from './settled-files.ts';
+import { fileKey } from './writers.ts';
+
+/** Milliseconds between two full scans: the net for what inotify does not tell (NFS, a queue that ran over). */
+const RESCAN_INTERVAL = 60_000;
+
+/** The same while the directory cannot be watched, or is not there. */
+const UNWATCHED_INTERVAL = 1_000;
+
+/** What a {@link DirectoryObserver} works with. */
+export interface DirectoryObserverOptions {
+  readonly directory: string;
+  /** Held during each look at the directory. */
+  readonly mutex: Mutex;
+  /** Told, under the mutex, the names of image files that came, went or changed. */
+  readonly onChanges: (names: readonly string[]) => Promise<void>;
+  /** Called when the directory is there again, or is another one than before. */
+  readonly onReturn: () => Promise<void>;
+  readonly logger: Logger | undefined;
+}
+
+/** Follows the image files of a directory. */
+export class DirectoryObserver {
+  readonly files: SettledFiles;
+  readonly #options: DirectoryObserverOptions;
+  readonly #refused = new Set<string>();
+  #pending = new Map<string, Occasion>();
+  #watcher: FSWatcher | undefined;
+  #identity: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: DirectoryObserverOptions) {
+    this.#options = options;
+    this.files = new SettledFiles(options.directory, (names) => {
+      for (const name of names) this.#note(name, 'again');
+    });
+  }
+
+  /** Begins to watch, and tells of all that is there. */
+  async start(): Promise<void> {
+    this.#identity = fileKey(await stat(this.#options.directory));
+    this.#watch();
+    await this.#options.mutex.run(() => this.#scan('present'));
+    this.#scheduleRescan();
+  }
+
+  /** Looks at the whole directory, as happens by itself from time to time. */
+  async rescan(): Promise<void> {
+    await this.#options.mutex.run(async () => {
+      if (this.#closed) return;
+      await this.#checkDirectory();
+      if (this.#identity !== undefined) await this.#scan('found');
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#watcher?.close();
+    this.files.close();
+  }
+
+  #watch(): void {
+    const { directory, logger } = this.#options;
+    const failed = (error: unknown): void => {
+      logger?.warn(`"${directory}" cannot be watched, it is scanned every second: ${String(error)}`);
+      this.#watcher?.close();
+      this.#watcher = undefined;
+    };
+    try {
+      this.#watcher = watch(directory, (event, name) => this.#onEvent(event, name));
+      this.#watcher.on('error', failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  #onEvent(event: string, name: string | null): void {
+    if (name === null || name === basename(this.#options.directory)) {
+      void this.#rescanSafely(); // something happened to the directory itself
+    } else if (this.#isImageFile(name)) {
+      this.#note(name, event === 'change' ? 'changed' : 'moved');
+    }
+  }
+
+  /** Remembers to look at a file, together with what else happens until the mutex is free. */
+  #note(name: string, occasion: Occasion): void {
+    if (this.#closed) return;
+    const first = this.#pending.size === 0;
+    this.#pending.set(name, this.#pending.get(name) === 'changed' ? 'changed' : occasion);
+    if (first)
+      this.#options.mutex.run(() => this.#lookAtPending()).catch((error: unknown) => this.#report(error));
+  }
+
+  async #lookAtPending(): Promise<void> {
+    const occasions = this.#pending;
+    this.#pending = new Map();
+    const changes = this.#closed ? [] : await this.files.look(occasions);
+    if (changes.length > 0) await this.#options.onChanges(changes);
+  }
+
+  async #scan(occasion: Occasion): Promise<void> {
+    const names = (await readdir(this.#options.directory)).filter((name) => this.#isImageFile(name));
+    const changes = await this.files.look(
+      new Map([...names, ...this.files.names()].map((name) => [name, occasion])),
+    );
+    if (changes.length > 0) await this.#options.onChanges(changes);
+  }
+
+  /** Notices when the directory has vanished, and takes up the watch again when it is back. */
+  async #checkDirectory(): Promise<void> {
+    const { directory, logger, onChanges, onReturn } = this.#options;
+    const identity = await stat(directory).then(fileKey, () => undefined);
+    if (identity !== this.#identity) {
+      const before = this.#identity;
+      this.#identity = undefined;
+      this.#watcher?.close();
+      this.#watcher = undefined;
+      if (before !== undefined) {
+        logger?.error(`"${directory}" has vanished, and all images with it; put it back in its place`);
+        await onChanges(this.files.names().filter((name) => this.files.delete(name)));
+      }
+      if (identity === undefined) return;
+      await onReturn();
+      this.#identity = identity;
+      logger?.info(`"${directory}" is there again`);
+    }
+    if (this.#watcher === undefined) this.#watch();
+  }
+
+  #scheduleRescan(): void {
+    const interval = this.#watcher === undefined ? UNWATCHED_INTERVAL : RESCAN_INTERVAL;
+    this.#timer = setTimeout(() => void this.#rescanSafely().then(() => this.#scheduleRescan()), interval);
+    this.#timer.unref();
+  }
+
+  #rescanSafely(): Promise<void> {
+    return this.rescan().catch((error: unknown) => this.#report(error));
+  }
+
+  #report(error: unknown): void {
+    this.#options.logger?.error(`"${this.#options.directory}" could not be read: ${String(error)}`);
+  }
+
+  /** Whether a file may be an image; says once why one that looks like it is none. */
+  #isImageFile(name: string): boolean {
+    const parsed = parseImageFileName(name);
+    if (parsed === undefined) return false;
+    const fault = imageIdFault(parsed.imageId);
+    if (fault !== undefined && !this.#refused.has(name)) {
+      this.#refused.add(name);
+      this.#options.logger?.warn(
+        `${JSON.stringify(name)} is not offered as an image: its id ${fault}; rename it`,
+      );
+    }
+    return fault === undefined;
+  }
+}

@@ -1,0 +1,61 @@
+import { ImageError } from '../errors.ts';
+import { FORMAT_NAMES } from '../formats.ts';
+import { type Manifest, type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
+import type { Image, ImageFile, Logger } from '../types.ts';
+import { imageFileName, type Layout } from './layout.ts';
+import type { FileState, SettledFiles } from './settled-files.ts';
+
+/** Puts an image together from its files and its manifest; undefined if it has no file that is whole. */
+export async function readImage(
+  imageId: string,
+  layout: Layout,
+  settled: SettledFiles,
+  logger: Logger | undefined,
+): Promise<Image | undefined> {
+  const present = FORMAT_NAMES.flatMap((format) => {
+    const state = settled.get(imageFileName(imageId, format));
+    return state === undefined ? [] : [{ format, state }];
+  });
+  if (present.length === 0) return undefined;
+  const manifest = await readManifestOrWarn(imageId, layout, logger);
+  const files = present.map(({ format, state }): ImageFile => {
+    const known = manifest?.files.find((file) => file.format === format && describes(file, state));
+    return {
+      format,
+      path: layout.image(imageId, format),
+      size: state.size,
+      ...(known && { checksums: { md5: known.md5, sha256: known.sha256 } }),
+    };
+  });
+  const newest = Math.max(...present.map(({ state }) => state.mtimeMs));
+  return {
+    id: imageId,
+    ...(manifest?.['image-name'] !== undefined && { name: manifest['image-name'] }),
+    builtAt: manifest?.finished === undefined ? new Date(newest) : new Date(manifest.finished),
+    files,
+  };
+}
+
+/** Whether two images are the same in all that users of this package see. */
+export function isSameImage(one: Image, other: Image): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** What is known of an image; a damaged manifest is logged, and counts as none. */
+export async function readManifestOrWarn(
+  imageId: string,
+  layout: Layout,
+  logger: Logger | undefined,
+): Promise<Manifest | undefined> {
+  try {
+    return await readManifest(layout.manifest(imageId), imageId);
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    logger?.warn(error.message);
+    return undefined;
+  }
+}
+
+function describes(file: ManifestFile, state: FileState): boolean {
+  return file.size === state.size && file.mtime === manifestTime(state.mtimeMs);
+}

@@ -1,0 +1,15 @@
+/** Lets one piece of work run at a time, in the order of the calls. */
+export class Mutex {
+  #last: Promise<unknown> = Promise.resolve();
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Resolves when all work so far has ended. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+}

@@ -1,0 +1,159 @@
+import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { checksumsOf } from '../checksums.ts';
+import { syncToDisk, writeDurably } from '../durable.ts';
+import { ImageError } from '../errors.ts';
+import type { ImageFormat } from '../formats.ts';
+import { type Manifest, type ManifestFile, manifestText, manifestTime } from '../manifest.ts';
+import { unlessMissing } from '../system-error.ts';
+import type { OperationOptions } from '../types.ts';
+import { imageFileName, type Layout } from './layout.ts';
+import type { Staging } from './staging.ts';
+
+/** Its presence in a staging directory means: all is ready, only the renames are left to do. */
+const JOURNAL = '.publication.json';
+const MANIFEST = '.manifest.json';
+
+interface Journal {
+  readonly imageId: string;
+  /** Names that are the same in the staging directory and in `images-dir`, in the order of the renames. */
+  readonly names: readonly string[];
+}
+
+/**
+ * Makes finished files ready: reads each once for its checksums, and has the disk keep it.
+ *
+ * @throws ImageError `image-missing` if one is not there or empty
+ */
+export async function describeFiles(
+  staging: Staging,
+  imageId: string,
+  formats: readonly ImageFormat[],
+  { signal, onProgress }: OperationOptions = {},
+): Promise<ManifestFile[]> {
+  const found = await Promise.all(
+    formats.map(async (format) => ({ format, size: await sizeOf(staging, imageId, format) })),
+  );
+  const total = found.reduce((sum, { size }) => sum + size, 0);
+  const described: ManifestFile[] = [];
+  let before = 0;
+  for (const { format, size } of found) {
+    const path = staging.path(imageFileName(imageId, format));
+    const checksums = await checksumsOf(path, size, {
+      ...(signal && { signal }),
+      onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
+    });
+    before += size;
+    await syncToDisk(path);
+    const { mtimeMs } = await lstat(path);
+    described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
+  }
+  return described;
+}
+
+async function sizeOf(staging: Staging, imageId: string, format: ImageFormat): Promise<number> {
+  const name = imageFileName(imageId, format);
+  const state = await unlessMissing(lstat(staging.path(name)));
+  if (state?.isFile() && state.size > 0) return state.size;
+  const what = state === undefined ? 'was not made' : state.isFile() ? 'is empty' : 'is not a regular file';
+  throw new ImageError('image-missing', `image file ${name} ${what}; see the build's log for the reason`);
+}
+
+/**
+ * Refuses to put an image where there is one.
+ *
+ * @throws ImageError `image-exists`
+ */
+export async function refuseExisting(
+  layout: Layout,
+  imageId: string,
+  formats: readonly ImageFormat[],
+): Promise<void> {
+  for (const format of formats) {
+    const path = layout.image(imageId, format);
+    if ((await unlessMissing(lstat(path))) === undefined) continue;
+    throw new ImageError('image-exists', `"${path}" is there already; delete image ${imageId} first`);
+  }
+}
+
+/**
+ * Moves files of one image from a staging directory into `images-dir`, all or none, over a crash as well.
+ *
+ * @param fresh the files that are new; the manifest may hold more.
+ * @throws ImageError `image-exists` if one of them is there already
+ */
+export async function publish(
+  layout: Layout,
+  staging: Staging,
+  manifest: Manifest,
+  fresh: readonly ManifestFile[],
+): Promise<void> {
+  const imageId = manifest['image-id'];
+  await refuseExisting(
+    layout,
+    imageId,
+    fresh.map(({ format }) => format),
+  );
+  const companions = await companionsOf(layout, staging, imageId, fresh);
+  const images = fresh.map(({ format }) => imageFileName(imageId, format));
+  await writeDurably(staging.path(MANIFEST), manifestText(manifest));
+  const journal: Journal = { imageId, names: [...companions, ...images] };
+  await writeDurably(staging.path(JOURNAL), JSON.stringify(journal));
+  try {
+    await carryOut(layout, staging, journal);
+  } catch (error) {
+    await rm(staging.path(JOURNAL));
+    for (const name of images)
+      await rename(join(layout.root, name), staging.path(name)).catch(() => undefined);
+    throw error;
+  }
+}
+
+/**
+ * Ends a publication that a crash cut short.
+ *
+ * @returns the image id; undefined if nothing had been ready
+ */
+export async function completePublication(layout: Layout, staging: Staging): Promise<string | undefined> {
+  const text = await unlessMissing(readFile(staging.path(JOURNAL), 'utf8'));
+  if (text === undefined) return undefined;
+  const journal = JSON.parse(text) as Journal;
+  await carryOut(layout, staging, journal);
+  return journal.imageId;
+}
+
+/** Does the renames that are still to do. */
+async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Journal): Promise<void> {
+  for (const name of names) await moveIfThere(staging.path(name), join(layout.root, name));
+  await moveIfThere(staging.path(MANIFEST), layout.manifest(imageId));
+  await syncToDisk(layout.root);
+  await syncToDisk(layout.manifests);
+}
+
+async function moveIfThere(from: string, to: string): Promise<void> {
+  const isDirectory = (await unlessMissing(lstat(from)))?.isDirectory() === true;
+  // rename(2) replaces a file, but no directory that holds something: one of an image that is no more.
+  if (isDirectory) await rm(to, { recursive: true, force: true });
+  await unlessMissing(rename(from, to));
+}
+
+/** What disk-image-create leaves beside the images: `<image-id>.d`, and checksum files. */
+async function companionsOf(
+  layout: Layout,
+  staging: Staging,
+  imageId: string,
+  fresh: readonly ManifestFile[],
+): Promise<string[]> {
+  const names: string[] = [];
+  if ((await unlessMissing(lstat(staging.path(`${imageId}.d`))))?.isDirectory()) names.push(`${imageId}.d`);
+  for (const file of fresh) {
+    for (const digest of ['md5', 'sha256'] as const) {
+      const name = `${imageFileName(imageId, file.format)}.${digest}`;
+      if ((await unlessMissing(lstat(staging.path(name)))) === undefined) continue;
+      // Its line names the file in the staging directory, and md5sum would look for it there.
+      await writeFile(staging.path(name), `${file[digest]}  ${layout.image(imageId, file.format)}\n`);
+      names.push(name);
+    }
+  }
+  return names;
+}

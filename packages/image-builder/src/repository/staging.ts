@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { appendFileSync } from 'node:fs';
+import { appendFile, mkdir, mkdtemp, readFile, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { removeTree } from '../remains/privileged.ts';
+import { type ProcessGroupRecord, recordOf } from '../remains/processes.ts';
+import { undo } from '../remains/undo.ts';
+import { unlessMissing } from '../system-error.ts';
+
+/** Hidden names, so that no image id is one. Each file holds one JSON value a line. */
+const PROCESS_GROUPS = '.process-groups';
+const TEMPORARY_DIRECTORIES = '.temporary-directories';
+
+/**
+ * A private directory for something that is not ready, with a record of all that has to be undone before it can
+ * be removed. The record outlives this process.
+ */
+export class Staging {
+  readonly directory: string;
+
+  /** What an earlier process left in `directory`. */
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /** Makes a new one below `parent`. Its name is random: an image id could hold what a shell expands. */
+  static async create(parent: string): Promise<Staging> {
+    return new Staging(await mkdtemp(join(parent, 'stage-')));
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  /** Makes a directory below `parent` that goes away together with this one. */
+  async temporaryDirectory(parent: string): Promise<string> {
+    const path = join(await realpath(parent), `nodepool-${randomUUID()}`);
+    // The record first: a directory that is recorded but missing does no harm.
+    await appendFile(this.path(TEMPORARY_DIRECTORIES), `${JSON.stringify(path)}\n`);
+    await mkdir(path, { mode: 0o700 });
+    return path;
+  }
+
+  /** Remembers a process group, so that it is found even if this process dies. */
+  recordProcessGroup(leader: number): void {
+    const record = recordOf(leader);
+    if (record !== undefined) appendFileSync(this.path(PROCESS_GROUPS), `${JSON.stringify(record)}\n`);
+  }
+
+  /**
+   * Ends and undoes what was begun here, then removes all files.
+   *
+   * @throws ImageError `remains-not-cleared`; then no file was removed
+   */
+  async clear(): Promise<void> {
+    const temporary = await readLines<string>(this.path(TEMPORARY_DIRECTORIES));
+    const groups = await readLines<ProcessGroupRecord>(this.path(PROCESS_GROUPS));
+    await undo({ roots: [this.directory, ...temporary], groups });
+    // This directory last: it has the record.
+    for (const path of [...temporary, this.directory]) await removeTree(path);
+  }
+}
+
+async function readLines<T>(path: string): Promise<T[]> {
+  const text = (await unlessMissing(readFile(path, 'utf8'))) ?? '';
+  // What follows the last line end was cut short: its process group or directory was not begun.
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as T);
+}

@@ -1,0 +1,86 @@
+import type { OperationOptions, Progress } from './types.ts';
+
+interface Flight<T> {
+  readonly controller: AbortController;
+  readonly result: Promise<T>;
+  readonly listeners: Set<(progress: Progress) => void>;
+  waiters: number;
+}
+
+/**
+ * Does a piece of work once for all who ask for it while it runs. Who aborts leaves; the work itself is
+ * aborted when nobody waits for it any more.
+ */
+export class SingleFlight<T> {
+  readonly #flights = new Map<string, Flight<T>>();
+
+  /** Joins the work under way for `key`, or begins it. Rejects with the reason of `signal` if that aborts. */
+  async run(
+    key: string,
+    work: (options: Required<OperationOptions>) => Promise<T>,
+    { signal, onProgress }: OperationOptions = {},
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    let flight = this.#flights.get(key);
+    while (flight?.controller.signal.aborted) {
+      await Promise.allSettled([flight.result]);
+      flight = this.#flights.get(key);
+    }
+    flight ??= this.#begin(key, work);
+    flight.waiters += 1;
+    if (onProgress !== undefined) flight.listeners.add(onProgress);
+    try {
+      return await untilAborted(flight, signal);
+    } finally {
+      if (onProgress !== undefined) flight.listeners.delete(onProgress);
+    }
+  }
+
+  /** Whether work for `key` is under way. */
+  has(key: string): boolean {
+    return this.#flights.has(key);
+  }
+
+  /** Aborts the work of every key that `matches`, and waits until it has ended. */
+  async abort(reason: unknown, matches: (key: string) => boolean = () => true): Promise<void> {
+    const flights = [...this.#flights].filter(([key]) => matches(key)).map(([, flight]) => flight);
+    for (const { controller } of flights) controller.abort(reason);
+    await Promise.allSettled(flights.map(({ result }) => result));
+  }
+
+  /** Waits until all work under way has ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(Array.from(this.#flights.values(), ({ result }) => result));
+  }
+
+  #begin(key: string, work: (options: Required<OperationOptions>) => Promise<T>): Flight<T> {
+    const controller = new AbortController();
+    const listeners = new Set<(progress: Progress) => void>();
+    const onProgress = (progress: Progress): void => {
+      for (const listener of listeners) listener(progress);
+    };
+    const result = work({ signal: controller.signal, onProgress }).finally(() => this.#flights.delete(key));
+    const flight: Flight<T> = { controller, result, listeners, waiters: 0 };
+    this.#flights.set(key, flight);
+    return flight;
+  }
+}
+
+/**
+ * The last one to leave waits until the work has ended: whoever gets the rejection may rely on it that nothing
+ * runs any more.
+ */
+async function untilAborted<T>(flight: Flight<T>, signal: AbortSignal | undefined): Promise<T> {
+  const left = Promise.withResolvers<never>();
+  const leave = (): void => {
+    flight.waiters -= 1;
+    if (flight.waiters === 0) flight.controller.abort(signal?.reason);
+    else left.reject(signal?.reason);
+  };
+  signal?.addEventListener('abort', leave, { once: true });
+  try {
+    return await Promise.race([flight.result, left.promise]);
+  } finally {
+    signal?.removeEventListener('abort', leave);
+  }
+}
