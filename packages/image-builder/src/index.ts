@@ -14,6 +14,7 @@ export {
 } from './formats.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
 export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
+export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export type {
   Checksums,

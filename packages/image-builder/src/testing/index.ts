@@ -1,1 +1,3 @@
-export type { ImageProvider } from '../types.ts';
+export { FakeImageProvider, type FakeImageProviderOptions } from './fake-image-provider.ts';
+export { imageBuilderContract } from './image-builder-contract.ts';
+export { imageProviderContract } from './image-provider-contract.ts';

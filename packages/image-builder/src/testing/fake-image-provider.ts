@@ -1,0 +1,66 @@
+import { createReadStream } from 'node:fs';
+import type { ImageFormat } from '../formats.ts';
+import type {
+  ImageProvider,
+  OperationOptions,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from '../types.ts';
+
+/** Settings of a {@link FakeImageProvider}. */
+export interface FakeImageProviderOptions {
+  readonly name?: string;
+  readonly formats?: readonly ImageFormat[];
+  /** Runs before each upload: to hold it back, or to fail. */
+  readonly beforeUpload?: (request: UploadRequest, options: OperationOptions) => Promise<void>;
+}
+
+/** A provider that keeps what it is given in a map: the image's data is read, and forgotten. */
+export class FakeImageProvider implements ImageProvider {
+  readonly name: string;
+  readonly formats: readonly ImageFormat[];
+  /** What was uploaded and not deleted, by external id. */
+  readonly images: Map<string, ProviderImage> = new Map();
+  readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
+
+  constructor({ name = 'fake', formats = ['qcow2', 'raw'], beforeUpload }: FakeImageProviderOptions = {}) {
+    this.name = name;
+    this.formats = formats;
+    this.#beforeUpload = beforeUpload ?? (() => Promise.resolve());
+  }
+
+  async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+    const { signal, onProgress } = options;
+    const { imageId, imageName, file } = request;
+    signal?.throwIfAborted();
+    await this.#beforeUpload(request, options);
+    let done = 0;
+    for await (const chunk of createReadStream(file.path) as AsyncIterable<Buffer>) {
+      signal?.throwIfAborted();
+      done += chunk.length;
+      onProgress?.({ done, total: file.size });
+    }
+    signal?.throwIfAborted();
+    const externalId = `${this.name}/${imageName}/${imageId}`;
+    this.images.set(externalId, {
+      externalId,
+      imageId,
+      imageName,
+      format: file.format,
+      size: done,
+      uploadedAt: new Date(),
+    });
+    return { externalId };
+  }
+
+  async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    this.images.delete(externalId);
+  }
+
+  async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
+    signal?.throwIfAborted();
+    return [...this.images.values()];
+  }
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { checksumsOf } from '../checksums.ts';
+import { formatRow, type ImageFormat } from '../formats.ts';
+import type { ImageFile, ImageProvider, Progress, ProviderImage, UploadRequest } from '../types.ts';
+
+/** Bytes of a source file: more than any buffer on the way holds. */
+const SIZE = 3 * 1024 * 1024 + 17;
+
+/**
+ * The tests that every {@link ImageProvider} passes.
+ *
+ * @param name of the group of tests.
+ * @param open makes a provider without images for one test; what has to be undone goes to `t.after`.
+ */
+export function imageProviderContract(name: string, open: (t: TestContext) => Promise<ImageProvider>): void {
+  describe(`${name} as an ImageProvider`, () => {
+    test('it takes at least one format', async (t) => {
+      assert.ok((await open(t)).formats.length > 0);
+    });
+
+    test('what was uploaded is listed, in each format', async (t) => {
+      const provider = await open(t);
+      for (const format of provider.formats) {
+        const file = await imageFile(t, format);
+        const { externalId } = await provider.upload({ imageId: `id-${format}`, imageName: 'debian', file });
+        const listed = (await provider.list()).find((image) => image.externalId === externalId);
+        assert.ok(listed, `${format}: ${externalId} is not listed`);
+        const { imageId, imageName, size, uploadedAt } = listed;
+        assert.deepEqual(
+          { imageId, imageName, size },
+          { imageId: `id-${format}`, imageName: 'debian', size: SIZE },
+        );
+        assert.equal(listed.format, format);
+        assert.ok(
+          Math.abs(uploadedAt.getTime() - Date.now()) < 3_600_000,
+          `uploaded at ${uploadedAt.toISOString()}`,
+        );
+      }
+      assert.equal((await provider.list()).length, provider.formats.length);
+    });
+
+    test('an image that is uploaded twice is there once', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      await provider.upload(request);
+      const { externalId } = await provider.upload(request);
+      assert.deepEqual(externalIds(await provider.list()), [externalId]);
+    });
+
+    test('two uploads of one image at a time leave one', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      const results = await Promise.allSettled([provider.upload(request), provider.upload(request)]);
+      assert.ok(results.some(({ status }) => status === 'fulfilled'));
+      assert.equal((await provider.list()).length, 1);
+    });
+
+    test('images with other ids or other names are images of their own', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      const ids = [
+        (await provider.upload(request)).externalId,
+        (await provider.upload({ ...request, imageId: 'another' })).externalId,
+        (await provider.upload({ ...request, imageName: 'another' })).externalId,
+      ];
+      assert.equal(new Set(ids).size, 3);
+      assert.deepEqual(externalIds(await provider.list()), ids.toSorted());
+    });
+
+    test('a deleted image is gone, and the others stay', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      const deleted = await provider.upload(request);
+      const kept = await provider.upload({ ...request, imageId: 'another' });
+      await provider.delete(deleted.externalId);
+      assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
+    });
+
+    test('to delete an image that is not there is no error', async (t) => {
+      const provider = await open(t);
+      const { externalId } = await provider.upload(await uploadRequest(t, provider));
+      await provider.delete(externalId);
+      await provider.delete(externalId);
+      assert.deepEqual(await provider.list(), []);
+    });
+
+    test('an image that was deleted can be uploaded again', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      await provider.delete((await provider.upload(request)).externalId);
+      const { externalId } = await provider.upload(request);
+      assert.deepEqual(externalIds(await provider.list()), [externalId]);
+    });
+
+    test('an upload that is aborted before it begins leaves nothing', async (t) => {
+      const provider = await open(t);
+      await assert.rejects(
+        provider.upload(await uploadRequest(t, provider), { signal: AbortSignal.abort() }),
+      );
+      assert.deepEqual(await provider.list(), []);
+    });
+
+    test('an upload that is aborted on its way leaves all or nothing', async (t) => {
+      const provider = await open(t);
+      const abort = new AbortController();
+      const [result] = await Promise.allSettled([
+        provider.upload(await uploadRequest(t, provider), {
+          signal: abort.signal,
+          onProgress: () => abort.abort(),
+        }),
+      ]);
+      // The abort may come too late to stop it.
+      const expected = result.status === 'fulfilled' ? [result.value.externalId] : [];
+      assert.deepEqual(externalIds(await provider.list()), expected);
+    });
+
+    test('a source file that is not there is an error, and leaves nothing', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      await rm(request.file.path);
+      await assert.rejects(provider.upload(request), (error) => error instanceof Error);
+      assert.deepEqual(await provider.list(), []);
+    });
+
+    test('progress never goes back, and ends at the whole', async (t) => {
+      const provider = await open(t);
+      const seen: Progress[] = [];
+      await provider.upload(await uploadRequest(t, provider), {
+        onProgress: (progress) => seen.push(progress),
+      });
+      const parts = seen.map(({ done, total }) => done / total);
+      assert.equal(parts.at(-1), 1);
+      assert.deepEqual(
+        parts,
+        parts.toSorted((one, other) => one - other),
+      );
+    });
+  });
+}
+
+function externalIds(images: readonly ProviderImage[]): string[] {
+  return images.map(({ externalId }) => externalId).toSorted();
+}
+
+async function uploadRequest(t: TestContext, { formats }: ImageProvider): Promise<UploadRequest> {
+  const [format = 'raw'] = formats;
+  return { imageId: 'debian-0000000001', imageName: 'debian', file: await imageFile(t, format) };
+}
+
+async function imageFile(t: TestContext, format: ImageFormat): Promise<ImageFile> {
+  const directory = await mkdtemp(join(tmpdir(), 'image-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, `image.${formatRow(format).extension}`);
+  await writeFile(path, randomBytes(SIZE));
+  return { format, path, size: SIZE, checksums: await checksumsOf(path, SIZE) };
+}

@@ -1,0 +1,3 @@
+import { FakeImageProvider, imageProviderContract } from '@nodepool-builder/image-builder/testing';
+
+imageProviderContract('FakeImageProvider', async () => new FakeImageProvider());
