@@ -16,6 +16,7 @@ export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
 export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
+export { asImageError } from './system-error.ts';
 export type {
   Checksums,
   Image,

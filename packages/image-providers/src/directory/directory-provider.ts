@@ -2,6 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { copyFile, open, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
+  asImageError,
   type Checksums,
   formatRow,
   ImageError,
@@ -53,7 +54,7 @@ export class DirectoryProvider implements ImageProvider {
     const { imageId, imageName, file, metadata = {} } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
-    return await this.#explain(`upload ${externalId}`, async () => {
+    return await this.#explain(`upload of ${externalId}`, async () => {
       options.signal?.throwIfAborted();
       await removeStalePartials(this.#directory);
       await this.#refuseForeign(target, imageName, imageId);
@@ -85,7 +86,7 @@ export class DirectoryProvider implements ImageProvider {
       );
     }
     const target = join(this.#directory, externalId);
-    await this.#explain(`delete ${externalId}`, async () => {
+    await this.#explain(`deletion of ${externalId}`, async () => {
       options.signal?.throwIfAborted();
       const manifest = await readManifest(target);
       if (manifest === undefined) {
@@ -105,7 +106,7 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    return await this.#explain('list images', async () => {
+    return await this.#explain('list of images', async () => {
       options.signal?.throwIfAborted();
       const images = await this.#manifests();
       return images.map(([externalId, manifest]) => ({
@@ -192,29 +193,15 @@ export class DirectoryProvider implements ImageProvider {
     return found;
   }
 
-  /** Turns what the file system says into an error that names the provider and the remedy. */
+  /** Gives what the file system says the form that names the provider and the remedy. */
   async #explain<T>(action: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const code = (error as NodeJS.ErrnoException).code ?? '';
-      const remedy = REMEDIES[code];
-      if (remedy === undefined) throw error;
-      const message = `provider ${this.name} cannot ${action} in ${this.#directory}: ${(error as Error).message}; ${remedy[1]}`;
-      throw new ImageError(remedy[0], message, { cause: error });
+      throw asImageError(error, `provider ${this.name}: ${action} in ${this.#directory}`);
     }
   }
 }
-
-const REMEDIES: Readonly<Record<string, readonly ['disk-full' | 'directory-not-usable', remedy: string]>> = {
-  ENOSPC: ['disk-full', 'free some space there'],
-  EDQUOT: ['disk-full', 'raise the quota'],
-  ENOENT: ['directory-not-usable', 'create the directory, or mount what belongs there'],
-  ENOTDIR: ['directory-not-usable', 'name a directory'],
-  EACCES: ['directory-not-usable', 'let the builder write there'],
-  EPERM: ['directory-not-usable', 'let the builder write there'],
-  EROFS: ['directory-not-usable', 'mount it writable'],
-};
 
 /** Shares the blocks of a file, where the file system can; false where it cannot. */
 async function reflink(source: string, target: string): Promise<boolean> {

@@ -137,7 +137,10 @@ describe('an upload to a directory', () => {
     await rm(pool, { recursive: true });
     const error = await errorOf(upload('0001', '2016-05-01'));
     assert.equal(error.code, 'directory-not-usable');
-    assert.match(error.message, /provider pool cannot upload debian-0001\.qcow2 in .*; create the directory/);
+    assert.match(
+      error.message,
+      /provider pool: upload of debian-0001\.qcow2 in .* failed: .*; create the directory/,
+    );
   });
 });
 
@@ -174,7 +177,7 @@ describe('the file system below', { skip }, () => {
     await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', pool], async () => {
       const error = await errorOf(provider.upload({ imageId: '0001', imageName: 'debian', file }));
       assert.equal(error.code, 'disk-full');
-      assert.match(error.message, /no space left.*free some space there/i);
+      assert.match(error.message, /no space left.*make room there/i);
       assert.deepEqual(await readdir(pool), []);
     });
   });

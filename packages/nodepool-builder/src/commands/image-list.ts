@@ -1,4 +1,4 @@
-import { type Image, readImages } from '@nodepool-builder/image-builder';
+import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { getBorderCharacters, table } from 'table';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -42,7 +42,7 @@ export function registerImageList(program: Command, builders: readonly string[])
 async function listImages(configuration: Configuration): Promise<ListedImage[]> {
   const [functions, local] = await Promise.all([
     functionsOf(jobServers(configuration)),
-    readImages(configuration.imagesDir),
+    readLocalImages(configuration.imagesDir),
   ]);
   const builders = new Map<string, number>();
   for (const { name, availableWorkers } of functions) {
@@ -53,6 +53,17 @@ async function listImages(configuration: Configuration): Promise<ListedImage[]> 
   const here = new Map(local.map((image) => [image.id, image]));
   const ids = [...new Set([...here.keys(), ...builders.keys()])].toSorted((a, b) => a.localeCompare(b));
   return ids.map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
+}
+
+/** On a host that only submits jobs there may be no such directory. */
+async function readLocalImages(directory: string): Promise<Image[]> {
+  try {
+    return await readImages(directory);
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    console.error(`nodepool-builder: only what the job servers know: ${error.message}`);
+    return [];
+  }
 }
 
 function describeImage(id: string, image: Image | undefined, builders: number): ListedImage {
