@@ -141,17 +141,8 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #createWorker(clientId: string, concurrency: number): Worker {
-    const worker = new Worker({
-      servers: this.servers,
-      clientId,
-      concurrency,
-      logger: this.#options.logger('gear.Worker'),
-    });
-    worker.on('connect', (server) => this.#logger.info(`${clientId}: connected to ${formatAddress(server)}`));
-    worker.on('disconnect', (server, error) => {
-      this.#logger.warn(`${clientId}: lost ${formatAddress(server)}: ${error.message}`);
-    });
-    return worker;
+    const logger = this.#options.logger('gear.Worker');
+    return new Worker({ servers: this.servers, clientId, concurrency, logger });
   }
 
   #configure(configuration: Configuration): void {
