@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The ids of all processes. */
+export function processIds(): string[] {
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+}
+
+/**
+ * What work in `directory` left behind: processes that name it in their arguments or environment, mounts in it
+ * and loop devices of files in it, each as a line for people. Empty if all is clean.
+ *
+ * @param ignored - ids of processes that were there before
+ */
+export function findLeftovers(directory: string, ignored: ReadonlySet<string>): string[] {
+  const processes = processIds()
+    .filter((pid) => !ignored.has(pid))
+    .filter((pid) => ['cmdline', 'environ'].some((file) => read('/proc', pid, file).includes(directory)))
+    .map((pid) => `process ${pid}: ${read('/proc', pid, 'cmdline').replaceAll('\0', ' ')}`);
+  const mounts = read('/proc/self/mountinfo')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((target) => target.startsWith(`${directory}/`))
+    .map((target) => `mount: ${target}`);
+  const loops = readdirSync('/sys/block')
+    .filter((name) => read('/sys/block', name, 'loop/backing_file').startsWith(`${directory}/`))
+    .map((name) => `loop device: /dev/${name}`);
+  return [...processes, ...mounts, ...loops];
+}
+
+/** A file's text; empty if it is not there, no longer there, or another user's. */
+function read(...path: string[]): string {
+  try {
+    return readFileSync(join(...path), 'utf8');
+  } catch {
+    return '';
+  }
+}

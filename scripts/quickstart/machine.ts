@@ -1,0 +1,55 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { promisify } from 'node:util';
+import { type AvailableDebian, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './debian-mirror.ts';
+
+/** What a build has on disk at its peak, with caches and copies, rounded up. */
+const NEEDED_BYTES = 6 * 2 ** 30;
+
+/**
+ * disk-image-create calls sudo everywhere, and here in a session without a terminal.
+ *
+ * @throws Error if sudo would ask for a password.
+ */
+export async function requireSudo(): Promise<void> {
+  const child = spawn('sudo', ['-n', 'true'], { detached: true, stdio: 'ignore' });
+  const [code] = await once(child, 'exit');
+  if (code === 0) return;
+  throw new Error(
+    'diskimage-builder needs sudo without a password. Run this as root, ' +
+      'or let "sudo visudo" give your user a line such as: NAME ALL=(ALL) NOPASSWD: ALL',
+  );
+}
+
+/** @throws Error if a build would fill the file system. */
+export async function requireSpace(directory: string): Promise<void> {
+  const { bavail, bsize } = await statfs(directory);
+  if (bavail * bsize > NEEDED_BYTES) return;
+  throw new Error(
+    `${directory} has less than ${NEEDED_BYTES / 2 ** 30} GiB left, which a build needs; make room`,
+  );
+}
+
+/** What apt serves; or what the environment says, on a machine whose apt serves no Debian. */
+export async function availableDebian(environment: NodeJS.ProcessEnv): Promise<AvailableDebian> {
+  const { DIB_DISTRIBUTION_MIRROR: mirror, DIB_RELEASE: release = 'stable' } = environment;
+  if (mirror !== undefined) return { release, mirror, envVars: {} };
+  const { stdout } = await promisify(execFile)('apt-get', INDEX_TARGETS_ARGUMENTS).catch(() => ({
+    stdout: '',
+  }));
+  return debianFromApt(stdout, (path) => readFileSync(path, 'utf8'));
+}
+
+/** A TCP port of 127.0.0.1 on which nothing listens. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port');
+  return address.port;
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loadConfiguration } from 'nodepool-builder';
+import { quickstartConfiguration } from '../../../scripts/quickstart/configuration.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const templateFile = join(root, 'examples/quickstart/nodepool.yaml');
+
+test("the quickstart's nodepool.yaml can be used as it is", async () => {
+  const { warnings } = await loadConfiguration(templateFile);
+  assert.deepEqual(warnings, []);
+});
+
+test("the quickstart's configuration is the template, with what this machine has", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'nodepool.yaml');
+  const sources = 'default:deb http://mirror.test/debian trixie main\nupdates:deb …';
+  await writeFile(
+    file,
+    quickstartConfiguration(await readFile(templateFile, 'utf8'), templateFile, {
+      port: 4731,
+      debian: { release: 'trixie', mirror: '', envVars: { DIB_APT_SOURCES_CONF: sources } },
+      cacheDirectory: '/cache',
+    }),
+  );
+
+  const { configuration, warnings } = await loadConfiguration(file);
+
+  assert.deepEqual(warnings, []);
+  assert.equal(configuration.imagesDir, join(root, 'quickstart-data/images'));
+  assert.equal(configuration.buildLogDir, join(root, 'quickstart-data/logs'));
+  assert.deepEqual(configuration.gearmanServers, [{ host: '127.0.0.1', port: 4731 }]);
+  const [debian] = configuration.diskimages;
+  assert.equal(debian?.name, 'debian');
+  assert.equal(debian.release, 'trixie');
+  assert.deepEqual(debian.formats.toSorted(), ['qcow2', 'raw']);
+  assert.partialDeepStrictEqual(debian.envVars, {
+    DIB_DEBOOTSTRAP_CACHE: '1',
+    DIB_IMAGE_CACHE: '/cache',
+    DIB_APT_SOURCES_CONF: sources,
+  });
+  assert.deepEqual(
+    configuration.providers.map(({ directory: served }) => served),
+    [join(root, 'quickstart-data/served'), join(root, 'quickstart-data/served')],
+  );
+});
