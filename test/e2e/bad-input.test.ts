@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { Client, GearmanError } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+
+const isRoot = process.getuid?.() === 0;
+
+let server: Gearmand;
+let site: Site;
+let builder: BuilderProcess;
+let client: Client;
+
+before(async () => {
+  server = await startGearmand();
+  site = await createSite(server.port);
+  const hanging = join(site.directory, 'hangs');
+  await writeFile(hanging, '#!/bin/sh\nsleep 1000\n');
+  await chmod(hanging, 0o755);
+  await site.configure(`${DOCS}
+  - {name: missing-command, dib-cmd: /does/not/exist}
+  - {name: failing-command, dib-cmd: 'false'}
+  - {name: idle-command, dib-cmd: 'true'}
+  - {name: hanging-command, dib-cmd: ${hanging}, build-timeout: 1}
+  - {name: number-in-env-vars, env-vars: {DIB_JOURNAL_SIZE: 4}}
+  - {name: unbalanced-quote, elements: 'mini-os "base'}`);
+  await writeFile(join(site.images, 'there.tar'), 'no disk, so it cannot be converted');
+  builder = await startBuilder(site.config);
+  client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
+});
+after(async () => {
+  await client.close();
+  assert.equal(await builder.end('SIGTERM'), 0);
+  await server.stop();
+  await site.remove();
+});
+
+/** After each fault the builder still does its work, and nothing of the fault is left. */
+afterEach(async () => {
+  const imageId = `after-${Date.now()}`;
+  await client.submit('image-build:docs', JSON.stringify({ 'image-id': imageId }));
+  await client.submit(`image-delete:${imageId}`);
+  assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', 'there.tar']);
+  assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
+});
+
+async function failureOf(functionName: string, argument: string): Promise<GearmanError> {
+  try {
+    await client.submit(functionName, argument);
+  } catch (error) {
+    assert.ok(error instanceof GearmanError, String(error));
+    return error;
+  }
+  assert.fail(`${functionName} succeeded`);
+}
+
+describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a reason of one line', () => {
+  const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
+    ['image-build:docs', '', /is not JSON; send \{"image-id": "<id>"\}/],
+    ['image-build:docs', '{"image-id": ', /is not JSON/],
+    ['image-build:docs', '{}', /must have required property 'image-id'/],
+    ['image-build:docs', '{"image_id": "1"}', /must have required property 'image-id'/],
+    ['image-build:docs', '{"image-id": 1}', /"image-id" must be string/],
+    ['image-build:docs', '{"image-id": null}', /"image-id" must be string/],
+    ['image-build:docs', '{"image-id": "../../etc/passwd"}', /contains a "\/"/],
+    ['image-build:docs', '{"image-id": "..secret"}', /contains ".."/],
+    ['image-build:docs', '{"image-id": "a\\u0000b"}', /contains white space or a control character/],
+    ['image-build:docs', '{"image-id": " "}', /contains white space/],
+    ['image-build:docs', '{"image-id": ""}', /is empty/],
+    ['image-build:docs', JSON.stringify({ 'image-id': 'x'.repeat(250) }), /is longer than 2\d\d bytes/],
+    ['image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_JOURNAL_SIZE/],
+    ['image-build:unbalanced-quote', '{"image-id": "1"}', /quot/],
+    ['image-upload:there', 'nonsense', /is not JSON/],
+    ['image-upload:there', '{"provider": "pool"}', /must have required property 'image-name'/],
+    [
+      'image-upload:there',
+      '{"provider": "other", "image-name": "docs"}',
+      /provider "other" is not configured here/,
+    ],
+  ];
+  for (const [functionName, argument, reason] of cases) {
+    it(`${functionName} with ${argument.slice(0, 60) || 'nothing'}`, async () => {
+      const error = await failureOf(functionName, argument);
+      assert.equal(error.code, 'job-exception');
+      assert.match(error.message, reason);
+      assert.doesNotMatch(error.message, /\n/);
+    });
+  }
+});
+
+describe('a job that cannot be done ends in WORK_FAIL, and the log says why', () => {
+  const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
+    ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
+    ['image-build:failing-command', '{"image-id": "1"}', /false.*exit code 1/],
+    ['image-build:idle-command', '{"image-id": "1"}', /failed: .*qcow2/],
+    ['image-build:hanging-command', '{"image-id": "1"}', /took longer than 1 s.*build-timeout/],
+    [
+      'image-upload:there',
+      '{"provider": "pool", "image-name": "other"}',
+      /provider "pool" has no image "other"/,
+    ],
+    [
+      'image-upload:there',
+      '{"provider": "pool", "image-name": "docs"}',
+      /tar, which cannot be converted to qcow2/,
+    ],
+  ];
+  for (const [functionName, argument, reason] of cases) {
+    it(`${functionName} with ${argument}`, async () => {
+      const error = await failureOf(functionName, argument);
+      assert.equal(error.code, 'job-failed');
+      await builder.logged(reason);
+    });
+  }
+});
+
+it('packets that are none close only their own connection', async () => {
+  const socket = connect(server.port, '127.0.0.1');
+  socket.on('error', () => {}); // the server may reset it
+  socket.write('\0REQ\0\0\xff\xff\xff\xff\xff\xff');
+  socket.end('GET / HTTP/1.1\r\n\r\n');
+  socket.resume();
+  await once(socket, 'close');
+});
+
+describe('a directory that cannot be used', { skip: isRoot ? false : 'only root may mount' }, () => {
+  /** A site whose images-dir is a file system of its own. */
+  async function mountedSite(options: string): Promise<{ other: Site; unmount: () => Promise<void> }> {
+    const other = await createSite(server.port);
+    const target = join(other.directory, 'images');
+    await mkdir(target, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', target]);
+    return {
+      other,
+      unmount: async () => {
+        execFileSync('umount', [target]);
+        await other.remove();
+      },
+    };
+  }
+
+  it('as it is read-only, refuses the start with a reason', async () => {
+    const { other, unmount } = await mountedSite('ro');
+    const refused = spawnBuilder(other.config);
+    await refused.logged(/images-dir.*EROFS.*right to read and write there/);
+    assert.equal(await refused.end('SIGTERM'), 1);
+    await unmount();
+  });
+
+  it('as another process owns it, refuses the start with a reason', async () => {
+    const refused = spawnBuilder(site.config);
+    await refused.logged(new RegExp(`${builder.child.pid}`));
+    assert.equal(await refused.end('SIGTERM'), 1);
+  });
+
+  it('as it is full, fails the build, and the builder goes on', async () => {
+    const { other, unmount } = await mountedSite('size=1m');
+    await other.configure(DOCS.replace('name: docs', 'name: large'));
+    const small = await startBuilder(other.config);
+    const error = await failureOf('image-build:large', '{"image-id": "1"}');
+    assert.equal(error.code, 'job-failed');
+    await small.logged(/failed: .*(full|No space left)/);
+    assert.deepEqual(await readdir(join(other.images, '.nodepool-builder/staging')), []);
+    assert.equal(await small.end('SIGTERM'), 0);
+    await unmount();
+  });
+});

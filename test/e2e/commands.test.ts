@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, it } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { createSite, type Site } from '../fixtures/site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the command and waits for its end. */
+async function run(...args: readonly string[]): Promise<Outcome> {
+  return await new Promise((resolve) => {
+    execFile(...builderCommand(...args), (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
+    });
+  });
+}
+
+let server: Gearmand;
+let site: Site;
+let builder: BuilderProcess;
+
+before(async () => {
+  server = await startGearmand();
+  site = await createSite(server.port);
+  builder = await startBuilder(site.config);
+});
+after(async () => {
+  await builder.end('SIGTERM');
+  await server.stop();
+  await site.remove();
+});
+
+describe('image-build, image-list, image-upload and image-delete', () => {
+  it('do what they say, with results on standard output and progress in plain lines beside it', async () => {
+    const build = await run('image-build', 'docs', '-c', site.config);
+    assert.equal(build.code, 0, build.stderr);
+    const imageId = build.stdout.trim();
+    assert.match(imageId, /^docs-\d{14}-[0-9a-f]{4}$/);
+    assert.match(build.stderr, /^image-build:docs: 100 %$/m);
+
+    const upload = await run(
+      'image-upload',
+      imageId,
+      '--provider',
+      'pool',
+      '--image-name',
+      'docs',
+      '-c',
+      site.config,
+    );
+    assert.equal(upload.code, 0, upload.stderr);
+    assert.equal(upload.stdout, `docs-${imageId}.qcow2\n`);
+    assert.ok(existsSync(join(site.pool, `docs-${imageId}.qcow2`)));
+
+    const list = await run('image-list', '--json', '-c', site.config);
+    assert.equal(list.code, 0, list.stderr);
+    const [image, ...others] = JSON.parse(list.stdout);
+    assert.deepEqual(others, []);
+    assert.deepEqual(
+      { ...image, size: undefined, built: undefined },
+      {
+        'image-id': imageId,
+        'image-name': 'docs',
+        formats: ['qcow2', 'raw'],
+        size: undefined,
+        built: undefined,
+        builders: 1,
+      },
+    );
+    const table = await run('image-list', '-c', site.config);
+    assert.match(table.stdout, new RegExp(`IMAGE-ID .*BUILDERS[^]*${imageId} +docs +qcow2,raw +[\\d.]+ MiB`));
+
+    const deletion = await run('image-delete', imageId, '-c', site.config);
+    assert.equal(deletion.code, 0, deletion.stderr);
+    await waitUntil('an empty list', async () => {
+      return (await run('image-list', '--json', '-c', site.config)).stdout === '[]\n';
+    });
+  });
+
+  it('say what there is when nobody offers what they ask for', async () => {
+    const build = await run('image-build', 'dosc', '-c', site.config);
+    assert.deepEqual(build, {
+      code: 1,
+      stdout: '',
+      stderr: 'nodepool-builder: no builder offers image-build:dosc; there is docs\n',
+    });
+  });
+
+  it('say which provider to name', async () => {
+    const unknown = await run('image-upload', 'x', '--provider', 'other', '-c', site.config);
+    assert.match(unknown.stderr, /provider "other" is not in .*; there is pool/);
+    const several = await run('image-upload', 'x', '--provider', 'pool', '-c', site.config);
+    assert.match(several.stderr, /several images; choose with --image-name: docs, mini/);
+    assert.deepEqual([unknown.code, several.code], [1, 1]);
+  });
+
+  it('refuse an image id that cannot be one before they ask anybody', async () => {
+    const { code, stderr } = await run('image-build', 'docs', '--image-id', '../up', '-c', site.config);
+    assert.equal(code, 1);
+    assert.match(stderr, /image-id "\.\.\/up" contains a "\/"/);
+  });
+
+  it('say where they looked for a job server that does not answer', async () => {
+    const config = join(site.directory, 'elsewhere.yaml');
+    await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
+    const { code, stderr } = await run('image-build', 'docs', '-c', config);
+    assert.equal(code, 1);
+    assert.match(stderr, /no job server answers at 127\.0\.0\.1:1; start nodepool-builder or gearmand there/);
+  });
+});
+
+describe('the command line', () => {
+  it('explains itself', async () => {
+    const { code, stdout } = await run('--help');
+    assert.equal(code, 0);
+    for (const word of [
+      'image-build',
+      'image-upload',
+      'image-delete',
+      'image-list',
+      'validate',
+      'gearmand',
+      '--build-workers',
+      'Examples:',
+    ]) {
+      assert.ok(stdout.includes(word), word);
+    }
+  });
+
+  it('has the version of the package', async () => {
+    const { version } = JSON.parse(
+      await readFile(join(import.meta.dirname, '../../packages/nodepool-builder/package.json'), 'utf8'),
+    );
+    assert.deepEqual(await run('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('that is wrong ends with 2, as argparse ends', async () => {
+    for (const args of [
+      ['--no-such-option'],
+      ['--build-workers', 'many'],
+      ['image-build'],
+      ['gearmand', '-p', '70000'],
+    ]) {
+      const { code, stderr } = await run(...args);
+      assert.equal(code, 2, args.join(' '));
+      assert.match(stderr, /^error: /);
+    }
+  });
+});
+
+describe('validate', () => {
+  it('says what is wrong, where, and what to do', async () => {
+    const config = join(site.directory, 'faulty.yaml');
+    await writeFile(config, 'images-dir: 5\ndiskimages: [{name: a, elments: b}]\n');
+    const { code, stdout, stderr } = await run('validate', '-c', config);
+    assert.equal(code, 1);
+    assert.equal(stdout, '');
+    assert.match(
+      stderr,
+      /faulty\.yaml:1:1: images-dir must be a string, but is a number; put it in quotes$/m,
+    );
+  });
+
+  it('accepts what is good, and shows warnings', async () => {
+    const config = join(site.directory, 'good.yaml');
+    await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elments: b}]\n');
+    const { code, stdout, stderr } = await run('validate', '-c', config);
+    assert.equal(code, 0);
+    assert.match(stdout, /good\.yaml is good: 1 disk images, 0 providers/);
+    assert.match(stderr, /warning: .*did you mean "elements"/);
+  });
+});
+
+describe('gearmand', () => {
+  it('is a job server until SIGTERM', async (t) => {
+    const child = spawn(...builderCommand('gearmand', '-p', '0'), { stdio: ['ignore', 'pipe', 'ignore'] });
+    t.after(() => child.kill('SIGKILL'));
+    const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
+    const port = Number(/^gearmand listens on 127\.0\.0\.1:(\d+)$/.exec(line)?.[1]);
+    const admin = new Admin({ host: '127.0.0.1', port });
+    assert.ok(await admin.version());
+    await admin.close();
+    child.kill('SIGTERM');
+    assert.deepEqual(await once(child, 'exit'), [0, null]);
+  });
+});
+
+describe('without -d', () => {
+  it('serves in the background, with a pid file, until SIGTERM', async (t) => {
+    const other = await createSite(server.port);
+    t.after(() => other.remove());
+    const pidFile = join(other.directory, 'pid');
+    const started = await run('-c', other.config, '-p', pidFile);
+    assert.deepEqual(started, { code: 0, stdout: '', stderr: '' });
+    const pid = Number(await readFile(pidFile, 'utf8'));
+    t.after(() => endIfAlive(pid));
+    const second = await run('-c', other.config, '-p', pidFile);
+    assert.equal(second.code, 1);
+    assert.match(second.stderr, new RegExp(`runs already, as process ${pid}`));
+    process.kill(pid, 'SIGTERM');
+    await waitUntil('the pid file to go', () => !existsSync(pidFile));
+  });
+
+  it('says why it does not come up', async () => {
+    const { code, stderr } = await run('-c', site.config, '-p', join(site.directory, 'other-pid'));
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`${builder.child.pid}`), 'images-dir belongs to another builder');
+  });
+});
+
+function endIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended, as it should
+  }
+}

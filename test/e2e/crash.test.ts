@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Admin, Client } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { offeredFunctions } from '../fixtures/gearman-commands.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+/** How often each kind of job is killed; the moments are spread evenly over the time that it takes. */
+const KILLS = 8;
+
+const MINI = `
+  - name: mini
+    elements: [mini-os]
+    env-vars: {DIB_JOURNAL_SIZE: '4'}`;
+
+let server: Gearmand;
+let admin: Admin;
+let client: Client;
+let site: Site;
+let builder: BuilderProcess;
+
+before(async () => {
+  server = await startGearmand();
+  const address = { host: '127.0.0.1', port: server.port };
+  admin = new Admin(address);
+  client = new Client({ servers: [address] });
+});
+after(async () => {
+  await client.close();
+  await admin.close();
+  await server.stop();
+});
+beforeEach(async () => {
+  site = await createSite(server.port, DOCS + MINI);
+  builder = await startBuilder(site.config);
+});
+afterEach(async () => {
+  await builder.end('SIGTERM');
+  await site.remove();
+});
+
+/** Has a job done by a builder that is killed after `milliseconds`, and by its successor. */
+async function doDespiteKill(functionName: string, argument: string, milliseconds: number): Promise<void> {
+  const job = client.submit(functionName, argument);
+  await job.handle;
+  await delay(milliseconds); // the moment of the kill is what the test varies: there is nothing to wait for
+  await builder.end('SIGKILL');
+  builder = await startBuilder(site.config);
+  await job;
+  await waitUntil('the job to be gone from the queue', async () => {
+    return (await admin.status()).every(({ total }) => total === 0);
+  });
+}
+
+/** Submits a job without a fault, and returns the milliseconds that it takes. */
+async function durationOf(functionName: string, argument: string): Promise<number> {
+  const start = performance.now();
+  await client.submit(functionName, argument);
+  return performance.now() - start;
+}
+
+function moments(duration: number): number[] {
+  return Array.from({ length: KILLS }, (_, index) => (duration * (index + 0.5)) / KILLS);
+}
+
+/** What lies in images-dir is whole, is offered, and nothing else is there. */
+async function assertWhole(...imageIds: readonly string[]): Promise<void> {
+  const workspace = join(site.images, '.nodepool-builder');
+  for (const directory of ['staging', 'trash', 'deletes']) {
+    assert.deepEqual(await readdir(join(workspace, directory)), [], directory);
+  }
+  const manifests = await readdir(join(workspace, 'manifests'));
+  assert.deepEqual(manifests.toSorted(), imageIds.map((id) => `${id}.json`).toSorted());
+  const files: string[] = [];
+  for (const manifest of manifests) {
+    const { 'image-id': id, files: described } = JSON.parse(
+      await readFile(join(workspace, 'manifests', manifest), 'utf8'),
+    );
+    for (const { format, sha256 } of described) {
+      const content = await readFile(join(site.images, `${id}.${format}`));
+      assert.equal(createHash('sha256').update(content).digest('hex'), sha256);
+      files.push(`${id}.${format}`);
+    }
+  }
+  assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', ...files].toSorted());
+  const expected = imageIds.flatMap((id) => [`image-delete:${id}`, `image-upload:${id}`]);
+  await waitUntil('the right functions', async () => {
+    const offered = (await offeredFunctions(server.port)).filter((name) => !name.startsWith('image-build:'));
+    return JSON.stringify(offered) === JSON.stringify(expected.toSorted());
+  });
+}
+
+describe('SIGKILL, and a restart', () => {
+  it('in the middle of a build: the job is done once, and the image is whole', async () => {
+    const duration = await durationOf('image-build:docs', '{"image-id": "warm-up"}');
+    const ids = ['warm-up'];
+    for (const [index, moment] of moments(duration).entries()) {
+      await doDespiteKill('image-build:docs', `{"image-id": "built-${index}"}`, moment);
+      ids.push(`built-${index}`);
+      await assertWhole(...ids);
+    }
+  });
+
+  it('in the middle of an upload: the image is there once, whole, and nothing else', async () => {
+    const argument = '{"provider": "pool", "image-name": "docs"}';
+    await durationOf('image-build:docs', '{"image-id": "warm-up"}');
+    const duration = await durationOf('image-upload:warm-up', argument);
+    const uploaded = ['docs-warm-up.qcow2'];
+    for (const [index, moment] of moments(duration).entries()) {
+      const id = `uploaded-${index}`;
+      await client.submit('image-build:docs', JSON.stringify({ 'image-id': id }));
+      await doDespiteKill(`image-upload:${id}`, argument, moment);
+      uploaded.push(`docs-${id}.qcow2`);
+      const there = (await readdir(site.pool)).filter((name) => !name.endsWith('.json'));
+      assert.deepEqual(there.toSorted(), [...uploaded, 'docs-latest.qcow2'].toSorted());
+      const local = await readFile(join(site.images, `${id}.qcow2`));
+      assert.ok((await readFile(join(site.pool, `docs-${id}.qcow2`))).equals(local));
+    }
+  });
+
+  it('in the middle of a deletion: the image is gone, and the job has its answer', async () => {
+    await durationOf('image-build:docs', '{"image-id": "warm-up"}');
+    const duration = await durationOf('image-delete:warm-up', '');
+    for (const [index, moment] of moments(duration).entries()) {
+      const id = `deleted-${index}`;
+      await client.submit('image-build:docs', JSON.stringify({ 'image-id': id }));
+      await doDespiteKill(`image-delete:${id}`, '', moment);
+      await assertWhole();
+    }
+  });
+
+  it('in the middle of disk-image-create: its processes, mounts and loop devices are undone', async () => {
+    const job = client.submit('image-build:mini', '{"image-id": "0001"}');
+    await builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/);
+    await builder.end('SIGKILL');
+    builder = await startBuilder(site.config);
+    assert.equal(String(await job), '{"image-id":"0001"}');
+    await assertWhole('0001');
+    assert.ok(existsSync('/dev/null'), 'the bind mount of /dev was undone before its directory was removed');
+    const mounts = await readFile('/proc/self/mountinfo', 'utf8');
+    assert.ok(!mounts.includes(site.images), 'no mount is left');
+  });
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { loadConfiguration } from 'nodepool-builder';
+import { builderCommand, CUSTOM_BUILDER, startBuilder } from '../fixtures/builder-process.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples');
+
+describe('the custom builder', () => {
+  it('is a program of at most 20 lines', async () => {
+    const lines = (await readFile(CUSTOM_BUILDER, 'utf8')).trimEnd().split('\n');
+    assert.ok(lines.length <= 20, `${lines.length} lines`);
+  });
+
+  it('makes the image of a directory, and uploads it as qcow2', async (t) => {
+    const server = await startGearmand();
+    t.after(() => server.stop());
+    const directory = await mkdtemp(join(tmpdir(), 'custom-builder-'));
+    t.after(() => rm(directory, { recursive: true }));
+    const config = join(directory, 'nodepool.yaml');
+    await cp(join(EXAMPLES, 'custom-builder/nodepool.yaml'), config);
+    await writeFile(config, `\ngearman-servers: [{host: 127.0.0.1, port: ${server.port}}]\n`, { flag: 'a' });
+    await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
+    const builder = await startBuilder(config);
+    t.after(() => builder.end('SIGTERM'));
+
+    const run = (...args: readonly string[]): string =>
+      execFileSync(...builderCommand(...args, '-c', config), {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      }).trim();
+    const imageId = run('image-build', 'docs');
+    const externalId = run('image-upload', imageId, '--provider', 'local');
+    assert.match(
+      execFileSync('qemu-img', ['info', join(directory, 'pool', externalId)], { encoding: 'utf8' }),
+      /file format: qcow2/,
+    );
+    const raw = join(directory, 'images', `${imageId}.raw`);
+    const content = execFileSync('debugfs', ['-R', 'cat /copyright', raw], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    assert.ok(content.equals(await readFile('/usr/share/doc/e2fsprogs/copyright')));
+  });
+});
+
+it('the minimal nodepool.yaml is good, without a warning', async () => {
+  const { warnings } = await loadConfiguration(join(EXAMPLES, 'nodepool.yaml'));
+  assert.deepEqual(warnings, []);
+});
+
+it('the systemd unit is good', () => {
+  execFileSync('systemd-analyze', ['verify', join(EXAMPLES, 'systemd/nodepool-builder.service')]);
+});

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { chmod, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Client } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { offeredFunctions } from '../fixtures/gearman-commands.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+let server: Gearmand;
+let site: Site;
+let builder: BuilderProcess;
+let client: Client;
+let gate: string;
+
+beforeEach(async () => {
+  server = await startGearmand();
+  site = await createSite(server.port);
+  gate = join(site.directory, 'gate');
+  const command = join(site.directory, 'wait-for-gate');
+  // A build command that lets the test decide when it ends; the last argument but one is what -o names.
+  await writeFile(
+    command,
+    `#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+echo waiting
+until [ -e ${gate} ]; do sleep 0.02; done
+qemu-img create -q -f qcow2 "$2.qcow2" 1M
+`,
+  );
+  await chmod(command, 0o755);
+  await site.configure(`\n  - {name: gated, dib-cmd: ${command}}`);
+  builder = await startBuilder(site.config);
+  client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
+});
+afterEach(async () => {
+  await client.close();
+  if (builder.child.exitCode === null) await builder.end('SIGKILL');
+  await server.stop();
+  await site.remove();
+});
+
+async function startBuild(): Promise<Promise<Buffer>[]> {
+  const { result } = client.submit('image-build:gated', '{"image-id": "0001"}');
+  await builder.logged(/image\.build\.gated: .*waiting/);
+  return [result]; // in an array, or the promise would be awaited with this one
+}
+
+describe('SIGTERM and SIGINT', () => {
+  it('let the build that runs finish, and its result arrives', async () => {
+    const [result] = await startBuild();
+    const ended = builder.end('SIGTERM');
+    await builder.logged(/SIGTERM: finishing the jobs that run/);
+    builder.child.kill('SIGUSR1'); // as an init script does behind it: it changes nothing
+    await writeFile(gate, '');
+    assert.equal(String(await result), '{"image-id":"0001"}');
+    assert.equal(await ended, 0);
+    assert.ok(existsSync(join(site.images, '0001.qcow2')));
+  });
+
+  it('sent a second time stop the build, and leave nothing of it', async () => {
+    const [result] = await startBuild();
+    const failed = assert.rejects(result ?? Promise.resolve(), { code: 'job-failed' });
+    const ended = builder.end('SIGINT');
+    await builder.logged(/SIGINT: finishing the jobs that run/);
+    builder.child.kill('SIGINT');
+    assert.equal(await ended, 0);
+    await failed;
+    assert.deepEqual(await readdir(site.images), ['.nodepool-builder']);
+    assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
+  });
+});
+
+describe('SIGHUP', () => {
+  it('puts a changed configuration in force', async () => {
+    await site.configure(DOCS);
+    builder.child.kill('SIGHUP');
+    await builder.logged(/read .*nodepool\.yaml again/);
+    await waitUntil('the other function', async () => {
+      const offered = await offeredFunctions(server.port);
+      return offered.length === 1 && offered[0] === 'image-build:docs';
+    });
+    assert.equal(await builder.end('SIGTERM'), 0);
+  });
+
+  it('reports a faulty configuration and keeps the one that is in force', async () => {
+    await writeFile(site.config, 'images-dir: [\n');
+    builder.child.kill('SIGHUP');
+    await builder.logged(/the configuration stays as it was: .*nodepool\.yaml:2:1: /);
+    const [result] = await startBuild();
+    await writeFile(gate, '');
+    assert.equal(String(await result), '{"image-id":"0001"}');
+    assert.equal(await builder.end('SIGTERM'), 0);
+  });
+});
