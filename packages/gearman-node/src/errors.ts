@@ -6,6 +6,8 @@ export const GEARMAN_ERRORS = {
   'packet-too-large': { retriable: false },
   'argument-missing': { retriable: false },
   'invalid-argument': { retriable: false },
+  'peer-too-slow': { retriable: true },
+  'listen-failed': { retriable: true },
   'connect-failed': { retriable: true },
   'connection-lost': { retriable: true },
   'server-silent': { retriable: true },

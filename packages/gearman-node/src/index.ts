@@ -9,8 +9,10 @@ export { Client, type ClientOptions } from './client/client.ts';
 export type { JobStatus } from './client/client-connection.ts';
 export type { Job } from './client/job.ts';
 export type { JobEvent } from './client/job-events.ts';
-export type { JobPriority } from './client/submit-packets.ts';
 export type { SubmitOptions } from './client/submitted-job.ts';
+export { type DecoderOptions, PacketDecoder } from './codec/decoder.ts';
+export { encodePacket } from './codec/encoder.ts';
+export { type Magic, Packet } from './codec/packet.ts';
 export type { BackoffOptions } from './connection/backoff.ts';
 export { DEFAULT_PORT, formatAddress, type ServerAddress } from './connection/server-address.ts';
 export {
@@ -26,7 +28,17 @@ export {
   ServerError,
 } from './errors.ts';
 export type { Logger } from './logger.ts';
-export { JobServer, type JobServerOptions } from './server/job-server.ts';
+export {
+  type ArgumentName,
+  type ArgumentValue,
+  type ArgumentValues,
+  PACKETS,
+  type PacketName,
+  type PacketType,
+  type Sender,
+} from './packets.ts';
+export { JobServer, type JobServerOptions, type ListenAddress } from './server/job-server.ts';
+export type { JobPriority } from './submit-packets.ts';
 export type { JobHandler, JobResult } from './worker/job-outcome.ts';
 export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';
 export type { WorkerJob } from './worker/worker-job.ts';

@@ -1,11 +1,11 @@
 /* oxlint-disable unicorn/no-thenable -- a job is awaitable by design */
 import { GearmanError, JobExceptionError, JobFailedError, JobLostError } from '../errors.ts';
 import type { ArgumentValues } from '../packets.ts';
+import { type JobPriority, SUBMIT_PACKETS, type SubmitPacket } from '../submit-packets.ts';
 import { abortedError } from '../unless-aborted.ts';
 import type { Job } from './job.ts';
 import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
 import { LazyPromise } from './lazy-promise.ts';
-import { type JobPriority, SUBMIT_PACKETS, type SubmitPacket } from './submit-packets.ts';
 
 /** How one job is submitted. */
 export interface SubmitOptions {

@@ -1,0 +1,78 @@
+import { PRIORITIES } from '../submit-packets.ts';
+import { VERSION } from '../version.ts';
+import type { ServerState } from './server-state.ts';
+
+/** The reply to an admin command, line ends included. */
+type AdminReply = (args: readonly string[], server: ServerState) => string;
+
+/** The commands of the admin text protocol that a server answers. Its replies are gearmand's. */
+const REPLIES: Readonly<Record<string, AdminReply>> = {
+  status: (_args, { queue }) =>
+    list(queue.functions, ({ name, total, running, workers }) => [name, total, running, workers.size]),
+  prioritystatus: (_args, { queue }) =>
+    list(queue.functions, (each) => [
+      each.name,
+      ...PRIORITIES.map((priority) => each.waiting[priority].size),
+      each.workers.size,
+    ]),
+  'show jobs': (_args, { queue }) =>
+    list(queue.jobs, ({ handle, retries, isBackground }) => [handle, retries, 0, isBackground ? 1 : 0]),
+  'show unique jobs': (_args, { queue }) => list(queue.jobs, ({ unique }) => [unique]),
+  workers: (_args, { connections }) =>
+    list(connections, ({ number, ip, clientId, peer }) => [
+      [number, ip, clientId, ':', ...[...peer.functions].map(({ name }) => name)].join(' '),
+    ]),
+  version: () => `OK ${VERSION}\n`,
+  verbose: () => 'OK ERROR\n',
+  getpid: () => `OK ${process.pid}\n`,
+  maxqueue: ([name, ...limits], { queue }) => {
+    if (name === undefined) return incomplete('maxqueue');
+    const numbers = limits.map((limit) => Math.max(Number(limit) || 0, 0));
+    const queueOfName = queue.pin(name);
+    PRIORITIES.forEach((priority, index) => {
+      queueOfName.limits[priority] = numbers[limits.length === 1 ? 0 : index] ?? 0;
+    });
+    return 'OK\r\n';
+  },
+  'create function': ([name], { queue }) => {
+    if (name === undefined) return incomplete('create');
+    queue.pin(name);
+    return 'OK\r\n';
+  },
+  'drop function': ([name], { queue }) => {
+    if (name === undefined) return incomplete('drop');
+    const queueOfName = queue.function(name);
+    if (!queueOfName) return 'ERR function not found\r\n';
+    return queue.drop(queueOfName)
+      ? 'OK\r\n'
+      : 'ERR there are still connected workers or executing clients\r\n';
+  },
+  'cancel job': ([handle], { queue, timers }) => {
+    const job = queue.job(handle ?? '');
+    if (!job) return 'ERR UNKNOWN_JOB\r\n';
+    for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
+    timers.stop(job);
+    queue.finish(job);
+    return 'OK\r\n';
+  },
+};
+
+/** Answers one line of the admin text protocol. */
+export function adminReply(line: string, server: ServerState): string {
+  const words = line.split(/\s+/).filter((word) => word !== '');
+  for (const length of [3, 2, 1]) {
+    const command = words.slice(0, length).join(' ').toLowerCase();
+    const reply = Object.hasOwn(REPLIES, command) ? REPLIES[command] : undefined;
+    if (reply && words.length >= length) return reply(words.slice(length), server);
+  }
+  return `ERR UNKNOWN_COMMAND Unknown+server+command+${encodeURIComponent(words[0] ?? '')}\r\n`;
+}
+
+/** Fields are separated by tabs, lines by newlines; a dot ends the list. */
+function list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | number)[]): string {
+  return `${Array.from(items, (item) => `${fields(item).join('\t')}\n`).join('')}.\n`;
+}
+
+function incomplete(command: string): string {
+  return `ERR INVALID_ARGUMENTS An+incomplete+set+of+arguments+was+sent+to+this+command+${command}\r\n`;
+}

@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net';
+import type { Packet } from '../codec/packet.ts';
+import { Connection } from '../connection/connection.ts';
+import { GearmanError, type ProtocolError } from '../errors.ts';
+import type { ArgumentValues, PacketName } from '../packets.ts';
+import { Peer } from './peer.ts';
+
+/** What a connection needs of its server. */
+export interface ServerConnectionOptions {
+  /** Names the connection in the admin command `workers`. */
+  readonly number: number;
+  readonly maxPacketSize: number | undefined;
+  /** Bytes that are kept for a peer that does not read, before it is cut off. */
+  readonly maxOutputBuffer: number;
+  readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
+  readonly onLine: (connection: ServerConnection, line: string) => void;
+  readonly onClose: (connection: ServerConnection, error: GearmanError) => void;
+}
+
+/** One connection to a job server: a client's, a worker's, an operator's, or all of that. */
+export class ServerConnection {
+  readonly number: number;
+  readonly ip: string;
+  /** Its place in the queue. */
+  readonly peer: Peer<ServerConnection> = new Peer(this);
+  /** What SET_CLIENT_ID said; `-` until then. One character per byte. */
+  clientId = '-';
+  /** Whether the client wants WORK_EXCEPTION rather than WORK_FAIL. */
+  wantsExceptions = false;
+  /** How long a job of a function may run here, in milliseconds: what CAN_DO_TIMEOUT said. */
+  readonly timeLimits: Map<string, number> = new Map();
+  readonly #connection: Connection;
+  readonly #maxOutputBuffer: number;
+
+  constructor(socket: Socket, options: ServerConnectionOptions) {
+    this.number = options.number;
+    this.ip = socket.remoteAddress ?? '-';
+    this.#maxOutputBuffer = options.maxOutputBuffer;
+    this.#connection = new Connection(socket, {
+      magic: 'RES',
+      peer: `${this.ip}:${socket.remotePort}`,
+      maxPacketSize: options.maxPacketSize,
+      onPacket: (packet) => options.onPacket(this, packet),
+      onLine: (line) => options.onLine(this, line.toString('latin1')),
+      onClose: (error) => options.onClose(this, error),
+      onProtocolError: (error) => this.#refuse(error),
+    });
+  }
+
+  send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
+    this.#connection.send(name, ...args);
+    this.#checkOutput();
+  }
+
+  /** Sends a reply of the admin text protocol. */
+  sendText(text: string): void {
+    this.#connection.sendBytes(Buffer.from(text, 'latin1'));
+    this.#checkOutput();
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+
+  /** Tells a peer that broke the protocol why, where gearmand does so too, and hangs up. */
+  #refuse(error: ProtocolError): void {
+    const code = REFUSALS[error.code];
+    if (code === undefined) {
+      this.#connection.destroy(error);
+    } else {
+      this.#connection.send('ERROR', code, error.message);
+      void this.#connection.close(error); // it never rejects
+    }
+  }
+
+  #checkOutput(): void {
+    if (this.#connection.pendingBytes <= this.#maxOutputBuffer) return;
+    const message = `${this.ip} does not read: over ${this.#maxOutputBuffer} bytes wait for it`;
+    this.#connection.destroy(new GearmanError('peer-too-slow', message));
+  }
+}
+
+/** What a peer is told before it is cut off; after anything else it could not read it. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  'argument-missing': 'INVALID_PACKET',
+  'packet-too-large': 'ARGUMENT_TOO_LARGE',
+};

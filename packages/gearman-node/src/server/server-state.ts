@@ -1,0 +1,10 @@
+import type { JobQueue } from './job-queue.ts';
+import type { JobTimers } from './job-timers.ts';
+import type { ServerConnection } from './server-connection.ts';
+
+/** What the handlers of packets and admin commands work on. */
+export interface ServerState {
+  readonly queue: JobQueue<ServerConnection>;
+  readonly timers: JobTimers;
+  readonly connections: ReadonlySet<ServerConnection>;
+}

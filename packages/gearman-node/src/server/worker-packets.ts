@@ -1,0 +1,112 @@
+import type { Packet } from '../codec/packet.ts';
+import { MAX_FUNCTION_NAME_BYTES } from './client-packets.ts';
+import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
+import type { QueuedJob } from './queued-job.ts';
+import type { ServerConnection } from './server-connection.ts';
+import type { ServerState } from './server-state.ts';
+
+/** A worker that limits its time gets a second at least, as from gearmand. */
+const MIN_TIME_LIMIT = 1000;
+
+/** What a server does with the packets of a worker. */
+export const WORKER_PACKETS: PacketHandlers = {
+  CAN_DO: (from, packet, server) => offer(from, packet, server, undefined),
+  CAN_DO_TIMEOUT: (from, packet, server) => offer(from, packet, server, packet.number('timeout')),
+  CANT_DO: (from, packet, { queue }) => {
+    from.timeLimits.delete(packet.key('function'));
+    queue.withdraw(from.peer, packet.key('function'));
+  },
+  RESET_ABILITIES: (from, _packet, { queue }) => {
+    from.timeLimits.clear();
+    queue.withdrawAll(from.peer);
+  },
+  PRE_SLEEP: (from, _packet, { queue }) => queue.sleep(from.peer),
+  GRAB_JOB: grab((from, job) => from.send('JOB_ASSIGN', job.handle, job.queue.nameBytes, job.payload)),
+  GRAB_JOB_UNIQ: grab(assignUnique),
+  // JOB_ASSIGN_ALL is for a job with a reducer alone.
+  GRAB_JOB_ALL: grab(assignUnique),
+  WORK_STATUS: ofRunningJob((_from, packet, job) => {
+    job.numerator = packet.number('numerator');
+    job.denominator = packet.number('denominator');
+    for (const { owner } of job.clients) {
+      owner.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
+    }
+  }),
+  WORK_DATA: ofRunningJob((_from, packet, job) => {
+    for (const { owner } of job.clients) owner.send('WORK_DATA', job.handle, packet.bytes('data'));
+  }),
+  WORK_WARNING: ofRunningJob((_from, packet, job) => {
+    for (const { owner } of job.clients) owner.send('WORK_WARNING', job.handle, packet.bytes('data'));
+  }),
+  WORK_COMPLETE: ofRunningJob((_from, packet, job, server) => {
+    for (const { owner } of job.clients) owner.send('WORK_COMPLETE', job.handle, packet.bytes('data'));
+    finish(job, server);
+  }),
+  WORK_FAIL: ofRunningJob((_from, _packet, job, server) => {
+    for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
+    finish(job, server);
+  }),
+  WORK_EXCEPTION: ofRunningJob((_from, packet, job, server) => {
+    for (const { owner } of job.clients) {
+      if (owner.wantsExceptions) owner.send('WORK_EXCEPTION', job.handle, packet.bytes('data'));
+      else owner.send('WORK_FAIL', job.handle);
+    }
+    finish(job, server);
+  }),
+};
+
+/** @param timeLimit milliseconds a job may take before another worker gets it */
+function offer(
+  from: ServerConnection,
+  packet: Packet,
+  server: ServerState,
+  timeLimit: number | undefined,
+): void {
+  const name = packet.key('function');
+  if (name.length > MAX_FUNCTION_NAME_BYTES) {
+    from.send('ERROR', 'ARGUMENT_TOO_LARGE', 'Function name too large');
+    return;
+  }
+  if (timeLimit === undefined) from.timeLimits.delete(name);
+  else from.timeLimits.set(name, Math.max(timeLimit, MIN_TIME_LIMIT));
+  server.queue.offer(from.peer, name);
+}
+
+function grab(assign: (from: ServerConnection, job: QueuedJob<ServerConnection>) => void): PacketHandler {
+  return (from, _packet, { queue, timers }) => {
+    const job = queue.grab(from.peer);
+    if (!job) {
+      from.send('NO_JOB');
+      return;
+    }
+    const timeLimit = from.timeLimits.get(job.queue.name);
+    if (timeLimit !== undefined) timers.start(job, timeLimit, () => queue.requeue(job));
+    assign(from, job);
+  };
+}
+
+function assignUnique(from: ServerConnection, job: QueuedJob<ServerConnection>): void {
+  const unique = Buffer.from(job.unique, 'latin1');
+  from.send('JOB_ASSIGN_UNIQ', job.handle, job.queue.nameBytes, unique, job.payload);
+}
+
+/** A handler that is called only for a job that runs on the very connection. */
+function ofRunningJob(
+  handle: (
+    from: ServerConnection,
+    packet: Packet,
+    job: QueuedJob<ServerConnection>,
+    server: ServerState,
+  ) => void,
+): PacketHandler {
+  return (from, packet, server) => {
+    const job = server.queue.job(packet.key('handle'));
+    if (job?.worker === from.peer) handle(from, packet, job, server);
+    else from.send('ERROR', 'JOB_NOT_FOUND', 'Job given in work result not found');
+  };
+}
+
+function finish(job: QueuedJob<ServerConnection>, { queue, timers }: ServerState): void {
+  timers.stop(job);
+  queue.finish(job);
+}
