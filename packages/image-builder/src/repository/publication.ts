@@ -103,8 +103,7 @@ export async function publish(
     await carryOut(layout, staging, journal);
   } catch (error) {
     await rm(staging.path(JOURNAL));
-    for (const name of images)
-      await rename(join(layout.root, name), staging.path(name)).catch(() => undefined);
+    for (const name of journal.names) await moveIfThere(join(layout.root, name), staging.path(name));
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileKey, findWriters } from './writers.ts';
+import { fileKey, findWriters, type Writers } from './writers.ts';
 
 /** The state of a file at one moment. */
 export interface FileState {
@@ -53,14 +53,23 @@ interface Unsettled {
 export class SettledFiles {
   readonly #directory: string;
   readonly #onDue: (names: readonly string[]) => void;
+  readonly #findWriters: (paths: readonly string[]) => Promise<Writers>;
   readonly #settled = new Map<string, FileState>();
   readonly #unsettled = new Map<string, Unsettled>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param onDue told which files have to be looked at again. */
-  constructor(directory: string, onDue: (names: readonly string[]) => void) {
+  /**
+   * @param onDue told which files have to be looked at again.
+   * @param find another one than {@link findWriters}, for tests.
+   */
+  constructor(
+    directory: string,
+    onDue: (names: readonly string[]) => void,
+    find: (paths: readonly string[]) => Promise<Writers> = findWriters,
+  ) {
     this.#directory = directory;
     this.#onDue = onDue;
+    this.#findWriters = find;
   }
 
   /** The state of a file that is settled. */
@@ -106,7 +115,7 @@ export class SettledFiles {
       }
     });
     if (candidates.size > 0) {
-      const writers = await findWriters(paths);
+      const writers = await this.#findWriters(paths);
       await each(candidates, async ([name, before]) => {
         // Once more: a writer may have written its last while the processes were looked through.
         const now = await readState(join(this.#directory, name));

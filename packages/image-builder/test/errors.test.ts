@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { IMAGE_ERRORS, ImageError, type ImageErrorCode } from '../src/index.ts';
+
+test('an error tells by its code whether it is worth another try', () => {
+  for (const [code, { retriable }] of Object.entries(IMAGE_ERRORS)) {
+    assert.equal(new ImageError(code as ImageErrorCode, 'message').retriable, retriable, code);
+  }
+});
+
+test('an error keeps its cause', () => {
+  const cause = new Error('the reason');
+  assert.equal(new ImageError('disk-full', 'message', { cause }).cause, cause);
+});

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type CommandOptions, runCommand } from '../../src/process/command.ts';
+import { unlessMissing } from '../../src/system-error.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+import { withCode } from '../with-code.ts';
+
+async function shell(t: TestContext, script: string, options: Partial<CommandOptions> = {}) {
+  return await runCommand('sh', ['-c', script], { cwd: await temporaryDirectory(t), ...options });
+}
+
+/** Whether a process runs; one that only waits to be reaped does not. */
+async function runs(pid: number): Promise<boolean> {
+  const stat = await unlessMissing(readFile(`/proc/${pid}/stat`, 'utf8'));
+  return stat !== undefined && !/\) [ZX] /.test(stat);
+}
+
+async function untilGone(pid: number): Promise<void> {
+  while (await runs(pid)) await delay(5);
+}
+
+test('the end of a command is told with its last lines', async (t) => {
+  const lines: string[] = [];
+  const result = await shell(t, 'echo one; echo; echo two >&2; exit 3', {
+    onLine: (line) => void lines.push(line),
+  });
+  assert.equal(result.exitCode, 3);
+  assert.deepEqual(result.lastLines.toSorted(), ['one', 'two']);
+  assert.equal(lines.length, 3);
+});
+
+test('a signal that ends a command is told', async (t) => {
+  const { exitCode, signal } = await shell(t, 'kill -KILL $$');
+  assert.deepEqual({ exitCode, signal }, { exitCode: undefined, signal: 'SIGKILL' });
+});
+
+test('a command that says so has met a full disk', async (t) => {
+  assert.equal((await shell(t, 'echo "cp: write error: No space left on device"; exit 1')).diskFull, true);
+  assert.equal((await shell(t, 'echo fine')).diskFull, false);
+});
+
+test('its input is closed, and it leads a process group of its own', async (t) => {
+  const lines: string[] = [];
+  let pid = 0;
+  await shell(t, 'cat; cut -d" " -f5 /proc/self/stat', {
+    onStart: (started) => (pid = started),
+    onLine: (line) => void lines.push(line),
+  });
+  assert.deepEqual(lines, [`${pid}`]);
+});
+
+test('it gets the environment that is given, and no other', async (t) => {
+  const lines: string[] = [];
+  await runCommand('/usr/bin/env', [], {
+    cwd: '/',
+    env: { ONE: '1' },
+    onLine: (line) => void lines.push(line),
+  });
+  assert.deepEqual(lines, ['ONE=1']);
+  await temporaryDirectory(t);
+});
+
+test('all output is read, however slowly', async (t) => {
+  let lines = 0;
+  await shell(t, 'yes | head -n 20000', {
+    onLine: (line) => {
+      if (line === 'y') lines += 1;
+      return lines % 5000 === 0 ? delay(1) : undefined;
+    },
+  });
+  assert.equal(lines, 20_000);
+});
+
+const NOT_STARTED = [
+  ['no-such-command', /"no-such-command" is not installed/],
+  ['/etc/passwd', /"\/etc\/passwd" may not be executed/],
+] as const;
+
+for (const [command, message] of NOT_STARTED) {
+  test(`${command} cannot be run`, async () => {
+    await assert.rejects(runCommand(command, [], { cwd: '/' }), withCode('command-not-found', message));
+  });
+}
+
+test('an abort ends the whole group, and rejects with the reason', async (t) => {
+  const abort = new AbortController();
+  const reason = new Error('enough');
+  let child = 0;
+  const run = shell(t, 'sleep 600 & echo $!; wait', {
+    signal: abort.signal,
+    onLine: (line) => {
+      child = Number(line);
+      abort.abort(reason);
+    },
+  });
+  await assert.rejects(run, reason);
+  await untilGone(child);
+});
+
+test('who is deaf to SIGTERM gets SIGKILL', async (t) => {
+  const abort = new AbortController();
+  const run = shell(t, 'trap "" TERM; echo deaf; while :; do sleep 600; done', {
+    signal: abort.signal,
+    gracePeriod: 50,
+    onLine: () => abort.abort(new Error('enough')),
+  });
+  await assert.rejects(run, /enough/);
+});
+
+test('a command that is to be aborted already is not started', async () => {
+  const options = { cwd: '/', signal: AbortSignal.abort(), onStart: () => assert.fail('it was started') };
+  await assert.rejects(runCommand('true', [], options), { name: 'AbortError' });
+});
+
+test('what a command leaves behind in its group is ended', async (t) => {
+  const { lastLines, exitCode } = await shell(t, 'sleep 600 & echo $!');
+  assert.equal(exitCode, 0);
+  await untilGone(Number(lastLines[0]));
+});
+
+test('a process that left the group with the pipe does not hold the end up', async (t) => {
+  const { lastLines } = await shell(t, 'setsid sleep 600 & sleep 0.1; echo $!');
+  process.kill(Number(lastLines[0]));
+});
+
+test('a fault of the listener ends the command', async (t) => {
+  const run = shell(t, 'yes', {
+    onLine: () => {
+      throw new Error('fault');
+    },
+  });
+  await assert.rejects(run, /fault/);
+});

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Progress } from '../src/index.ts';
+import { portion, steadyProgress } from '../src/progress.ts';
+
+test('progress is told in whole hundredths, and never goes back', () => {
+  const seen: Progress[] = [];
+  const tell = steadyProgress((progress) => seen.push(progress));
+  for (const done of [0, 10.4, 5, 1000, 999]) tell({ done, total: 1000 });
+  assert.deepEqual(seen, [
+    { done: 1, total: 100 },
+    { done: 100, total: 100 },
+  ]);
+});
+
+test('progress is told a few times a second, but its end always', () => {
+  const seen: number[] = [];
+  const tell = steadyProgress(({ done }) => seen.push(done));
+  for (let done = 0; done <= 1000; done += 1) tell({ done, total: 1000 });
+  assert.ok(seen.length < 10, `told ${seen.length} times`);
+  assert.equal(seen.at(-1), 100);
+});
+
+test('a step of unknown length has not begun', () => {
+  const seen: Progress[] = [];
+  portion((progress) => seen.push(progress), 40, 60)({ done: 5, total: 0 });
+  assert.deepEqual(seen, [{ done: 40, total: 100 }]);
+});
+
+test('a step is a portion of the whole', () => {
+  const seen: Progress[] = [];
+  const tell = portion((progress) => seen.push(progress), 40, 60);
+  tell({ done: 1, total: 2 });
+  tell({ done: 2, total: 2 });
+  assert.deepEqual(seen, [
+    { done: 50, total: 100 },
+    { done: 60, total: 100 },
+  ]);
+});

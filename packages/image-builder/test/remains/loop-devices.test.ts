@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import {
+  detach,
+  isAttached,
+  type LoopDevice,
+  loopDevices,
+  loopsBelow,
+} from '../../src/remains/loop-devices.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const DEVICES: readonly LoopDevice[] = [
+  { name: 'loop0', backingFile: '/staging/tmp/image0.raw' },
+  { name: 'loop1', backingFile: '/staging-2/tmp/image0.raw' },
+  { name: 'loop10', backingFile: '/dev/loop0' },
+  { name: 'loop11', backingFile: '/dev/loop10' },
+  { name: 'loop12', backingFile: '/dev/loop1' },
+];
+
+async function attach(t: TestContext, args: readonly string[], file: string): Promise<LoopDevice> {
+  const path = execFileSync('losetup', ['--show', '--find', ...args, file], { encoding: 'utf8' }).trim();
+  const loop = { name: basename(path), backingFile: file };
+  t.after(async () => {
+    if (await isAttached(loop)) await detach(loop);
+  });
+  return loop;
+}
+
+test('the devices of files below a directory are found, parts before wholes', () => {
+  const names = loopsBelow(DEVICES, ['/staging']).map(({ name }) => name);
+  assert.deepEqual(names, ['loop11', 'loop10', 'loop0']);
+});
+
+test('real devices are found and detached, of files that are removed as well', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const file = join(directory, 'image0.raw');
+  await writeFile(file, '');
+  await truncate(file, 1024 * 1024);
+  const whole = await attach(t, [], file);
+  const part = await attach(t, ['--offset', '4096'], `/dev/${whole.name}`);
+  await rm(file);
+  const found = loopsBelow(await loopDevices(), [directory]);
+  assert.deepEqual(found, [part, whole]);
+  for (const loop of found) await detach(loop);
+  assert.deepEqual(loopsBelow(await loopDevices(), [directory]), []);
+});
+
+test('a link in the place of a partition’s mapping goes with the device', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const file = join(directory, 'image0.raw');
+  await writeFile(file, Buffer.alloc(1024 * 1024));
+  const loop = await attach(t, [], file);
+  const link = `/dev/mapper/${basename(directory)}`;
+  await mkdir('/dev/mapper', { recursive: true });
+  await symlink(`../${loop.name}`, link);
+  t.after(() => rm(link, { force: true }));
+  await detach(loop);
+  await assert.rejects(rm(link), { code: 'ENOENT' });
+});
+
+test('a device that shows another file by now is left alone', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const file = join(directory, 'image0.raw');
+  await writeFile(file, Buffer.alloc(1024 * 1024));
+  const loop = await attach(t, [], file);
+  await detach({ ...loop, backingFile: join(directory, 'another') });
+  assert.ok(await isAttached(loop));
+});

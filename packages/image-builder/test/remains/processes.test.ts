@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { endProcesses, findProcesses, MARKER, recordOf } from '../../src/remains/processes.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+interface Child {
+  readonly process: ChildProcess;
+  readonly pid: number;
+}
+
+/** Starts a shell that has said that it is ready. */
+async function start(t: TestContext, script: string, options: SpawnOptions = {}): Promise<Child> {
+  const child = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'], cwd: '/', ...options });
+  assert.ok(child.pid !== undefined && child.stdout !== null);
+  const exit = once(child, 'exit');
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await exit;
+  });
+  await once(child.stdout, 'data');
+  return { process: child, pid: child.pid };
+}
+
+const WAIT = 'echo ready; exec sleep 600';
+
+test('a process that works in one of the directories is found, one beside it is not', async (t) => {
+  const [root, other] = [await temporaryDirectory(t), await temporaryDirectory(t)];
+  const inside = await start(t, WAIT, { cwd: root });
+  await start(t, WAIT, { cwd: other });
+  assert.deepEqual(findProcesses({ roots: [root], groups: [] }), [inside.pid]);
+});
+
+test('a process whose environment names the build is found, in whatever session it is', async (t) => {
+  const root = await temporaryDirectory(t);
+  const marked = await start(t, WAIT, { env: { ...process.env, [MARKER]: root }, detached: true });
+  await start(t, WAIT, { env: { ...process.env, [MARKER]: `${root}-2` } });
+  assert.deepEqual(findProcesses({ roots: [root], groups: [] }), [marked.pid]);
+});
+
+test('a recorded group is found, and the descendants that have left it', async (t) => {
+  const leader = await start(t, 'setsid sleep 600 & echo ready; wait', { detached: true });
+  const record = recordOf(leader.pid);
+  assert.ok(record);
+  const found = findProcesses({ roots: [], groups: [record] });
+  assert.equal(found.length, 2);
+  assert.ok(await endProcesses({ roots: [], groups: [record] }));
+});
+
+test('a group of another boot, or whose leader is another by now, is not', async (t) => {
+  const leader = await start(t, WAIT, { detached: true });
+  const record = recordOf(leader.pid);
+  assert.ok(record);
+  for (const other of [
+    { ...record, boot: 'another' },
+    { ...record, started: '1' },
+  ]) {
+    assert.deepEqual(findProcesses({ roots: [], groups: [other] }), []);
+  }
+});
+
+test('processes are asked to end', async (t) => {
+  const root = await temporaryDirectory(t);
+  const child = await start(t, 'trap "exit 7" TERM; echo ready; while :; do sleep 0.01; done', { cwd: root });
+  const exit = once(child.process, 'exit');
+  assert.ok(await endProcesses({ roots: [root], groups: [] }));
+  assert.deepEqual(await exit, [7, null]);
+});
+
+test('those that do not are killed', async (t) => {
+  const root = await temporaryDirectory(t);
+  const child = await start(t, 'trap "" TERM; echo ready; while :; do sleep 1; done', { cwd: root });
+  const exit = once(child.process, 'exit');
+  assert.ok(await endProcesses({ roots: [root], groups: [] }));
+  assert.deepEqual(await exit, [null, 'SIGKILL']);
+});
+
+test('this process is never among them', async (t) => {
+  const root = await temporaryDirectory(t);
+  const before = process.cwd();
+  process.chdir(root);
+  t.after(() => process.chdir(before));
+  assert.deepEqual(findProcesses({ roots: [root], groups: [] }), []);
+});
+
+test('a process that has ended has no record', () => {
+  assert.equal(recordOf(2 ** 22 + 1), undefined);
+});

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { DirectoryLock } from '../../src/repository/directory-lock.ts';
+import { Layout } from '../../src/repository/layout.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+import { withCode } from '../with-code.ts';
+
+async function layoutOf(t: TestContext): Promise<Layout> {
+  const layout = new Layout(await temporaryDirectory(t));
+  await layout.create();
+  return layout;
+}
+
+/** The process that holds the lock: the only one that has its file open. */
+function keeperOf(lock: string): number {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const descriptors = readdirSync(`/proc/${pid}/fd`);
+      if (descriptors.some((name) => readlinkSync(`/proc/${pid}/fd/${name}`) === lock)) return Number(pid);
+    } catch {
+      // It has ended in the meantime, or is none of ours.
+    }
+  }
+  return assert.fail(`nobody has ${lock} open`);
+}
+
+test('a second owner is refused, and told who the first one is', async (t) => {
+  const layout = await layoutOf(t);
+  const lock = await DirectoryLock.take(layout);
+  t.after(() => lock.release());
+  const message = new RegExp(`in use by process ${process.pid} on host ${hostname()}`);
+  await assert.rejects(DirectoryLock.take(layout), withCode('directory-locked', message));
+});
+
+test('a released lock can be taken again', async (t) => {
+  const layout = await layoutOf(t);
+  await (await DirectoryLock.take(layout)).release();
+  await (await DirectoryLock.take(layout)).release();
+  await assert.rejects(readFile(layout.owner), { code: 'ENOENT' });
+});
+
+test('an owner that was killed has no lock any more', async (t) => {
+  const layout = await layoutOf(t);
+  const program = `
+    import { DirectoryLock } from ${JSON.stringify(import.meta.resolve('../../src/repository/directory-lock.ts'))};
+    import { Layout } from ${JSON.stringify(import.meta.resolve('../../src/repository/layout.ts'))};
+    await DirectoryLock.take(new Layout(process.argv[1]));
+    console.log('taken');
+  `;
+  const args = ['--input-type=module', '--eval', program, layout.root];
+  const owner = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(owner.stdout, 'data');
+  await assert.rejects(
+    DirectoryLock.take(layout),
+    withCode('directory-locked', new RegExp(`process ${owner.pid} `)),
+  );
+  owner.kill('SIGKILL');
+  await once(owner, 'exit');
+  await (await DirectoryLock.take(layout)).release();
+});
+
+test('signals for the whole terminal or service do not reach the keeper of the lock', async (t) => {
+  const layout = await layoutOf(t);
+  const lock = await DirectoryLock.take(layout);
+  t.after(() => lock.release());
+  const keeper = keeperOf(layout.lock);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(keeper, signal);
+  const session = (await readFile(`/proc/${keeper}/stat`, 'utf8')).split(' ')[5];
+  assert.equal(Number(session), keeper, 'it leads a session of its own');
+  await assert.rejects(DirectoryLock.take(layout), withCode('directory-locked'));
+});
+
+test('the loss of the lock is told', async (t) => {
+  const layout = await layoutOf(t);
+  const lock = await DirectoryLock.take(layout);
+  const lost = new Promise<void>((resolve) => lock.onLost(resolve));
+  const keeper = keeperOf(layout.lock);
+  process.kill(keeper, 'SIGKILL');
+  await lost;
+  await lock.release();
+});
+
+test('a lock file that cannot be opened is a directory that cannot be used', async (t) => {
+  const layout = new Layout(join(await temporaryDirectory(t), 'missing'));
+  await assert.rejects(
+    DirectoryLock.take(layout),
+    withCode('directory-not-usable', /cannot be locked: flock: /),
+  );
+});

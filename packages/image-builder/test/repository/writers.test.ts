@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { open, rename, stat, symlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileKey, findWriters } from '../../src/repository/writers.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** The names of those of the files that someone writes. */
+async function written(paths: readonly string[]): Promise<string[]> {
+  const { files } = await findWriters(paths);
+  const keys = await Promise.all(
+    paths.map(async (path) => [basename(path), fileKey(await stat(path))] as const),
+  );
+  return keys.filter(([, key]) => files.has(key)).map(([name]) => name);
+}
+
+async function openFile(t: TestContext, path: string, flags: string): Promise<void> {
+  const handle = await open(path, flags);
+  t.after(() => handle.close());
+}
+
+test('files that are open for writing are found, those that are read or closed are not', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const paths = ['w', 'a', 'r+', 'r', 'closed'].map((name) => join(directory, name));
+  for (const path of paths) await (await open(path, 'w')).close();
+  for (const path of paths.slice(0, 4)) await openFile(t, path, basename(path));
+  assert.deepEqual(await written(paths), ['w', 'a', 'r+']);
+});
+
+test('a file that got another name while it is written is found', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const [before, after] = [join(directory, 'before'), join(directory, 'after')];
+  await openFile(t, before, 'w');
+  await rename(before, after);
+  assert.deepEqual(await written([after]), ['after']);
+});
+
+test('a file with the same name in another directory is another file', async (t) => {
+  const [one, two] = [await temporaryDirectory(t), await temporaryDirectory(t)];
+  await openFile(t, join(one, 'image.raw'), 'w');
+  await (await open(join(two, 'image.raw'), 'w')).close();
+  assert.deepEqual(await written([join(two, 'image.raw')]), []);
+});
+
+test('what a symbolic link leads to counts by its own name', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await openFile(t, join(directory, 'target'), 'w');
+  await symlink('target', join(directory, 'link'));
+  assert.deepEqual(await written([join(directory, 'target')]), ['target']);
+});

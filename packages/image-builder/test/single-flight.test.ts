@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import type { OperationOptions, Progress } from '../src/index.ts';
+import { SingleFlight } from '../src/single-flight.ts';
+
+/** Work that ends when it is told to, or fails with the reason when it is aborted. */
+function controlledWork() {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const flights: Required<OperationOptions>[] = [];
+  const work = async (options: Required<OperationOptions>): Promise<string> => {
+    flights.push(options);
+    const aborted = once(options.signal, 'abort').then(() => Promise.reject<string>(options.signal.reason));
+    return await Promise.race([promise, aborted]);
+  };
+  return { work, flights, finish: resolve };
+}
+
+test('all who ask share one piece of work, and its progress', async () => {
+  const { work, flights, finish } = controlledWork();
+  const flight = new SingleFlight<string>();
+  const seen: [string, Progress][] = [];
+  const results = ['one', 'two'].map((who) =>
+    flight.run('key', work, { onProgress: (progress) => seen.push([who, progress]) }),
+  );
+  flights[0]?.onProgress({ done: 1, total: 2 });
+  finish('result');
+  assert.deepEqual(await Promise.all(results), ['result', 'result']);
+  assert.equal(flights.length, 1);
+  assert.deepEqual(seen, [
+    ['one', { done: 1, total: 2 }],
+    ['two', { done: 1, total: 2 }],
+  ]);
+});
+
+test('other keys are other work, and so is the same key afterwards', async () => {
+  const flight = new SingleFlight<string>();
+  let runs = 0;
+  const work = async (): Promise<string> => {
+    runs += 1;
+    return 'result';
+  };
+  await Promise.all([flight.run('one', work), flight.run('two', work)]);
+  await flight.run('one', work);
+  assert.equal(runs, 3);
+  assert.ok(!flight.has('one'));
+});
+
+test('one who aborts leaves, and the others get their result', async () => {
+  const { work, flights, finish } = controlledWork();
+  const flight = new SingleFlight<string>();
+  const abort = new AbortController();
+  const leaving = flight.run('key', work, { signal: abort.signal });
+  const staying = flight.run('key', work);
+  abort.abort(new Error('leave'));
+  await assert.rejects(leaving, /leave/);
+  assert.equal(flights[0]?.signal.aborted, false);
+  finish('result');
+  assert.equal(await staying, 'result');
+});
+
+test('when the last one aborts the work is aborted', async () => {
+  const { work, flights } = controlledWork();
+  const flight = new SingleFlight<string>();
+  const aborts = [new AbortController(), new AbortController()];
+  const results = aborts.map(({ signal }) => flight.run('key', work, { signal }));
+  for (const abort of aborts) abort.abort(new Error('leave'));
+  for (const { status } of await Promise.allSettled(results)) assert.equal(status, 'rejected');
+  assert.equal(flights[0]?.signal.aborted, true);
+});
+
+test('who asks while aborted work is still ending gets new work', async () => {
+  const flight = new SingleFlight<string>();
+  const abort = new AbortController();
+  const ending = Promise.withResolvers<string>();
+  const first = flight.run('key', () => ending.promise, { signal: abort.signal });
+  abort.abort();
+  const second = flight.run('key', async () => 'new');
+  ending.reject(new Error('ended'));
+  await assert.rejects(first, /ended/);
+  assert.equal(await second, 'new');
+});
+
+test('an aborted signal begins nothing', async () => {
+  const flight = new SingleFlight<string>();
+  const run = flight.run('key', () => assert.fail('it began'), { signal: AbortSignal.abort() });
+  await assert.rejects(run, { name: 'AbortError' });
+});
+
+test('all work, or that of some keys, is aborted from outside', async () => {
+  const flight = new SingleFlight<string>();
+  const [one, two] = [controlledWork(), controlledWork()];
+  const results = [flight.run('a 1', one.work), flight.run('b 1', two.work)];
+  const outcome = Promise.allSettled(results);
+  await flight.abort(new Error('stop'), (key) => key.startsWith('a '));
+  assert.ok(!flight.has('a 1'));
+  assert.ok(flight.has('b 1'));
+  await flight.abort(new Error('stop'));
+  assert.deepEqual(
+    (await outcome).map(({ status }) => status),
+    ['rejected', 'rejected'],
+  );
+});

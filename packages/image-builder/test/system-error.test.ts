@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { ImageError } from '../src/index.ts';
+import { asImageError, errnoOf, unlessMissing } from '../src/system-error.ts';
+import { withCode } from './with-code.ts';
+
+function systemError(code: string): Error {
+  return Object.assign(new Error(`${code}: something`), { code });
+}
+
+const CODES = [
+  ['ENOSPC', 'disk-full'],
+  ['EDQUOT', 'disk-full'],
+  ['EACCES', 'directory-not-usable'],
+  ['EROFS', 'directory-not-usable'],
+  ['ENOENT', 'directory-not-usable'],
+] as const;
+
+for (const [errno, code] of CODES) {
+  test(`${errno} is ${code}, and stays the cause`, () => {
+    const cause = systemError(errno);
+    const error = asImageError(cause, 'writing the manifest');
+    assert.ok(withCode(code, /^writing the manifest failed: /)(error));
+    assert.equal((error as ImageError).cause, cause);
+  });
+}
+
+test('an error that the administrator cannot mend stays as it is', () => {
+  for (const error of [
+    new TypeError('a defect'),
+    systemError('EIO'),
+    'text',
+    new ImageError('disk-full', 'x'),
+  ]) {
+    assert.equal(asImageError(error, 'anything'), error);
+  }
+});
+
+test('a missing file is undefined, any other failure is thrown', async () => {
+  assert.equal(await unlessMissing(readFile('/no/such/file')), undefined);
+  await assert.rejects(unlessMissing(readFile('/')), (error) => errnoOf(error) === 'EISDIR');
+});

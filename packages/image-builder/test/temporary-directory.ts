@@ -1,0 +1,19 @@
+import { mkdtemp, realpath } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { mountsBelow, unmount } from '../src/remains/mounts.ts';
+import { removeTree } from '../src/remains/privileged.ts';
+
+/**
+ * A directory that goes away with the test. Its path has no symbolic links. What a failed test left mounted in
+ * it, the host's /dev perhaps, goes first, and nothing on another file system is removed.
+ */
+export async function temporaryDirectory(t: TestContext): Promise<string> {
+  const directory = await realpath(await mkdtemp(join(tmpdir(), 'image-builder-')));
+  t.after(async () => {
+    for (const mountPoint of await mountsBelow([directory])) await unmount(mountPoint, true);
+    await removeTree(directory);
+  });
+  return directory;
+}
