@@ -30,10 +30,17 @@ missing_debian_packages() {
 }
 
 # Tests start a gearmand of their own: installing the package must not leave a service on the machine.
-# systemctl that is told to be offline starts nothing, and the unit is disabled for the next boot.
+# A systemctl that is told to be offline starts nothing, and disabled it does not start with the next boot.
+NO_SERVICES='SYSTEMD_OFFLINE=1'
+NO_GEARMAND='update-rc.d gearman-job-server disable'
+
 apt_install() {
-  SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive \
+  env "$NO_SERVICES" DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
+}
+
+has_gearmand() {
+  case " $* " in *' gearman-job-server '*) ;; *) return 1 ;; esac
 }
 
 install_debian_packages() {
@@ -44,9 +51,14 @@ install_debian_packages() {
     apt-get -q update
     apt_install "$@"
   }
-  case " $* " in
-    *' gearman-job-server '*) update-rc.d gearman-job-server disable ;;
-  esac
+  if has_gearmand "$@"; then $NO_GEARMAND; fi
+}
+
+name_debian_packages() {
+  install="sudo env $NO_SERVICES apt-get install --no-install-recommends $*"
+  if has_gearmand "$@"; then install="$install && sudo $NO_GEARMAND"; fi
+  echo 'setup: Debian packages are missing; install them with the next line, then run the same again'
+  echo "$install"
 }
 
 set_up_debian_packages() {
@@ -57,11 +69,11 @@ set_up_debian_packages() {
     exit 1
   fi
   if [ "$(id -u)" -ne 0 ]; then
-    echo 'setup: Debian packages are missing; install them with the next line, then run the same command again' >&2
-    echo "sudo apt-get install --no-install-recommends $missing" >&2
+    # shellcheck disable=SC2086 # a list of names
+    name_debian_packages $missing >&2
     exit 1
   fi
-  # shellcheck disable=SC2086 # a list of names
+  # shellcheck disable=SC2086
   install_debian_packages $missing
 }
 
