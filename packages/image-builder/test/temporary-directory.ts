@@ -8,10 +8,16 @@ import { removeTree } from '../src/remains/privileged.ts';
 /**
  * A directory that goes away with the test. Its path has no symbolic links. What a failed test left mounted in
  * it, the host's /dev perhaps, goes first, and nothing on another file system is removed.
+ *
+ * @param release gives free what uses the directory; called before.
  */
-export async function temporaryDirectory(t: TestContext): Promise<string> {
+export async function temporaryDirectory(
+  t: TestContext,
+  release: () => Promise<void> = () => Promise.resolve(),
+): Promise<string> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'image-builder-')));
   t.after(async () => {
+    await release();
     for (const mountPoint of await mountsBelow([directory])) await unmount(mountPoint, true);
     await removeTree(directory);
   });

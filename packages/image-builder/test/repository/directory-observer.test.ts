@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, chmod, link, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { RepositoryFixture } from '../repository-fixture.ts';
+
+test('a file that is moved in is offered, one that is removed is not any more', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  await writeFile(join(fixture.outside, 'a.raw'), 'content');
+  const added = fixture.next('added');
+  await rename(join(fixture.outside, 'a.raw'), fixture.path('a.raw'));
+  const { id, name, files } = await added;
+  assert.deepEqual({ id, name }, { id: 'a', name: undefined });
+  assert.deepEqual(files, [{ format: 'raw', path: fixture.path('a.raw'), size: 7 }]);
+  const removed = fixture.next('removed');
+  await rm(fixture.path('a.raw'));
+  assert.equal((await removed).id, 'a');
+  assert.equal(fixture.repository.images.size, 0);
+});
+
+test('the files of one id are one image', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  for (const name of ['a.qcow2', 'a.raw', 'b.c.raw']) await fixture.write(name);
+  const { images } = await fixture.open();
+  const formats = Array.from(images.values(), ({ id, files }) => [id, files.map(({ format }) => format)]);
+  assert.deepEqual(Object.fromEntries(formats), { a: ['qcow2', 'raw'], 'b.c': ['raw'] });
+  const changed = fixture.next('changed');
+  await rm(fixture.path('a.raw'));
+  assert.deepEqual(
+    (await changed).files.map(({ format }) => format),
+    ['qcow2'],
+  );
+});
+
+test('what is no image breaks nothing, and an id that is refused is said once', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  for (const name of ['lost+found', 'b.raw', 'c.d']) await mkdir(fixture.path(name));
+  for (const name of ['.x', '.x.raw', 'a.raw.md5', 'a.qcow2-new', 'noextension', 'a b.raw'])
+    await fixture.write(name);
+  await fixture.open();
+  await appendFile(fixture.path('a b.raw'), 'more');
+  const added = fixture.next('added');
+  await fixture.write('a.raw');
+  await added;
+  assert.deepEqual([...fixture.repository.images.keys()], ['a']);
+  const warnings = fixture.logger.lines.filter((line) => line.startsWith('warn'));
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /"a b\.raw" is not offered as an image: its id contains white space/);
+});
+
+test('a file is offered when its writer closes it, however long it pauses, and not before', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const handle = await open(fixture.path('slow.raw'), 'w');
+  t.after(() => handle.close().catch(() => undefined));
+  await handle.write('the first half, ');
+  // Events come in order: when this one has been offered, the other one was looked at as well.
+  for (const name of ['one.raw', 'two.raw']) {
+    const added = fixture.next('added');
+    await fixture.write(name);
+    await added;
+    await handle.write('more, ');
+  }
+  assert.deepEqual(fixture.events, ['added one', 'added two']);
+  await handle.write('the end');
+  const added = fixture.next('added');
+  await handle.close();
+  assert.deepEqual(
+    (await added).files.map(({ size }) => size),
+    [35],
+  );
+});
+
+test('an image that cp makes of a big file is offered once, whole', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const size = 200 * 1024 * 1024;
+  await writeFile(join(fixture.outside, 'big.raw'), Buffer.alloc(size, 'x'));
+  const added = fixture.next('added');
+  const args = ['--reflink=never', join(fixture.outside, 'big.raw'), fixture.directory];
+  const copied = once(spawn('cp', args, { stdio: 'inherit' }), 'exit');
+  assert.equal((await added).files[0]?.size, size);
+  assert.deepEqual(await copied, [0, null]);
+  assert.deepEqual(fixture.events, ['added big']);
+});
+
+test('an image that is written anew is taken back, and offered again when it is whole', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('a.raw');
+  await fixture.open();
+  const removed = fixture.next('removed');
+  const handle = await open(fixture.path('a.raw'), 'w');
+  await handle.write('other');
+  await removed;
+  const added = fixture.next('added');
+  await handle.close();
+  assert.equal((await added).files[0]?.size, 5);
+});
+
+test('what does not touch the content of an image is no event', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('a.raw');
+  await fixture.open();
+  await chmod(fixture.path('a.raw'), 0o600);
+  await link(fixture.path('a.raw'), join(fixture.outside, 'hard-link'));
+  const added = fixture.next('added');
+  await fixture.write('b.raw');
+  await added;
+  assert.deepEqual(fixture.events, ['added b']);
+});
+
+test('a directory that vanishes is said, and its images come back with it', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('a.raw');
+  await fixture.open();
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const removed = fixture.next('removed');
+  await rename(fixture.directory, `${fixture.directory}.away`);
+  t.mock.timers.tick(60_000);
+  await removed;
+  assert.match(fixture.logger.lines.join('\n'), /error .*has vanished/);
+  const added = fixture.next('added');
+  await rename(`${fixture.directory}.away`, fixture.directory);
+  t.mock.timers.tick(60_000);
+  await added;
+});
