@@ -13,4 +13,6 @@ class DirectoryTreeBuilder extends BaseImageBuilder {
   }
 }
 
-process.exitCode = await main(process.argv.slice(2), { builders: { 'directory-tree': DirectoryTreeBuilder } });
+process.exitCode = await main(process.argv.slice(2), {
+  builders: { 'directory-tree': DirectoryTreeBuilder },
+});

@@ -33,23 +33,23 @@ export interface BuildContext {
   /** Aborts when the build has to stop: its time is over, or nobody wants it any more. */
   readonly signal: AbortSignal;
   /** Where the image in this format has to be left. */
-  output(format: ImageFormat): string;
+  readonly output: (format: ImageFormat) => string;
   /**
    * Runs a command in a process group of its own, its input closed, its output in the build's log. When the
    * build has to stop, the group gets SIGTERM, and SIGKILL ten seconds later.
    *
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */
-  run(command: string, args?: readonly string[], options?: RunOptions): Promise<void>;
+  readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
   /** Writes a line to the build's log. */
-  log(line: string): void;
+  readonly log: (line: string) => void;
   /** Says how far the build has come; `done` of `total`, in any unit. */
-  progress(done: number, total: number): void;
+  readonly progress: (done: number, total: number) => void;
   /**
    * A private directory below `parent`, for a builder whose temporary files belong elsewhere. It goes away
    * with the build, with what is mounted there, even if this process dies.
    */
-  temporaryDirectory(parent: string): Promise<string>;
+  readonly temporaryDirectory: (parent: string) => Promise<string>;
 }
 
 /** What a {@link BuildContext} is made of. */
@@ -60,7 +60,7 @@ export interface BuildContextParts
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** The context of one build. All its functions are closures: they may be taken out by destructuring. */
+/** The context of one build. */
 export function createBuildContext(parts: BuildContextParts): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, log, onProgress } = parts;
   const { directory } = staging;
