@@ -52,15 +52,6 @@ export class DirectoryObserver {
     this.#scheduleRescan();
   }
 
-  /** Looks at the whole directory, as happens by itself from time to time. */
-  async rescan(): Promise<void> {
-    await this.#options.mutex.run(async () => {
-      if (this.#closed) return;
-      await this.#checkDirectory();
-      if (this.#identity !== undefined) await this.#scan('found');
-    });
-  }
-
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -85,7 +76,7 @@ export class DirectoryObserver {
 
   #onEvent(event: string, name: string | null): void {
     if (name === null || name === basename(this.#options.directory)) {
-      void this.#rescanSafely(); // something happened to the directory itself
+      void this.#rescan(); // something happened to the directory itself
     } else if (this.#isImageFile(name)) {
       this.#note(name, event === 'change' ? 'changed' : 'moved');
     }
@@ -137,13 +128,24 @@ export class DirectoryObserver {
   }
 
   #scheduleRescan(): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
     const interval = this.#watcher === undefined ? UNWATCHED_INTERVAL : RESCAN_INTERVAL;
-    this.#timer = setTimeout(() => void this.#rescanSafely().then(() => this.#scheduleRescan()), interval);
-    this.#timer.unref();
+    this.#timer = setTimeout(() => void this.#rescan(), interval).unref();
   }
 
-  #rescanSafely(): Promise<void> {
-    return this.rescan().catch((error: unknown) => this.#report(error));
+  /** Looks at the whole directory, and does so again after a while. */
+  async #rescan(): Promise<void> {
+    try {
+      await this.#options.mutex.run(async () => {
+        if (this.#closed) return;
+        await this.#checkDirectory();
+        if (this.#identity !== undefined) await this.#scan('found');
+      });
+    } catch (error) {
+      this.#report(error);
+    }
+    this.#scheduleRescan();
   }
 
   #report(error: unknown): void {

@@ -161,7 +161,7 @@ export class SettledFiles {
     this.#timer = setTimeout(() => {
       const now = Date.now();
       this.#onDue([...this.#unsettled].filter(([, { dueAt }]) => dueAt <= now).map(([name]) => name));
-    }, next - Date.now());
+    }, Math.max(0, next - Date.now()));
     this.#timer.unref();
   }
 }
