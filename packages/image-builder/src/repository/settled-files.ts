@@ -158,10 +158,11 @@ export class SettledFiles {
     clearTimeout(this.#timer);
     if (this.#unsettled.size === 0) return;
     const next = Math.min(...Array.from(this.#unsettled.values(), ({ dueAt }) => dueAt));
+    const delay = Math.max(0, next - Date.now());
+    // What is due is counted from `next`: a timer may fire a little before the clock says so.
     this.#timer = setTimeout(() => {
-      const now = Date.now();
-      this.#onDue([...this.#unsettled].filter(([, { dueAt }]) => dueAt <= now).map(([name]) => name));
-    }, Math.max(0, next - Date.now()));
+      this.#onDue([...this.#unsettled].filter(([, { dueAt }]) => dueAt <= next).map(([name]) => name));
+    }, delay);
     this.#timer.unref();
   }
 }
