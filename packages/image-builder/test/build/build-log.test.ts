@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { BuildLog, type BuildLogOptions } from '../../src/build/build-log.ts';
+import { RecordingLogger } from '../recording-logger.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const HEADER = '# image-name: "debian"\n# image-id: debian-1\n';
+
+function openLog(directory: string, options: Partial<BuildLogOptions> = {}): Promise<BuildLog> {
+  return BuildLog.open({
+    directory,
+    imageId: 'debian-1',
+    imageName: 'debian',
+    onLine: undefined,
+    logger: undefined,
+    ...options,
+  });
+}
+
+test('each line is written, and told', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const told: string[] = [];
+  const log = await openLog(directory, { onLine: (line) => told.push(line) });
+  for (const line of ['one', 'two']) await log.write(line);
+  await log.close();
+  assert.equal(log.path, join(directory, 'debian-1.log'));
+  assert.equal(await readFile(log.path, 'utf8'), `${HEADER}one\ntwo\n`);
+  assert.deepEqual(told, ['one', 'two']);
+});
+
+test('a second attempt at an image continues the log of the first', async (t) => {
+  const directory = join(await temporaryDirectory(t), 'made', 'on', 'demand');
+  for (const line of ['first', 'second']) {
+    const log = await openLog(directory);
+    await log.write(line);
+    await log.close();
+  }
+  assert.equal(await readFile(join(directory, 'debian-1.log'), 'utf8'), `${HEADER}first\n${HEADER}second\n`);
+});
+
+test('a writer who waits for the promise is held back until the disk has caught up', async (t) => {
+  const log = await openLog(await temporaryDirectory(t));
+  const line = 'x'.repeat(10_000);
+  let held: Promise<void> | undefined;
+  for (let count = 0; held === undefined && count < 1_000; count += 1) held = log.write(line);
+  assert.ok(held, 'ten megabytes were taken without a pause');
+  await held;
+  assert.equal(log.write('once more'), undefined);
+  await log.close();
+});
+
+test('a log is closed once, and whoever waits for the disk is let go', async (t) => {
+  const log = await openLog(await temporaryDirectory(t));
+  const held = log.write('x'.repeat(1_000_000));
+  await log.close();
+  await held;
+  await log.close();
+});
+
+test('the newest seven logs of an image name are kept, and those of others', async (t) => {
+  const directory = await temporaryDirectory(t);
+  for (let day = 1; day <= 9; day += 1) {
+    const path = join(directory, `debian-old-${day}.log`);
+    await writeFile(path, '# image-name: "debian"\n# image-id: x\n');
+    await utimes(path, day * 86_400, day * 86_400);
+  }
+  const others = { 'fedora-1.log': '# image-name: "fedora"\n', 'x.log': '# image-name: {\n', 'y.log': '' };
+  for (const [name, content] of Object.entries(others)) {
+    await writeFile(join(directory, name), content);
+    await utimes(join(directory, name), 1, 1);
+  }
+  await (await openLog(directory)).close();
+  const newest = [4, 5, 6, 7, 8, 9].map((day) => `debian-old-${day}.log`);
+  assert.deepEqual(
+    (await readdir(directory)).toSorted(),
+    ['debian-1.log', ...newest, ...Object.keys(others)].toSorted(),
+  );
+});
+
+test('a log that a full disk cuts short stops nobody, and is said once', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await symlink('/dev/full', join(directory, 'debian-1.log'));
+  const logger = new RecordingLogger();
+  const told: string[] = [];
+  const log = await openLog(directory, { logger, onLine: (line) => told.push(line) });
+  for (const line of ['x'.repeat(1_000_000), 'two', 'three']) await log.write(line);
+  await log.close();
+  assert.equal(logger.lines.length, 1);
+  assert.match(logger.lines[0] ?? '', /^warn the build log ".*" is cut short: ENOSPC/);
+  assert.deepEqual(told.slice(1), ['two', 'three']);
+});
+
+test('a log that cannot be opened is an error', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await mkdir(join(directory, 'debian-1.log'));
+  await assert.rejects(openLog(directory), { code: 'EISDIR' });
+});

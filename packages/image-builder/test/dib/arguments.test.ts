@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { dibArguments, elementsOf } from '../../src/dib/arguments.ts';
+import type { ImageFormat } from '../../src/index.ts';
+import { withCode } from '../with-code.ts';
+
+function argumentsFor(
+  formats: readonly ImageFormat[],
+  elements: string | readonly string[] = 'debian vm',
+): string[] {
+  return dibArguments({ name: 'debian', formats, elements }, formats, '/images/debian-1');
+}
+
+test('the arguments are those that nodepool has always given', () => {
+  assert.deepEqual(argumentsFor(['qcow2']), [
+    '-x',
+    '-t',
+    'qcow2',
+    '--no-tmpfs',
+    '--qemu-img-options',
+    'compat=0.10',
+    '-o',
+    '/images/debian-1',
+    'debian',
+    'vm',
+  ]);
+});
+
+const TYPES: readonly (readonly [formats: readonly ImageFormat[], types: string, hasOptions: boolean])[] = [
+  [['qcow2', 'raw', 'vhd'], 'qcow2,raw,vhd', true],
+  [['raw'], 'raw', false],
+  // The options of qcow2 would go to these as well, and qemu-img would refuse them.
+  [['qcow2', 'vmdk'], 'qcow2,vmdk', false],
+  [['vhdx', 'vdi', 'vpc', 'qcow2'], 'vhdx,vdi,vpc,qcow2', false],
+  [['qcow2', 'squashfs', 'tgz'], 'squashfs,qcow2,tgz', true],
+];
+
+for (const [formats, types, hasOptions] of TYPES) {
+  test(`for ${formats.join(', ')} the types are ${types}`, () => {
+    const args = argumentsFor(formats);
+    assert.equal(args[args.indexOf('-t') + 1], types);
+    assert.equal(args.includes('--qemu-img-options'), hasOptions);
+  });
+}
+
+test('elements are a list, words of a string, or none', () => {
+  assert.deepEqual(elementsOf({ name: 'debian', formats: [], elements: ['one two', 'three'] }), [
+    'one two',
+    'three',
+  ]);
+  assert.deepEqual(elementsOf({ name: 'debian', formats: [], elements: `'one two' three` }), [
+    'one two',
+    'three',
+  ]);
+  assert.deepEqual(elementsOf({ name: 'debian', formats: [] }), []);
+});
+
+test('elements with an open quote are refused', () => {
+  assert.throws(() => argumentsFor(['raw'], `debian 'vm`), withCode('invalid-configuration'));
+});
