@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,5 +22,16 @@ export async function temporaryDirectory(
     for (const mountPoint of await mountsBelow([directory])) await unmount(mountPoint, true);
     await removeTree(directory);
   });
+  return directory;
+}
+
+/** A temporary directory that is a file system of its own: a small one (`size=4m`), or a read-only one (`ro`). */
+export async function mountTmpfs(
+  t: TestContext,
+  options: string,
+  release?: () => Promise<void>,
+): Promise<string> {
+  const directory = await temporaryDirectory(t, release);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', directory]);
   return directory;
 }

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { open, readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
+import { FORMAT_NAMES, formatRow, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
+import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
+import { withCode } from '../with-code.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Formats that qemu-img knows: each can be made of each. */
+const CONVERTIBLE = FORMAT_NAMES.filter(isConvertible);
+
+interface Fixture {
+  readonly directory: string;
+  readonly source: ImageFile;
+}
+
+/** A raw image of 8 MiB, some of it holes. */
+async function setUp(t: TestContext): Promise<Fixture> {
+  const directory = await temporaryDirectory(t);
+  const path = join(directory, 'source.raw');
+  const handle = await open(path, 'w');
+  await handle.write(randomBytes(MEBIBYTE), 0, MEBIBYTE, 2 * MEBIBYTE);
+  await handle.truncate(8 * MEBIBYTE);
+  await handle.close();
+  return { directory, source: { format: 'raw', path, size: 8 * MEBIBYTE } };
+}
+
+function driverOf(format: ImageFormat): string {
+  return formatRow(format).qemuDriver ?? assert.fail(`${format} has no driver`);
+}
+
+async function convert(
+  { directory, source }: Fixture,
+  format: ImageFormat,
+  name: string = `image.${format}`,
+): Promise<ImageFile> {
+  const path = join(directory, name);
+  await convertImage(source, format, path);
+  return { format, path, size: (await stat(path)).size };
+}
+
+for (const format of CONVERTIBLE) {
+  test(`an image becomes ${format} and raw again, its content unchanged`, async (t) => {
+    const fixture = await setUp(t);
+    const image = await convert(fixture, format);
+    const info = execFileSync('qemu-img', ['info', '--output=json', '-f', driverOf(format), image.path], {
+      encoding: 'utf8',
+    });
+    // Virtual PC rounds up to whole cylinders.
+    const padding = JSON.parse(info)['virtual-size'] - 8 * MEBIBYTE;
+    assert.ok(
+      padding === 0 || (format === 'vpc' && padding > 0 && padding < MEBIBYTE),
+      `padded by ${padding}`,
+    );
+    const back = await convert({ ...fixture, source: image }, 'raw', 'back.raw');
+    execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'raw', fixture.source.path, back.path]);
+  });
+}
+
+test('a raw image keeps its holes', async (t) => {
+  const fixture = await setUp(t);
+  const qcow2 = await convert(fixture, 'qcow2');
+  const { path } = await convert({ ...fixture, source: qcow2 }, 'raw', 'back.raw');
+  assert.ok((await stat(path)).blocks * 512 < 2 * MEBIBYTE);
+});
+
+test('a raw image that begins like a qcow2 that names another file is copied as it is', async (t) => {
+  const { directory, source } = await setUp(t);
+  const trap = join(directory, 'trap.raw');
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', source.path, '-F', 'raw', trap]);
+  const { size } = await stat(trap);
+  const target = join(directory, 'target.raw');
+  await convertImage({ format: 'raw', path: trap, size }, 'raw', target);
+  execFileSync('cmp', ['--bytes', `${size}`, trap, target]);
+});
+
+test('progress goes on to the whole', async (t) => {
+  const { directory, source } = await setUp(t);
+  const seen: Progress[] = [];
+  await convertImage(source, 'qcow2', join(directory, 'image.qcow2'), {
+    onProgress: (progress) => seen.push(progress),
+  });
+  assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
+});
+
+test('the raw file is the best source, and what is no disk is none', () => {
+  const file = (format: ImageFormat): ImageFile => ({ format, path: `/images/a.${format}`, size: 1 });
+  for (const [formats, source] of [
+    [['qcow2', 'raw'], 'raw'],
+    [['vmdk', 'vhd'], 'vhd'],
+    [['tar', 'vdi', 'iso'], 'vdi'],
+    [['tar', 'tgz', 'squashfs', 'aci', 'iso'], undefined],
+  ] as const) {
+    assert.equal(conversionSource(formats.map(file))?.format, source, formats.join(' '));
+  }
+});
+
+test('a source that is damaged is told with what qemu-img says', async (t) => {
+  const { directory } = await setUp(t);
+  const path = join(directory, 'damaged.qcow2');
+  await writeFile(path, randomBytes(MEBIBYTE));
+  await assert.rejects(
+    convertImage({ format: 'qcow2', path, size: MEBIBYTE }, 'raw', join(directory, 'image.raw')),
+    withCode('conversion-failed', /damaged\.qcow2" is no qcow2 image: .*not in qcow2 format/s),
+  );
+});
+
+test('a target that cannot be written is told with what qemu-img says', async (t) => {
+  const { source } = await setUp(t);
+  const readOnly = await mountTmpfs(t, 'ro');
+  await assert.rejects(
+    convertImage(source, 'qcow2', join(readOnly, 'image.qcow2')),
+    withCode('conversion-failed', /could not be converted to qcow2: .*Read-only file system/),
+  );
+});
+
+test('an abort before the beginning leaves nothing, one on the way rejects with its reason', async (t) => {
+  const { directory, source } = await setUp(t);
+  const before = join(directory, 'before.qcow2');
+  await assert.rejects(convertImage(source, 'qcow2', before, { signal: AbortSignal.abort() }), {
+    name: 'AbortError',
+  });
+  assert.deepEqual(await readdir(directory), ['source.raw']);
+  const abort = new AbortController();
+  const reason = new Error('enough');
+  const conversion = convertImage(source, 'qcow2', join(directory, 'image.qcow2'), {
+    signal: abort.signal,
+    onProgress: () => abort.abort(reason),
+  });
+  await assert.rejects(conversion, reason);
+});
+
+test('a file system without room for the result is refused before anything is written', async (t) => {
+  const { source } = await setUp(t);
+  const small = await mountTmpfs(t, 'size=256k');
+  await assert.rejects(
+    convertImage(source, 'qcow2', join(small, 'image.qcow2')),
+    withCode('disk-full', /source\.raw" could not be converted in .*make room there/),
+  );
+  assert.deepEqual(await readdir(small), []);
+});
+
+test('one that becomes full on the way is told as such', async (t) => {
+  const { directory, source } = await setUp(t);
+  const qcow2 = join(directory, 'packed.qcow2');
+  const zeros = join(directory, 'zeros.raw');
+  // 16 MiB of the same bytes: little as a compressed qcow2, too much for the file system as raw.
+  await writeFile(zeros, Buffer.alloc(16 * MEBIBYTE, 'x'));
+  execFileSync('qemu-img', ['convert', '-c', '-f', 'raw', '-O', 'qcow2', zeros, qcow2]);
+  const small = await mountTmpfs(t, 'size=4m');
+  await assert.rejects(
+    convertImage({ ...source, format: 'qcow2', path: qcow2 }, 'raw', join(small, 'image.raw')),
+    withCode('disk-full', /No space left on device/),
+  );
+});
