@@ -17,6 +17,7 @@ export const GEARMAN_ERRORS = {
   'job-lost': { retriable: true },
   'job-timeout': { retriable: true },
   'events-dropped': { retriable: false },
+  internal: { retriable: false },
   aborted: { retriable: false },
   closed: { retriable: false },
 } as const;

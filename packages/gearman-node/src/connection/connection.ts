@@ -119,13 +119,17 @@ export class Connection {
     try {
       this.#decoder.decode(chunk);
     } catch (error) {
-      if (error instanceof ProtocolError && this.#options.onProtocolError)
-        this.#options.onProtocolError(error);
-      else
-        this.destroy(
-          error instanceof GearmanError ? error : this.#lost('a packet could not be handled', error),
-        );
+      const refuse = this.#options.onProtocolError;
+      if (error instanceof ProtocolError && refuse) refuse(error);
+      else this.destroy(error instanceof GearmanError ? error : this.#defect(error));
     }
+  }
+
+  /** A fault of ours: it costs this connection, not the process. */
+  #defect(cause: unknown): GearmanError {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `a packet from ${this.#options.peer} could not be handled: ${reason}`;
+    return new GearmanError('internal', message, { cause });
   }
 
   #lost(reason: string, cause?: unknown): ConnectionError {

@@ -1,11 +1,9 @@
+import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
 import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
 import type { ServerConnection } from './server-connection.ts';
-
-/** libgearman takes no longer name; with one of 8 KiB gearmand cuts off whoever grabs the job. */
-export const MAX_FUNCTION_NAME_BYTES = 512;
 
 /** As for gearmand, which then keeps but 63 of them. */
 const MAX_UNIQUE_BYTES = 64;

@@ -1,5 +1,8 @@
 import type { PacketHandlers } from './packet-handler.ts';
 
+/** Characters of a client id that are kept, as for gearmand. */
+const MAX_CLIENT_ID_LENGTH = 127;
+
 /** What a server does with the packets that say nothing of jobs. */
 export const GENERAL_PACKETS: PacketHandlers = {
   ECHO_REQ: (from, packet) => from.send('ECHO_RES', packet.bytes('data')),
@@ -12,6 +15,6 @@ export const GENERAL_PACKETS: PacketHandlers = {
     }
   },
   SET_CLIENT_ID: (from, packet) => {
-    from.clientId = packet.key('clientId') || '-';
+    from.clientId = packet.key('clientId').slice(0, MAX_CLIENT_ID_LENGTH) || '-';
   },
 };

@@ -1,8 +1,10 @@
-import { createHash } from 'node:crypto';
-import { type JobPriority, PRIORITIES } from '../submit-packets.ts';
+import type { JobPriority } from '../submit-packets.ts';
 import { FunctionQueue } from './function-queue.ts';
 import type { Peer } from './peer.ts';
 import type { QueuedJob } from './queued-job.ts';
+import { Sleepers } from './sleepers.ts';
+import { UniqueIndex, uniqueKeyOf } from './unique-index.ts';
+import { WaitingJobs } from './waiting-jobs.ts';
 
 /** What a packet that submits a job says. Texts have one character per byte. */
 export interface Submission {
@@ -31,18 +33,11 @@ export interface Submitted<Owner> {
  */
 export class JobQueue<Owner> {
   readonly #handlePrefix: string;
-  readonly #wake: (worker: Peer<Owner>) => void;
   readonly #functions = new Map<string, FunctionQueue<Owner>>();
   readonly #jobs = new Map<string, QueuedJob<Owner>>();
-  /** By unique key, then by function. */
-  readonly #uniques = new Map<string, Map<FunctionQueue<Owner>, QueuedJob<Owner>>>();
-  /** Functions with waiting jobs, the one that was served longest ago first. */
-  readonly #ready: Readonly<Record<JobPriority, Set<FunctionQueue<Owner>>>> = {
-    high: new Set(),
-    normal: new Set(),
-    low: new Set(),
-  };
-  readonly #asleep = new Set<Peer<Owner>>();
+  readonly #uniques = new UniqueIndex<Owner>();
+  readonly #waiting = new WaitingJobs<Owner>();
+  readonly #sleepers: Sleepers<Owner>;
   #lastNumber = 0;
 
   /**
@@ -51,7 +46,7 @@ export class JobQueue<Owner> {
    */
   constructor(handlePrefix: string, wake: (worker: Peer<Owner>) => void) {
     this.#handlePrefix = handlePrefix;
-    this.#wake = wake;
+    this.#sleepers = new Sleepers(wake);
   }
 
   get functions(): Iterable<FunctionQueue<Owner>> {
@@ -65,8 +60,8 @@ export class JobQueue<Owner> {
   /** Takes a job, or joins one that has the same key. Returns undefined when an operator's limit is reached. */
   submit(client: Peer<Owner>, submission: Submission): Submitted<Owner> | undefined {
     const queue = this.#function(submission.function);
-    const uniqueKey = keyOf(submission);
-    const existing = this.#uniques.get(uniqueKey)?.get(queue);
+    const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
+    const existing = this.#uniques.find(uniqueKey, queue);
     const job = existing ?? this.#create(queue, uniqueKey, submission);
     if (!job) return undefined;
     if (submission.isBackground) {
@@ -90,7 +85,7 @@ export class JobQueue<Owner> {
 
   /** A job by its unique key; of several functions, that of the oldest. */
   jobByUnique(unique: string): QueuedJob<Owner> | undefined {
-    return this.#uniques.get(unique)?.values().next().value;
+    return this.#uniques.oldest(unique);
   }
 
   /** The worker offers a function from now on. */
@@ -98,7 +93,7 @@ export class JobQueue<Owner> {
     const queue = this.#function(name);
     queue.workers.add(worker);
     worker.functions.add(queue);
-    if (this.#asleep.has(worker) && queue.hasWaiting) this.#wakeOne(worker, queue);
+    if (this.#sleepers.has(worker) && queue.hasWaiting) this.#sleepers.wake(worker, queue);
   }
 
   /** The worker offers a function no more. A job that it runs stays with it. */
@@ -116,21 +111,22 @@ export class JobQueue<Owner> {
 
   /** Gives the worker the most urgent job it can do, the functions taking turns. */
   grab(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
-    this.#asleep.delete(worker);
-    const { wokenFor } = worker;
-    worker.wokenFor = undefined;
-    const job = this.#assign(worker);
+    const wokenFor = this.#sleepers.delete(worker);
+    const job = this.#waiting.takeFor(worker);
+    if (job) {
+      job.worker = worker;
+      worker.running.add(job);
+      job.queue.running += 1;
+    }
     // Another sleeper may be able to do the job for which this one was woken.
-    if (wokenFor?.hasWaiting && wokenFor !== job?.queue) this.#wakeFor(wokenFor);
+    if (wokenFor?.hasWaiting && wokenFor !== job?.queue) this.#sleepers.wakeFor(wokenFor);
     return job;
   }
 
   /** The worker sleeps until it is woken; at once, when there is a job for it. */
   sleep(worker: Peer<Owner>): void {
-    worker.wokenFor = undefined;
-    this.#asleep.add(worker);
-    const queue = this.#nextFor(worker);
-    if (queue) this.#wakeOne(worker, queue);
+    this.#sleepers.add(worker);
+    this.#wakeIfUseful(worker);
   }
 
   /**
@@ -138,20 +134,15 @@ export class JobQueue<Owner> {
    * were woken do not grab.
    */
   wakeAll(): void {
-    for (const worker of this.#asleep) {
-      const queue = this.#nextFor(worker);
-      if (queue) this.#wakeOne(worker, queue);
-    }
+    for (const worker of this.#sleepers) this.#wakeIfUseful(worker);
   }
 
   /** The job is over, or an operator cancelled it. */
   finish(job: QueuedJob<Owner>): void {
-    this.#dequeue(job);
-    this.#release(job);
+    this.#waiting.delete(job);
+    this.#takeBack(job);
     this.#jobs.delete(job.handle);
-    const sameUnique = this.#uniques.get(job.uniqueKey);
-    sameUnique?.delete(job.queue);
-    if (sameUnique?.size === 0) this.#uniques.delete(job.uniqueKey);
+    this.#uniques.delete(job);
     for (const client of job.clients) client.submitted.delete(job);
     job.queue.total -= 1;
     this.#forgetUnused(job.queue);
@@ -159,7 +150,7 @@ export class JobQueue<Owner> {
 
   /** The worker does not do the job any more: it waits again, unless nobody waits for it. */
   requeue(job: QueuedJob<Owner>): void {
-    this.#release(job);
+    this.#takeBack(job);
     if (!job.isBackground && job.clients.length === 0) {
       this.finish(job);
       return;
@@ -170,14 +161,14 @@ export class JobQueue<Owner> {
 
   /** The connection is gone: others get its jobs, and nobody gets those that it alone waited for. */
   disconnect(peer: Peer<Owner>): void {
-    this.#asleep.delete(peer);
+    const wokenFor = this.#sleepers.delete(peer);
     for (const job of peer.submitted) {
       job.clients = job.clients.filter((client) => client !== peer);
       if (job.clients.length === 0 && !job.isBackground && !job.worker) this.finish(job);
     }
     this.withdrawAll(peer);
     for (const job of peer.running) this.requeue(job);
-    if (peer.wokenFor?.hasWaiting) this.#wakeFor(peer.wokenFor);
+    if (wokenFor?.hasWaiting) this.#sleepers.wakeFor(wokenFor);
   }
 
   /** Makes a function known, for an operator: it stays without jobs and workers. */
@@ -233,84 +224,24 @@ export class JobQueue<Owner> {
     };
     this.#jobs.set(job.handle, job);
     queue.total += 1;
-    if (uniqueKey !== '') {
-      const sameUnique = this.#uniques.get(uniqueKey) ?? new Map<FunctionQueue<Owner>, QueuedJob<Owner>>();
-      this.#uniques.set(uniqueKey, sameUnique.set(queue, job));
-    }
+    this.#uniques.add(job);
     return job;
   }
 
   #enqueue(job: QueuedJob<Owner>): void {
-    job.queue.waiting[job.priority].add(job);
-    this.#ready[job.priority].add(job.queue);
-    this.#wakeFor(job.queue);
+    this.#waiting.add(job);
+    this.#sleepers.wakeFor(job.queue);
   }
 
-  #dequeue(job: QueuedJob<Owner>): void {
-    const waiting = job.queue.waiting[job.priority];
-    waiting.delete(job);
-    if (waiting.size === 0) this.#ready[job.priority].delete(job.queue);
-  }
-
-  /** Takes the job from its worker. */
-  #release(job: QueuedJob<Owner>): void {
+  #takeBack(job: QueuedJob<Owner>): void {
     if (!job.worker) return;
     job.worker.running.delete(job);
     job.worker = undefined;
     job.queue.running -= 1;
   }
 
-  #assign(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
-    for (const priority of PRIORITIES) {
-      const queue = firstInBoth(this.#ready[priority], worker.functions);
-      const job = queue?.waiting[priority].values().next().value;
-      if (!queue || !job) continue;
-      this.#dequeue(job);
-      moveToEnd(this.#ready[priority], queue);
-      moveToEnd(worker.functions, queue);
-      job.worker = worker;
-      worker.running.add(job);
-      queue.running += 1;
-      return job;
-    }
-    return undefined;
+  #wakeIfUseful(worker: Peer<Owner>): void {
+    const job = this.#waiting.nextFor(worker);
+    if (job) this.#sleepers.wake(worker, job.queue);
   }
-
-  #nextFor(worker: Peer<Owner>): FunctionQueue<Owner> | undefined {
-    for (const priority of PRIORITIES) {
-      const queue = firstInBoth(this.#ready[priority], worker.functions);
-      if (queue) return queue;
-    }
-    return undefined;
-  }
-
-  #wakeFor(queue: FunctionQueue<Owner>): void {
-    const worker = firstInBoth(this.#asleep, queue.workers);
-    if (worker) this.#wakeOne(worker, queue);
-  }
-
-  #wakeOne(worker: Peer<Owner>, queue: FunctionQueue<Owner>): void {
-    this.#asleep.delete(worker);
-    worker.wokenFor = queue;
-    this.#wake(worker);
-  }
-}
-
-/** The key by which a submission coalesces with others. */
-function keyOf(submission: Submission): string {
-  if (submission.unique !== '-') return submission.unique;
-  return `-${createHash('sha256').update(submission.payload).digest('base64')}`;
-}
-
-/** The first member of both, looked for in the smaller one. */
-function firstInBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): T | undefined {
-  const [smaller, larger] = a.size <= b.size ? [a, b] : [b, a];
-  for (const member of smaller) {
-    if (larger.has(member)) return member;
-  }
-  return undefined;
-}
-
-function moveToEnd<T>(set: Set<T>, member: T): void {
-  if (set.delete(member)) set.add(member);
 }

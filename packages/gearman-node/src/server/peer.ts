@@ -11,8 +11,6 @@ export class Peer<Owner> {
   readonly running: Set<QueuedJob<Owner>> = new Set();
   /** The foreground jobs it waits for. */
   readonly submitted: Set<QueuedJob<Owner>> = new Set();
-  /** The function for which it was woken, until it grabs. */
-  wokenFor: FunctionQueue<Owner> | undefined;
 
   constructor(owner: Owner) {
     this.owner = owner;

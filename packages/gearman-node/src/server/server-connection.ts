@@ -48,14 +48,14 @@ export class ServerConnection {
   }
 
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
-    this.#connection.send(name, ...args);
     this.#checkOutput();
+    this.#connection.send(name, ...args);
   }
 
   /** Sends a reply of the admin text protocol. */
   sendText(text: string): void {
-    this.#connection.sendBytes(Buffer.from(text, 'latin1'));
     this.#checkOutput();
+    this.#connection.sendBytes(Buffer.from(text, 'latin1'));
   }
 
   async close(): Promise<void> {
@@ -73,6 +73,7 @@ export class ServerConnection {
     }
   }
 
+  /** Looks at what waits before more is added: one packet may be as large as the packets that are taken. */
   #checkOutput(): void {
     if (this.#connection.pendingBytes <= this.#maxOutputBuffer) return;
     const message = `${this.ip} does not read: over ${this.#maxOutputBuffer} bytes wait for it`;

@@ -1,5 +1,5 @@
+import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
-import { MAX_FUNCTION_NAME_BYTES } from './client-packets.ts';
 import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
 import type { ServerConnection } from './server-connection.ts';
