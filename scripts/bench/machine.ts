@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process';
+import { availableParallelism, totalmem } from 'node:os';
+import { promisify } from 'node:util';
+
+/** What results depend on, in one line. */
+export async function describeMachine(): Promise<string> {
+  return [
+    `${availableParallelism()} cores`,
+    `${Math.round(totalmem() / 2 ** 30)} GiB of memory`,
+    `Node ${process.versions.node}`,
+    `gearmand ${await versionOf('gearmand')}`,
+    `qemu-img ${await versionOf('qemu-img')}`,
+  ].join(', ');
+}
+
+/** The first thing in what `--version` prints that looks like a version. */
+async function versionOf(command: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(command, ['--version']);
+  return /\d+(?:\.\d+)+/.exec(stdout)?.[0] ?? 'of unknown version';
+}

@@ -1,0 +1,23 @@
+/** What is told of many samples. */
+export interface Distribution {
+  readonly count: number;
+  readonly median: number;
+  /** The 95th percentile: no more than one sample in twenty is above. */
+  readonly p95: number;
+  readonly max: number;
+}
+
+/**
+ * Sums samples up by nearest rank: each figure is one of the samples.
+ *
+ * @throws RangeError without a sample
+ */
+export function distributionOf(samples: readonly number[]): Distribution {
+  const sorted = samples.toSorted((one, other) => one - other);
+  const rank = (share: number): number => {
+    const sample = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+    if (sample === undefined) throw new RangeError('there is nothing to sum up without a sample');
+    return sample;
+  };
+  return { count: sorted.length, median: rank(0.5), p95: rank(0.95), max: rank(1) };
+}

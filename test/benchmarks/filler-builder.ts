@@ -1,0 +1,14 @@
+/** A nodepool-builder whose images are large and quickly made: `options.bytes` of data without a zero. */
+import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
+import { main } from 'nodepool-builder';
+
+class FillerBuilder extends BaseImageBuilder {
+  override readonly nativeFormats = ['raw'] as const;
+
+  protected override async createImage({ run, output, diskimage }: BuildContext): Promise<void> {
+    const command = 'yes "a line of which nothing is zero" | head -c "$1" >"$2"';
+    await run('sh', ['-c', command, 'sh', String(diskimage.options?.bytes), output('raw')]);
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2), { builders: { filler: FillerBuilder } });

@@ -1,0 +1,90 @@
+import { readFile, stat, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '@nodepool-builder/gearman-node';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createSite } from '../fixtures/site.ts';
+import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from './benchmark.ts';
+import { spawnCompiled, stop } from './daemon.ts';
+
+const MIB = 2 ** 20;
+
+const SMALL = 64 * MIB;
+const LARGE = 4096 * MIB;
+
+/** An image lies on disk as it was built, converted, and uploaded; and some more. */
+const NEEDED = 3.25 * LARGE;
+
+/** How much more memory 64 times the image may take: what the garbage collector happens to leave. */
+const BAR = 1.25;
+
+const BUILDER = join(import.meta.dirname, 'filler-builder.ts');
+
+/** The most memory that a daemon takes while it builds, converts and uploads a small image, and a large one. */
+export const memory: Benchmark = { name: 'memory', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { bavail, bsize } = await statfs(tmpdir());
+  if (bavail * bsize < NEEDED) {
+    const needed = (NEEDED / 2 ** 30).toFixed(0);
+    throw new Error(`memory needs ${needed} GiB in ${tmpdir()}; make room, or let TMPDIR name another place`);
+  }
+  const small = await measure(context, SMALL);
+  const large = await measure(context, LARGE);
+  const ratio = large.peak / small.peak;
+  const what = 'Peak memory of the daemon that builds, converts and uploads an image';
+  return [
+    { what: 'Peak memory of a daemon that has just started', result: megabytes(small.started) },
+    { what: `${what} of ${SMALL / MIB} MiB`, result: megabytes(small.peak) },
+    { what: `${what} of ${LARGE / MIB} MiB`, result: megabytes(large.peak) },
+    {
+      what: `The same, ${LARGE / MIB} MiB against ${SMALL / MIB} MiB`,
+      result: `× ${ratio.toFixed(2)}`,
+      bar: { limit: `≤ × ${BAR}`, met: ratio <= BAR },
+    },
+  ];
+}
+
+/** Peak bytes of memory when the daemon serves, and when the image is uploaded. */
+async function measure(
+  context: BenchmarkContext,
+  bytes: number,
+): Promise<{ readonly started: number; readonly peak: number }> {
+  const { signal, progress } = context;
+  const server = await startGearmand();
+  const client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
+  context.after(() => server.stop());
+  context.after(() => client.close());
+  const site = await createSite(
+    server.port,
+    `
+  - name: docs
+    builder: filler
+    options: {bytes: ${bytes}}`,
+  );
+  context.after(() => site.remove());
+  const daemon = spawnCompiled(site.config, BUILDER);
+  context.after(() => stop(daemon));
+  await unlessAborted(daemon.logged(/nodepool\.builder: serving /), signal);
+  const peak = (): Promise<number> => peakMemory(daemon.child.pid);
+  const started = await peak();
+  progress(`building ${bytes / MIB} MiB`);
+  await unlessAborted(client.submit('image-build:docs', '{"image-id": "0001"}'), signal);
+  progress(`${megabytes(await peak())}; converting and uploading it`);
+  const upload = client.submit('image-upload:0001', '{"provider": "pool", "image-name": "docs"}');
+  const { 'external-id': uploaded } = JSON.parse(String(await unlessAborted(upload, signal)));
+  const { blocks } = await stat(join(site.pool, uploaded));
+  if (blocks * 512 < bytes) throw new Error(`${uploaded} holds less than the ${bytes} bytes that were built`);
+  progress(megabytes(await peak()));
+  return { started, peak: await peak() };
+}
+
+/** The most bytes that a process ever had in memory (proc(5), VmHWM); its children count for themselves. */
+async function peakMemory(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1]) * 1024;
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}

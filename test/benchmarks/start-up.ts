@@ -1,0 +1,94 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { Admin } from '@nodepool-builder/gearman-node';
+import type { BuilderProcess } from '../fixtures/builder-process.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createSite } from '../fixtures/site.ts';
+import type { Benchmark, BenchmarkContext, Measurement } from './benchmark.ts';
+import { NODEPOOL_BUILDER, spawnCompiled, stop, UNBUILT } from './daemon.ts';
+import { distributionOf } from './distribution.ts';
+import { makeImages, removeManifests } from './many-images.ts';
+import { functionsOf, untilOffered } from './offered.ts';
+
+const IMAGES = 2_000;
+
+/** Samples of each kind of start. */
+const STARTS = 5;
+
+/** Milliseconds until all functions are offered. */
+const BAR = 2_000;
+
+/** How long a daemon takes, from its spawn, until gearmand has all functions of a full images-dir. */
+export const startUp: Benchmark = { name: 'start-up', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { signal, progress } = context;
+  progress(`making ${IMAGES} images`);
+  const server = await startGearmand();
+  context.after(() => server.stop());
+  const site = await createSite(server.port, UNBUILT);
+  context.after(() => site.remove());
+  const admin = new Admin({ host: '127.0.0.1', port: server.port });
+  context.after(() => admin.close());
+  const functions = (await makeImages(site.images, IMAGES, signal)).flatMap(functionsOf);
+  let daemon: BuilderProcess | undefined;
+  context.after(async () => daemon && stop(daemon));
+
+  const start = async (): Promise<number> => {
+    const begin = performance.now();
+    daemon = spawnCompiled(site.config);
+    await untilOffered(admin, (offered) => functions.every((name) => offered.has(name)), signal);
+    return performance.now() - begin;
+  };
+  const end = async (by: NodeJS.Signals): Promise<void> => {
+    await daemon?.end(by);
+    await untilOffered(admin, (offered) => offered.size === 0, signal);
+  };
+  const sample = async (what: string, by: NodeJS.Signals, prepare?: () => Promise<void>) => {
+    const samples: number[] = [];
+    while (samples.length < STARTS) {
+      await prepare?.();
+      samples.push(await start());
+      await end(by);
+      progress(`${what}: ${samples.at(-1)?.toFixed(0)} ms`);
+    }
+    return measured(what, samples);
+  };
+
+  const whole = `Start with ${IMAGES} images until their ${functions.length} functions are offered`;
+  const rows = [
+    await sample(`${whole}, images as builds left them`, 'SIGTERM'),
+    await sample(`${whole}, after SIGKILL`, 'SIGKILL'),
+    await sample(`${whole}, images put there by hand`, 'SIGTERM', () => removeManifests(site.images)),
+  ];
+  for (const [what, ...args] of [
+    ['Of it: Node alone', '-e', '0'],
+    [
+      'Of it: Node and the program without its work (`nodepool-builder --version`)',
+      NODEPOOL_BUILDER,
+      '--version',
+    ],
+  ] as const) {
+    const samples: number[] = [];
+    while (samples.length < STARTS) samples.push(await durationOf(args, signal));
+    rows.push({ what, result: `median ${distributionOf(samples).median.toFixed(0)} ms` });
+  }
+  return rows;
+}
+
+function measured(what: string, samples: readonly number[]): Measurement {
+  const { median, max } = distributionOf(samples);
+  const result = `median ${seconds(median)}, max ${seconds(max)} of ${samples.length}`;
+  return { what, result, bar: { limit: `max < ${BAR / 1000} s`, met: max < BAR } };
+}
+
+function seconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(2)} s`;
+}
+
+/** Milliseconds that Node runs with these arguments. */
+async function durationOf(args: readonly string[], signal: AbortSignal): Promise<number> {
+  const begin = performance.now();
+  await promisify(execFile)(process.execPath, args, { signal });
+  return performance.now() - begin;
+}

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { replaceResults, resultTable } from '../../../scripts/bench/table.ts';
+
+test('a row for each measurement says whether its bar is met', () => {
+  const table = resultTable([
+    { what: 'start', result: '0.5 s', bar: { limit: '< 2 s', met: true } },
+    { what: 'stop', result: '3 s', bar: { limit: '< 2 s', met: false } },
+    { what: 'a|b', result: '12 ms' },
+  ]);
+  assert.deepEqual(table.split('\n'), [
+    '| measured | result | bar | met |',
+    '| --- | --- | --- | --- |',
+    '| start | 0.5 s | < 2 s | yes |',
+    '| stop | 3 s | < 2 s | **no** |',
+    '| a\\|b | 12 ms |  |  |',
+  ]);
+});
+
+test('results take the place of earlier ones, and the rest of the page stays', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../../docs/benchmarks.md'), 'utf8');
+  const once = replaceResults(page, 'first\n\n| $& |');
+  assert.ok(once.includes('\nfirst\n\n| $& |\n'));
+  const twice = replaceResults(once, 'second');
+  assert.ok(twice.includes('\nsecond\n') && !twice.includes('first'));
+  assert.equal(replaceResults(twice, 'first\n\n| $& |'), once);
+  assert.ok(twice.split('second').every((part) => page.includes(part)));
+});
+
+test('a page without a place for results is refused', () => {
+  assert.throws(() => replaceResults('# A page', 'results'), /has no "<!-- results/);
+  const reversed = '<!-- end of results -->\n<!-- results: written by npm run bench -- --write -->';
+  assert.throws(() => replaceResults(reversed, 'results'), /has no "<!-- end/);
+});
