@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { type BuildContext, createBuildContext } from './context.ts';
@@ -157,9 +156,9 @@ function stopSignal(imageId: string, outer: AbortSignal, seconds: number | undef
 async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const givenUp = Promise.withResolvers<never>();
-  const finished = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
-    delay(STOP_PERIOD, undefined, { signal: finished.signal }).then(givenUp.reject, () => undefined);
+    timer = setTimeout(() => givenUp.reject(signal.reason), STOP_PERIOD);
   };
   signal.addEventListener('abort', onAbort);
   try {
@@ -169,7 +168,7 @@ async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Pro
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);
-    finished.abort();
+    clearTimeout(timer);
   }
   signal.throwIfAborted();
 }

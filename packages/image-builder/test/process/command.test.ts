@@ -1,24 +1,13 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CommandOptions, runCommand } from '../../src/process/command.ts';
-import { unlessMissing } from '../../src/system-error.ts';
+import { untilGone } from '../running-process.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 
 async function shell(t: TestContext, script: string, options: Partial<CommandOptions> = {}) {
   return await runCommand('sh', ['-c', script], { cwd: await temporaryDirectory(t), ...options });
-}
-
-/** Whether a process runs; one that only waits to be reaped does not. */
-async function runs(pid: number): Promise<boolean> {
-  const stat = await unlessMissing(readFile(`/proc/${pid}/stat`, 'utf8'));
-  return stat !== undefined && !/\) [ZX] /.test(stat);
-}
-
-async function untilGone(pid: number): Promise<void> {
-  while (await runs(pid)) await delay(5);
 }
 
 test('the end of a command is told with its last lines', async (t) => {

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Image } from '../../src/index.ts';
+import { manifestText } from '../../src/manifest.ts';
+import { ImageCatalog } from '../../src/repository/image-catalog.ts';
+import { Layout } from '../../src/repository/layout.ts';
+import { describeFiles } from '../../src/repository/publication.ts';
+import { Staging } from '../../src/repository/staging.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+class Fixture {
+  readonly layout: Layout;
+  readonly catalog: ImageCatalog;
+  readonly events: string[] = [];
+  #told = Promise.withResolvers<void>();
+
+  constructor(root: string) {
+    this.layout = new Layout(root);
+    const tell = (what: string, { id, files }: Image): void => {
+      this.events.push(`${what} ${id} ${files.map(({ format }) => format).join()}`);
+      this.#told.resolve();
+      this.#told = Promise.withResolvers();
+    };
+    this.catalog = new ImageCatalog(
+      this.layout,
+      {
+        added: (image) => tell('added', image),
+        removed: (image) => tell('removed', image),
+        changed: (image) => tell('changed', image),
+        returned: () => Promise.resolve(),
+      },
+      undefined,
+    );
+  }
+
+  /** Resolves at the next event. */
+  get told(): Promise<void> {
+    return this.#told.promise;
+  }
+
+  async put(name: string): Promise<void> {
+    await writeFile(join(this.layout.root, name), 'content');
+  }
+
+  async putManifest(imageId: string): Promise<void> {
+    const manifest = { version: 1, 'image-id': imageId, 'image-name': 'debian', files: [] } as const;
+    await writeFile(this.layout.manifest(imageId), manifestText(manifest));
+  }
+
+  /** Publishes an image as raw and qcow2. */
+  async publish(imageId: string): Promise<Image> {
+    const staging = await Staging.create(this.layout.staging);
+    for (const format of ['raw', 'qcow2']) await writeFile(staging.path(`${imageId}.${format}`), 'content');
+    const files = await describeFiles(staging, imageId, ['raw', 'qcow2']);
+    return await this.catalog.publish(staging, { version: 1, 'image-id': imageId, files }, files);
+  }
+
+  /** Has an event come that is behind all others. */
+  async untilAllIsTold(): Promise<void> {
+    const { told } = this;
+    await this.put('last.raw');
+    await told;
+  }
+}
+
+async function setUp(t: TestContext): Promise<Fixture> {
+  const root = await temporaryDirectory(t, () => fixture.catalog.close());
+  const fixture = new Fixture(root);
+  await fixture.layout.create();
+  return fixture;
+}
+
+test('at the start it tells of all that is there, and drops manifests of what is not', async (t) => {
+  const fixture = await setUp(t);
+  for (const name of ['a.raw', 'a.vhd', 'b.qcow2']) await fixture.put(name);
+  for (const imageId of ['a', 'gone']) await fixture.putManifest(imageId);
+  await fixture.catalog.start();
+  assert.deepEqual(fixture.events.toSorted(), ['added a raw,vhd', 'added b qcow2']);
+  assert.equal(fixture.catalog.images.get('a')?.name, 'debian');
+  assert.deepEqual(await readdir(fixture.layout.manifests), ['a.json']);
+});
+
+test('more images than are read at a time are all told', async (t) => {
+  const fixture = await setUp(t);
+  const ids = Array.from({ length: 150 }, (_, index) => `image-${index}`);
+  await Promise.all(ids.map((id) => fixture.put(`${id}.raw`)));
+  await fixture.catalog.start();
+  assert.deepEqual([...fixture.catalog.images.keys()].toSorted(), ids.toSorted());
+});
+
+test('a published image is told once, with all its formats and checksums', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  const image = await fixture.publish('a');
+  assert.equal(fixture.catalog.images.get('a'), image);
+  assert.ok(image.files.every(({ checksums }) => checksums !== undefined));
+  await fixture.untilAllIsTold();
+  assert.deepEqual(fixture.events, ['added a qcow2,raw', 'added last raw']);
+});
+
+test('a publication that fails is told to nobody', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  await mkdir(join(fixture.layout.manifest('a'), 'in the way'), { recursive: true });
+  await assert.rejects(fixture.publish('a'), { code: 'EISDIR' });
+  await fixture.untilAllIsTold();
+  assert.deepEqual(fixture.events, ['added last raw']);
+  assert.deepEqual([...fixture.catalog.images.keys()], ['last']);
+});
+
+test('a withdrawn image is told once', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  await fixture.publish('a');
+  await fixture.catalog.withdraw('a');
+  assert.deepEqual([...fixture.catalog.images.keys()], []);
+  await fixture.untilAllIsTold();
+  assert.deepEqual(fixture.events.slice(1), ['removed a qcow2,raw', 'added last raw']);
+});
+
+test('a withdrawal that fails leaves the image, and tells nobody', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  await fixture.publish('a');
+  await rm(fixture.layout.trash, { recursive: true });
+  await assert.rejects(fixture.catalog.withdraw('a'), { code: 'ENOENT' });
+  await fixture.untilAllIsTold();
+  assert.deepEqual(fixture.events, ['added a qcow2,raw', 'added last raw']);
+});
+
+test('a format that is removed by hand changes the image, the last one removes it with its manifest', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  await fixture.publish('a');
+  for (const format of ['raw', 'qcow2'] as const) {
+    const { told } = fixture;
+    await rm(fixture.layout.image('a', format));
+    await told;
+  }
+  assert.deepEqual(fixture.events.slice(1), ['changed a qcow2', 'removed a qcow2']);
+  await fixture.untilAllIsTold();
+  assert.deepEqual(await readdir(fixture.layout.manifests), []);
+});
+
+test('an image whose only file is written anew keeps its manifest meanwhile', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.put('a.raw');
+  await fixture.putManifest('a');
+  await fixture.catalog.start();
+  const removed = fixture.told;
+  const handle = await open(fixture.layout.image('a', 'raw'), 'a');
+  await handle.write('more');
+  await removed;
+  const added = fixture.told;
+  await handle.close();
+  await added;
+  assert.deepEqual(fixture.events, ['added a raw', 'removed a raw', 'added a raw']);
+  assert.equal(fixture.catalog.images.get('a')?.name, 'debian');
+});
+
+test('after it is closed nothing is told', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.catalog.start();
+  await fixture.catalog.close();
+  const other = new Fixture(fixture.layout.root);
+  t.after(() => other.catalog.close());
+  await other.catalog.start();
+  await other.untilAllIsTold();
+  assert.deepEqual(fixture.events, []);
+});

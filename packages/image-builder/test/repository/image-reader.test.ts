@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { appendFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { Image } from '../../src/index.ts';
+import { manifestText, manifestTime } from '../../src/manifest.ts';
+import { isSameImage, readImage } from '../../src/repository/image-reader.ts';
+import { Layout } from '../../src/repository/layout.ts';
+import { SettledFiles } from '../../src/repository/settled-files.ts';
+import { RecordingLogger } from '../recording-logger.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const FINISHED = '2026-11-21T12:01:00.000Z';
+
+class Fixture {
+  readonly layout: Layout;
+  readonly logger: RecordingLogger = new RecordingLogger();
+
+  constructor(root: string) {
+    this.layout = new Layout(root);
+  }
+
+  async write(name: string): Promise<void> {
+    await writeFile(join(this.layout.root, name), 'content');
+  }
+
+  /** Describes `a.raw` as it is now. */
+  async describe(): Promise<void> {
+    const { size, mtimeMs } = await stat(this.layout.image('a', 'raw'));
+    const file = { format: 'raw', size, mtime: manifestTime(mtimeMs), md5: 'm', sha256: 's' } as const;
+    const manifest = { version: 1, 'image-id': 'a', 'image-name': 'debian', finished: FINISHED } as const;
+    await writeFile(this.layout.manifest('a'), manifestText({ ...manifest, files: [file] }));
+  }
+
+  async read(): Promise<Image | undefined> {
+    const settled = new SettledFiles(this.layout.root, () => undefined);
+    await settled.look(new Map(['a.raw', 'a.qcow2', 'a.squash'].map((name) => [name, 'present'])));
+    settled.close();
+    return await readImage('a', this.layout, settled, this.logger);
+  }
+}
+
+async function setUp(t: TestContext): Promise<Fixture> {
+  const fixture = new Fixture(await temporaryDirectory(t));
+  await fixture.layout.create();
+  return fixture;
+}
+
+test('an image without a file is none', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.write('b.raw');
+  assert.equal(await fixture.read(), undefined);
+});
+
+test('an image that was built here has its name, its time and its checksums', async (t) => {
+  const fixture = await setUp(t);
+  for (const name of ['a.raw', 'a.squash']) await fixture.write(name);
+  await fixture.describe();
+  const image = await fixture.read();
+  assert.equal(image?.name, 'debian');
+  assert.equal(image.builtAt.toISOString(), FINISHED);
+  assert.deepEqual(image.files, [
+    { format: 'raw', path: fixture.layout.image('a', 'raw'), size: 7, checksums: { md5: 'm', sha256: 's' } },
+    { format: 'squashfs', path: fixture.layout.image('a', 'squashfs'), size: 7 },
+  ]);
+});
+
+test('an image that was put there by hand was built when its newest file was modified', async (t) => {
+  const fixture = await setUp(t);
+  for (const name of ['a.raw', 'a.qcow2']) await fixture.write(name);
+  await utimes(fixture.layout.image('a', 'raw'), 1_000, 1_000);
+  await utimes(fixture.layout.image('a', 'qcow2'), 2_000, 2_000);
+  const image = await fixture.read();
+  assert.deepEqual(image?.builtAt, new Date(2_000_000));
+  assert.ok(!('name' in image));
+});
+
+const CHANGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
+  'another length': (path) => appendFile(path, 'more'),
+  'another time of modification': (path) => utimes(path, 1_000, 1_000),
+};
+
+for (const [what, change] of Object.entries(CHANGES)) {
+  test(`checksums are not those of a file with ${what}`, async (t) => {
+    const fixture = await setUp(t);
+    await fixture.write('a.raw');
+    await fixture.describe();
+    await change(fixture.layout.image('a', 'raw'));
+    assert.equal((await fixture.read())?.files[0]?.checksums, undefined);
+  });
+}
+
+test('a damaged manifest is logged, and counts as none', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.write('a.raw');
+  await writeFile(fixture.layout.manifest('a'), '{');
+  assert.equal((await fixture.read())?.name, undefined);
+  assert.match(fixture.logger.lines.join('\n'), /^warn the manifest ".*a\.json" is damaged: it is not JSON/);
+});
+
+test('images are the same if users see no difference', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.write('a.raw');
+  const before = await fixture.read();
+  const again = await fixture.read();
+  await fixture.describe();
+  const described = await fixture.read();
+  assert.ok(before && again && described);
+  assert.ok(isSameImage(before, again));
+  assert.ok(!isSameImage(before, described));
+});

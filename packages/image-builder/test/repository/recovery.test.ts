@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
+import { describeFiles, publish } from '../../src/repository/publication.ts';
+import { manifestIds, recover } from '../../src/repository/recovery.ts';
+import { Staging } from '../../src/repository/staging.ts';
+import { RecordingLogger } from '../recording-logger.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+interface Fixture {
+  readonly layout: Layout;
+  readonly logger: RecordingLogger;
+}
+
+async function setUp(t: TestContext): Promise<Fixture> {
+  const layout = new Layout(await temporaryDirectory(t));
+  await layout.create();
+  return { layout, logger: new RecordingLogger() };
+}
+
+/** Image files, the workspace left out. */
+async function imageFiles({ layout }: Fixture): Promise<string[]> {
+  return (await readdir(layout.root)).filter((name) => name !== WORKSPACE).toSorted();
+}
+
+/** A publication that was cut short before its last image file was moved. */
+async function cutShortPublication({ layout }: Fixture, imageId: string): Promise<void> {
+  const staging = await Staging.create(layout.staging);
+  for (const name of [`${imageId}.qcow2`, `${imageId}.raw`]) await writeFile(staging.path(name), 'content');
+  const files = await describeFiles(staging, imageId, ['qcow2', 'raw']);
+  await publish(layout, staging, { version: 1, 'image-id': imageId, files }, files);
+  await rename(layout.manifest(imageId), staging.path('.manifest.json'));
+  await rename(layout.image(imageId, 'raw'), staging.path(`${imageId}.raw`));
+}
+
+test('a directory that was left in order stays as it is', async (t) => {
+  const fixture = await setUp(t);
+  await writeFile(fixture.layout.image('a', 'raw'), 'content');
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await imageFiles(fixture), ['a.raw']);
+  assert.deepEqual(fixture.logger.lines, []);
+});
+
+test('what a build left is removed', async (t) => {
+  const fixture = await setUp(t);
+  const staging = await Staging.create(fixture.layout.staging);
+  await writeFile(staging.path('a.raw'), 'half an im');
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await readdir(fixture.layout.staging), []);
+  assert.deepEqual(await imageFiles(fixture), []);
+  assert.match(fixture.logger.lines.join('\n'), /^info ".*stage-\w+": the remains of a build were cleared$/);
+});
+
+test('an image that was ready is published', async (t) => {
+  const fixture = await setUp(t);
+  await cutShortPublication(fixture, 'a');
+  assert.deepEqual(await imageFiles(fixture), ['a.qcow2']);
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await imageFiles(fixture), ['a.qcow2', 'a.raw']);
+  assert.deepEqual(await manifestIds(fixture.layout), ['a']);
+  assert.deepEqual(await readdir(fixture.layout.staging), []);
+  assert.match(
+    fixture.logger.lines.join('\n'),
+    /^info image a: its publication, which was cut short, is done$/,
+  );
+});
+
+test('a delete that had begun is carried out, and what one left in the trash is removed', async (t) => {
+  const fixture = await setUp(t);
+  const { layout } = fixture;
+  for (const name of ['a.raw', 'ab.raw']) await writeFile(join(layout.root, name), 'content');
+  await writeFile(join(layout.deletes, 'a'), '');
+  await writeFile(join(layout.trash, 'a.qcow2'), 'moved before');
+  await writeFile(join(layout.trash, 'b.raw'), 'of another');
+  await recover(layout, fixture.logger);
+  assert.deepEqual(await imageFiles(fixture), ['ab.raw']);
+  assert.deepEqual(await readdir(layout.trash), []);
+  assert.deepEqual(await readdir(layout.deletes), []);
+  assert.deepEqual(await readdir(layout.deleted), ['a'], 'its job may come again');
+});
+
+test('an image that was ready, and then was to be deleted, is deleted', async (t) => {
+  const fixture = await setUp(t);
+  await cutShortPublication(fixture, 'a');
+  await writeFile(join(fixture.layout.deletes, 'a'), '');
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await imageFiles(fixture), []);
+  assert.deepEqual(await manifestIds(fixture.layout), []);
+});
+
+test('what cannot be cleared stays as it is, is logged, and stops nothing else', async (t) => {
+  const fixture = await setUp(t);
+  const [stuck, fine] = [
+    await Staging.create(fixture.layout.staging),
+    await Staging.create(fixture.layout.staging),
+  ];
+  await writeFile(stuck.path('.process-groups'), 'damaged\n');
+  await writeFile(fine.path('a.raw'), 'content');
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await readdir(fixture.layout.staging), [stuck.directory.split('/').at(-1)]);
+  assert.equal(await readFile(stuck.path('.process-groups'), 'utf8'), 'damaged\n');
+  assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleared: SyntaxError/);
+});
+
+test('mounts are undone before anything is removed: what they show of the host stays', async (t) => {
+  const fixture = await setUp(t);
+  const host = join(await temporaryDirectory(t), 'dev');
+  await mkdir(host);
+  await writeFile(join(host, 'null'), 'the host’s own');
+  const staging = await Staging.create(fixture.layout.staging);
+  const chroot = staging.path('tmp/dib_build.X/mnt/dev');
+  await mkdir(chroot, { recursive: true });
+  execFileSync('mount', ['--bind', host, chroot]);
+  await recover(fixture.layout, fixture.logger);
+  assert.deepEqual(await readdir(fixture.layout.staging), []);
+  assert.deepEqual(await readdir(host), ['null']);
+});
+
+test('manifests are known by the ids of their images', async (t) => {
+  const { layout } = await setUp(t);
+  for (const name of ['a.json', 'b.c.json', 'a.json.new']) await writeFile(join(layout.manifests, name), '');
+  assert.deepEqual((await manifestIds(layout)).toSorted(), ['a', 'b.c']);
+  await rm(layout.manifests, { recursive: true });
+  assert.deepEqual(await manifestIds(layout), []);
+});
