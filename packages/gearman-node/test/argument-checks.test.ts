@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkFunctionName, checkHandle, checkUnique } from '../src/argument-checks.ts';
+import { GearmanError } from '../src/errors.ts';
+
+const refused = (pattern: RegExp) => (error: unknown) =>
+  error instanceof GearmanError && error.code === 'invalid-argument' && pattern.test(error.message);
+
+test('a function name has 1 to 512 bytes and no NUL', () => {
+  for (const name of ['f', 'a b\tc', 'image-build:debian', 'ü'.repeat(256)]) checkFunctionName(name);
+  for (const name of ['', 'a\0b', 'x'.repeat(513), 'ü'.repeat(257)]) {
+    assert.throws(() => checkFunctionName(name), refused(/function name/));
+  }
+});
+
+test('a unique key has at most 63 bytes and no NUL', () => {
+  for (const key of ['', '-', 'x'.repeat(63)]) checkUnique(key);
+  for (const key of ['a\0b', 'x'.repeat(64), 'ü'.repeat(32)]) {
+    assert.throws(() => checkUnique(key), refused(/unique key/));
+  }
+});
+
+test('a handle has 1 to 63 bytes and no NUL', () => {
+  for (const handle of ['H:host:1', 'x'.repeat(63)]) checkHandle(handle);
+  for (const handle of ['', 'H\0', 'x'.repeat(64)]) {
+    assert.throws(() => checkHandle(handle), refused(/job handle/));
+  }
+});
+
+test('a refused text is cut short in the message', () => {
+  assert.throws(
+    () => checkFunctionName('x'.repeat(100_000)),
+    (error: Error) => error.message.length < 300,
+  );
+});

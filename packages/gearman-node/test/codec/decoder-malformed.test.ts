@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DEFAULT_MAX_PACKET_SIZE, PacketDecoder } from '../../src/codec/decoder.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { type GearmanErrorCode, ProtocolError } from '../../src/errors.ts';
+import { PACKET_TYPES } from '../../src/packets.ts';
+import { randomBytes } from '../fixtures/random-bytes.ts';
+
+function header(magic: string, type: number, length: number): Buffer {
+  const bytes = Buffer.alloc(12);
+  bytes.write(magic, 'latin1');
+  bytes.writeUInt32BE(type, 4);
+  bytes.writeUInt32BE(length, 8);
+  return bytes;
+}
+
+function packetOf(type: number, body: string): Buffer {
+  return Buffer.concat([header('\0REQ', type, body.length), Buffer.from(body)]);
+}
+
+const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanErrorCode]>> = {
+  'another magic': [header('\0REX', 1, 0), 'bad-magic'],
+  'a magic without its NUL': [header('REQ\0', 1, 0), 'bad-magic'],
+  'an HTTP request': [Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'bad-magic'],
+  'a TLS handshake': [Buffer.from('16030100c8010000c40303aabbccdd', 'hex'), 'bad-magic'],
+  'type 0': [header('\0REQ', 0, 0), 'unknown-packet'],
+  'type 5, which is not used': [header('\0REQ', 5, 0), 'unknown-packet'],
+  'a type beyond the last': [header('\0REQ', 43, 0), 'unknown-packet'],
+  'the greatest type': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
+  'a length over the limit': [header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 11), 'packet-too-large'],
+  'the greatest length': [header('\0REQ', 7, 0xffff_ffff), 'packet-too-large'],
+  'a submission without a NUL': [packetOf(7, 'f'), 'argument-missing'],
+  'a submission with one NUL': [packetOf(7, 'f\0'), 'argument-missing'],
+  'an empty submission': [header('\0REQ', 7, 0), 'argument-missing'],
+  'a result without a payload': [packetOf(13, 'H:x:1'), 'argument-missing'],
+};
+
+for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
+  test(`${what} is a ProtocolError, in one chunk and byte by byte`, () => {
+    for (const size of [bytes.length, 1]) {
+      const decoder = new PacketDecoder({ onPacket: () => assert.fail('a packet came out') });
+      assert.throws(
+        () => {
+          for (let at = 0; at < bytes.length; at += size) decoder.decode(bytes.subarray(at, at + size));
+        },
+        (error: unknown) => error instanceof ProtocolError && error.code === code,
+      );
+    }
+  });
+}
+
+test('every type with too few arguments is a ProtocolError', () => {
+  for (const type of PACKET_TYPES) {
+    if (!type || type.arguments.length < 2) continue;
+    const body = 'x\0'.repeat(type.arguments.length - 2);
+    const decoder = new PacketDecoder({ onPacket: () => {} });
+    assert.throws(() => decoder.decode(packetOf(type.number, body)), {
+      code: 'argument-missing',
+      message: new RegExp(type.name),
+    });
+  }
+});
+
+test('packets before a malformed one come out, and nothing after it', () => {
+  const names: string[] = [];
+  const decoder = new PacketDecoder({ onPacket: (packet) => names.push(packet.name) });
+  const good = encodePacket('REQ', 'PRE_SLEEP');
+  assert.throws(() => decoder.decode(Buffer.concat([good, header('\0REQ', 0, 0), good])), {
+    code: 'unknown-packet',
+  });
+  decoder.decode(good);
+  assert.deepEqual(names, ['PRE_SLEEP']);
+});
+
+test('a packet as large as the limit is taken, and one byte more is not', () => {
+  const sizes: number[] = [];
+  const options = {
+    maxPacketSize: 100,
+    onPacket: (packet: { bytes(argument: 'data'): Buffer }) => sizes.push(packet.bytes('data').length),
+  };
+  new PacketDecoder(options).decode(encodePacket('REQ', 'ECHO_REQ', 'x'.repeat(88)));
+  assert.deepEqual(sizes, [88]);
+  assert.throws(() => new PacketDecoder(options).decode(encodePacket('REQ', 'ECHO_REQ', 'x'.repeat(89))), {
+    code: 'packet-too-large',
+  });
+});
+
+test('a claimed length that is not sent costs little memory', () => {
+  const before = process.memoryUsage().arrayBuffers;
+  const decoders = Array.from({ length: 50 }, () => new PacketDecoder({ onPacket: () => {} }));
+  for (const decoder of decoders) decoder.decode(header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 12));
+  const each = (process.memoryUsage().arrayBuffers - before) / decoders.length;
+  assert.ok(each < 2 * 1024 * 1024, `${each} bytes for each`);
+});
+
+test('text is a bad magic where no lines are taken', () => {
+  const decoder = new PacketDecoder({ onPacket: () => {} });
+  assert.throws(() => decoder.decode(Buffer.from('status\nworkers\n')), { code: 'bad-magic' });
+});
+
+test('a line without an end is refused beyond its limit, in one chunk and in pieces', () => {
+  for (const size of [100_000, 1000, 1]) {
+    const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => assert.fail('a line came out') });
+    assert.throws(
+      () => {
+        for (let sent = 0; sent < 100_000; sent += size) decoder.decode(Buffer.alloc(size, 'x'));
+      },
+      { code: 'packet-too-large' },
+    );
+  }
+});
+
+test('random bytes end in a ProtocolError or wait for more, and in nothing else', () => {
+  for (let seed = 1; seed <= 500; seed += 1) {
+    const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => {} });
+    const noise = randomBytes(200, seed);
+    // Half of them begin as a packet does, to get past the magic.
+    if (seed % 2 === 0) header('\0REQ', seed % 43, noise.length % 60).copy(noise);
+    try {
+      decoder.decode(noise);
+    } catch (error) {
+      assert.ok(error instanceof ProtocolError, `seed ${seed}: ${String(error)}`);
+    }
+  }
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PacketDecoder } from '../../src/codec/decoder.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { randomNumbers } from '../fixtures/random-bytes.ts';
+import { describePacket, type Received } from '../fixtures/raw-peer.ts';
+
+/** Packets of all shapes with lines of text between them, and what a decoder is to make of them. */
+const STREAM: readonly (readonly [bytes: Buffer, received: Received])[] = [
+  [encodePacket('REQ', 'PRE_SLEEP'), ['PRE_SLEEP']],
+  [Buffer.from('status\n'), ['LINE', 'status']],
+  [encodePacket('REQ', 'CAN_DO', 'a'), ['CAN_DO', 'a']],
+  [encodePacket('REQ', 'SUBMIT_JOB', 'f', '', '\0x\0'), ['SUBMIT_JOB', 'f', '', '\0x\0']],
+  [Buffer.from('cancel job H:x:1\r\n'), ['LINE', 'cancel job H:x:1']],
+  [Buffer.from('\n'), ['LINE', '']],
+  [encodePacket('REQ', 'WORK_STATUS', 'H:x:1', 1, 2), ['WORK_STATUS', 'H:x:1', '1', '2']],
+  [
+    encodePacket('REQ', 'SUBMIT_JOB_BG', 'g', 'u', 'd'.repeat(100)),
+    ['SUBMIT_JOB_BG', 'g', 'u', 'd'.repeat(100)],
+  ],
+  // A payload that looks like a packet is none.
+  [
+    encodePacket('REQ', 'ECHO_REQ', encodePacket('REQ', 'PRE_SLEEP')),
+    ['ECHO_REQ', encodePacket('REQ', 'PRE_SLEEP').toString('latin1')],
+  ],
+];
+const bytes = Buffer.concat(STREAM.map(([part]) => part));
+const expected = STREAM.map(([, received]) => received);
+
+/** Cuts the bytes into chunks, decodes them, and returns what came out. */
+function decodeInChunks(stream: Buffer, size: () => number): Received[] {
+  const received: Received[] = [];
+  const decoder = new PacketDecoder({
+    onPacket: (packet) => received.push(describePacket(packet)),
+    onLine: (line) => received.push(['LINE', line.toString('latin1')]),
+  });
+  for (let at = 0; at < stream.length; ) {
+    const end = Math.min(at + size(), stream.length);
+    decoder.decode(Buffer.from(stream.subarray(at, end)));
+    at = end;
+  }
+  return received;
+}
+
+test('packets and lines come out the same, whatever the size of the chunks', () => {
+  for (let size = 1; size <= bytes.length; size += 1) {
+    assert.deepEqual(
+      decodeInChunks(bytes, () => size),
+      expected,
+      `chunks of ${size}`,
+    );
+  }
+});
+
+test('packets and lines come out the same, wherever a single cut is', () => {
+  for (let cut = 1; cut < bytes.length; cut += 1) {
+    const sizes = [cut, bytes.length];
+    assert.deepEqual(
+      decodeInChunks(bytes, () => sizes.shift() ?? 1),
+      expected,
+      `cut at ${cut}`,
+    );
+  }
+});
+
+test('packets and lines come out the same in chunks of random sizes', () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const random = randomNumbers(seed);
+    assert.deepEqual(
+      decodeInChunks(bytes, () => 1 + Math.floor(random() * 40)),
+      expected,
+      `seed ${seed}`,
+    );
+  }
+});
+
+test('a packet of several MiB that comes in pieces is put together', () => {
+  const payload = Buffer.alloc(3 * 1024 * 1024, 'abc');
+  const received = decodeInChunks(encodePacket('REQ', 'ECHO_REQ', payload), () => 65_536);
+  assert.deepEqual(received, [['ECHO_REQ', payload.toString('latin1')]]);
+});
+
+test('a payload that lies in one chunk is not copied', () => {
+  const chunk = Buffer.concat([
+    encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'one'),
+    encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'two'),
+  ]);
+  const payloads: Buffer[] = [];
+  new PacketDecoder({ onPacket: (packet) => payloads.push(packet.bytes('data')) }).decode(chunk);
+  assert.deepEqual(payloads.map(String), ['one', 'two']);
+  for (const payload of payloads) assert.equal(payload.buffer, chunk.buffer);
+});
+
+test('a packet that came in pieces does not change when more arrives', () => {
+  const payloads: Buffer[] = [];
+  const decoder = new PacketDecoder({ onPacket: (packet) => payloads.push(packet.bytes('data')) });
+  for (const text of ['first', 'other']) {
+    const packet = encodePacket('REQ', 'ECHO_REQ', text);
+    decoder.decode(packet.subarray(0, 14));
+    decoder.decode(packet.subarray(14));
+  }
+  assert.deepEqual(payloads.map(String), ['first', 'other']);
+});
+
+test('a chunk is followed from its own offset, not from that of its buffer', () => {
+  const pool = Buffer.concat([Buffer.alloc(100, 'x'), bytes]);
+  const received: Received[] = [];
+  new PacketDecoder({
+    onPacket: (packet) => received.push(describePacket(packet)),
+    onLine: (line) => received.push(['LINE', line.toString('latin1')]),
+  }).decode(pool.subarray(100));
+  assert.deepEqual(received, expected);
+});
+
+test('stop ends it in the middle of a chunk', () => {
+  const received: Received[] = [];
+  const decoder = new PacketDecoder({
+    onPacket: (packet) => {
+      received.push(describePacket(packet));
+      decoder.stop();
+    },
+    onLine: () => assert.fail('a line after the stop'),
+  });
+  decoder.decode(bytes);
+  decoder.decode(bytes);
+  assert.deepEqual(received, [['PRE_SLEEP']]);
+});

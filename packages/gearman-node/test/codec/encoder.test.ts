@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodePacket, PacketEncoder } from '../../src/codec/encoder.ts';
+import { GearmanError } from '../../src/errors.ts';
+
+test('a packet is magic, type, length and arguments with one NUL between two', () => {
+  assert.equal(
+    encodePacket('REQ', 'SUBMIT_JOB', 'reverse', 'key', 'data').toString('latin1'),
+    '\0REQ\0\0\0\x07\0\0\0\x10reverse\0key\0data',
+  );
+  assert.equal(encodePacket('RES', 'NOOP').toString('latin1'), '\0RES\0\0\0\x06\0\0\0\0');
+});
+
+test('an empty payload is still set off by a NUL', () => {
+  assert.equal(
+    encodePacket('REQ', 'WORK_COMPLETE', 'H', '').toString('latin1'),
+    '\0REQ\0\0\0\x0d\0\0\0\x02H\0',
+  );
+});
+
+test('texts go out as UTF-8, numbers in decimal, bytes as they are', () => {
+  assert.deepEqual(
+    encodePacket('REQ', 'WORK_STATUS', 'ü', 7, Buffer.from([0xff])).subarray(12),
+    Buffer.from([0xc3, 0xbc, 0, 0x37, 0, 0xff]),
+  );
+});
+
+test('the length counts bytes, also of a long text that is not copied', () => {
+  const packet = encodePacket('REQ', 'ECHO_REQ', '€'.repeat(5000));
+  assert.equal(packet.readUInt32BE(8), 15_000);
+  assert.equal(packet.length, 12 + 15_000);
+});
+
+test('a NUL in an argument before the last is refused, with nothing added', () => {
+  const encoder = new PacketEncoder('REQ');
+  for (const name of ['a\0b', Buffer.from([0])]) {
+    assert.throws(
+      () => encoder.add('SUBMIT_JOB', name, '', ''),
+      (error: unknown) =>
+        error instanceof GearmanError &&
+        error.code === 'invalid-argument' &&
+        /function of SUBMIT_JOB/.test(error.message),
+    );
+  }
+  assert.equal(encoder.length, 0);
+  assert.deepEqual(encoder.take(), []);
+});
+
+test('small packets come out in one buffer, in order', () => {
+  const encoder = new PacketEncoder('REQ');
+  for (let index = 0; index < 100; index += 1) encoder.add('ECHO_REQ', index);
+  const parts = encoder.take();
+  assert.equal(parts.length, 1);
+  const expected = Array.from({ length: 100 }, (_, index) => encodePacket('REQ', 'ECHO_REQ', index));
+  assert.deepEqual(Buffer.concat(parts), Buffer.concat(expected));
+});
+
+test('a large payload is handed on as the very same bytes', () => {
+  const payload = Buffer.alloc(1024 * 1024, 'x');
+  const encoder = new PacketEncoder('REQ');
+  encoder.add('SUBMIT_JOB', 'f', '', payload);
+  encoder.add('ECHO_REQ', 'after');
+  const [head, body, tail, ...rest] = encoder.take();
+  assert.equal(body, payload);
+  assert.equal(Buffer.from(head ?? []).toString('latin1'), '\0REQ\0\0\0\x07\0\x10\0\x03f\0\0');
+  assert.equal(Buffer.from(tail ?? []).toString('latin1'), '\0REQ\0\0\0\x10\0\0\0\x05after');
+  assert.deepEqual(rest, []);
+});
+
+test('what was taken is not written to again', () => {
+  const encoder = new PacketEncoder('REQ');
+  encoder.add('ECHO_REQ', 'first');
+  const first = Buffer.concat(encoder.take());
+  const taken = encoder.take();
+  // More than one slab of small packets.
+  for (let index = 0; index < 5000; index += 1) encoder.add('ECHO_REQ', 'second');
+  assert.deepEqual(taken, []);
+  assert.deepEqual(first, encodePacket('REQ', 'ECHO_REQ', 'first'));
+  assert.equal(encoder.length, 5000 * (12 + 6));
+});
+
+test('length is what was added and not taken', () => {
+  const encoder = new PacketEncoder('RES');
+  assert.equal(encoder.length, 0);
+  encoder.add('NOOP');
+  encoder.addBytes(Buffer.from('OK\n'));
+  assert.equal(encoder.length, 15);
+  encoder.take();
+  assert.equal(encoder.length, 0);
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PacketDecoder } from '../../src/codec/decoder.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import type { Packet } from '../../src/codec/packet.ts';
+
+function decoded(bytes: Uint8Array): Packet {
+  const packets: Packet[] = [];
+  new PacketDecoder({ onPacket: (packet) => packets.push(packet) }).decode(Buffer.from(bytes));
+  const [packet] = packets;
+  assert.ok(packet);
+  return packet;
+}
+
+test('a packet has a name, a magic and its arguments', () => {
+  const packet = decoded(encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'größe', 'key', 'data'));
+  assert.equal(packet.name, 'JOB_ASSIGN_UNIQ');
+  assert.equal(packet.magic, 'RES');
+  assert.equal(packet.text('function'), 'größe');
+  assert.equal(packet.key('function'), Buffer.from('größe').toString('latin1'));
+  assert.deepEqual(packet.bytes('data'), Buffer.from('data'));
+});
+
+test('an argument may be empty', () => {
+  const packet = decoded(encodePacket('REQ', 'SUBMIT_JOB', '', '', ''));
+  assert.deepEqual([packet.text('function'), packet.text('unique'), packet.text('data')], ['', '', '']);
+});
+
+test('a payload may hold, begin with and end with NULs', () => {
+  const payload = Buffer.from('\0a\0\0b\0', 'latin1');
+  assert.deepEqual(decoded(encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', payload)).bytes('data'), payload);
+});
+
+test('a NUL after the last argument that is no payload is not part of it', () => {
+  assert.equal(decoded(encodePacket('RES', 'WORK_FAIL', 'H:x:1\0')).key('handle'), 'H:x:1');
+  assert.equal(decoded(encodePacket('RES', 'ERROR', 'CODE', 'text\0')).text('text'), 'text');
+});
+
+test('a number is read as decimal, and what is none as 0', () => {
+  for (const [text, number] of [
+    ['42', 42],
+    ['', 0],
+    ['x', 0],
+  ] as const) {
+    assert.equal(decoded(encodePacket('RES', 'WORK_STATUS', 'H', text, 1)).number('numerator'), number);
+  }
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BatchedWriter } from '../../src/connection/batched-writer.ts';
+import { RawPeer } from '../fixtures/raw-peer.ts';
+import { socketPair } from '../fixtures/socket-pair.ts';
+
+test('what is sent in one turn, promise reactions included, leaves in one write', async () => {
+  const [near, far] = await socketPair();
+  const peer = new RawPeer(far, 'RES');
+  const writer = new BatchedWriter(near, 'REQ');
+  const chunks: number[] = [];
+  far.prependListener('data', (chunk) => chunks.push(chunk.length));
+
+  writer.send('CAN_DO', 'a');
+  await Promise.resolve();
+  writer.send('CAN_DO', 'b');
+  await Promise.resolve();
+  writer.sendBytes(Buffer.from('status\n'));
+
+  assert.deepEqual(await peer.next(), ['CAN_DO', 'a']);
+  assert.deepEqual(await peer.next(), ['CAN_DO', 'b']);
+  assert.deepEqual(await peer.next(), ['LINE', 'status']);
+  assert.deepEqual(chunks, [13 + 13 + 7]);
+  near.destroy();
+});
+
+test('a full batch does not wait for the end of the turn', async () => {
+  const [near, far] = await socketPair();
+  const writer = new BatchedWriter(near, 'REQ');
+  writer.send('ECHO_REQ', 'x'.repeat(1000));
+  assert.equal(near.bytesWritten, 0);
+  writer.send('ECHO_REQ', 'x'.repeat(100_000));
+  assert.equal(near.bytesWritten, 2 * 12 + 101_000);
+  near.destroy();
+  far.destroy();
+});
+
+test('pending counts what is batched and what the socket holds', async () => {
+  const [near, far] = await socketPair();
+  far.pause();
+  const writer = new BatchedWriter(near, 'REQ');
+  writer.send('ECHO_REQ', 'x');
+  assert.equal(writer.pending, 13);
+  assert.equal(writer.isFull, false);
+  // More than two sockets' buffers take.
+  const payload = Buffer.alloc(32 * 1024 * 1024);
+  writer.send('ECHO_REQ', payload);
+  assert.equal(writer.isFull, true);
+  assert.ok(writer.pending >= payload.length);
+  near.destroy();
+  far.destroy();
+});
+
+test('to write to a socket that is gone does nothing', async () => {
+  const [near, far] = await socketPair();
+  const writer = new BatchedWriter(near, 'REQ');
+  near.on('error', () => assert.fail('an error'));
+  near.destroy();
+  writer.send('PRE_SLEEP');
+  writer.flush();
+  assert.equal(writer.pending, 0);
+  far.destroy();
+});

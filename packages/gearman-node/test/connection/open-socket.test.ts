@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { test } from 'node:test';
+import { openSocket } from '../../src/connection/open-socket.ts';
+import { ConnectionError } from '../../src/errors.ts';
+import { ScriptedServer } from '../fixtures/raw-peer.ts';
+
+/** A server that accepts connections and says nothing. */
+async function muteServer(): Promise<Server & { port: number }> {
+  const server = createServer((socket) => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return Object.assign(server, { port: (server.address() as AddressInfo).port });
+}
+
+const failed = (pattern: RegExp) => (error: unknown) =>
+  error instanceof ConnectionError && error.code === 'connect-failed' && pattern.test(error.message);
+
+test('connects', async () => {
+  const server = await ScriptedServer.listen();
+  const socket = await openSocket(server.address, { timeout: 5000 });
+  await server.accept();
+  assert.equal(socket.remotePort, server.port);
+  socket.destroy();
+  await server.close();
+});
+
+test('a port where nobody listens is connect-failed, and named', async () => {
+  const server = await ScriptedServer.listen();
+  const { address } = server;
+  await server.close();
+  await assert.rejects(
+    openSocket(address, { timeout: 5000 }),
+    failed(new RegExp(`127\\.0\\.0\\.1:${address.port}: .*ECONNREFUSED`)),
+  );
+});
+
+test('a host that does not exist is connect-failed', async () => {
+  await assert.rejects(
+    openSocket({ host: 'no-such-host.invalid' }, { timeout: 60_000 }),
+    failed(/no-such-host\.invalid:4730/),
+  );
+});
+
+test('a TLS handshake that is never answered ends with the time limit', async () => {
+  const server = await muteServer();
+  const address = { host: '127.0.0.1', port: server.port, tls: {} };
+  await assert.rejects(openSocket(address, { timeout: 50 }), failed(/no answer in 50 ms/));
+  server.close();
+});
+
+test('a server that does not speak TLS is connect-failed when TLS is wanted', async () => {
+  const server = createServer((socket) => socket.end('ERR no TLS here\r\n')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  await assert.rejects(openSocket({ host: '127.0.0.1', port, tls: {} }, { timeout: 5000 }), failed(/./));
+  server.close();
+});
+
+test('an aborted signal ends the attempt, and the next one before it begins', async () => {
+  const server = await muteServer();
+  const address = { host: '127.0.0.1', port: server.port, tls: {} };
+  const controller = new AbortController();
+  const options = { timeout: 60_000, signal: controller.signal };
+  const opening = openSocket(address, options);
+  const [socket] = (await once(server, 'connection')) as [Socket];
+  const closed = once(socket, 'close');
+  controller.abort(new Error('enough'));
+  await assert.rejects(opening, failed(/enough/));
+  await closed;
+  await assert.rejects(openSocket(address, options), failed(/enough/));
+  server.close();
+});

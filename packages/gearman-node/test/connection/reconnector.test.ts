@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { Reconnector } from '../../src/connection/reconnector.ts';
+import type { ConnectionError } from '../../src/errors.ts';
+import { ScriptedServer } from '../fixtures/raw-peer.ts';
+
+const FAST = { minDelay: 1, maxDelay: 4, timeout: 5000 };
+
+/** Serves a socket until it is closed. */
+async function untilClosed(socket: Socket): Promise<void> {
+  socket.resume();
+  socket.on('error', () => {});
+  await once(socket, 'close');
+}
+
+test('connects again whenever the connection is lost', async () => {
+  const server = await ScriptedServer.listen();
+  const reconnector = new Reconnector(server.address, {
+    ...FAST,
+    serve: untilClosed,
+    onFailure: assert.fail,
+  });
+  for (let times = 0; times < 5; times += 1) await (await server.accept()).close();
+  const last = await server.accept();
+  const stopped = reconnector.stop();
+  await last.close();
+  await stopped;
+  await server.close();
+});
+
+test('tells of each failure, and goes on until the server is there', async () => {
+  const server = await ScriptedServer.listen();
+  const { address } = server;
+  await server.close();
+  const failures: ConnectionError[] = [];
+  const threeFailures = Promise.withResolvers<void>();
+  const reconnector = new Reconnector(address, {
+    ...FAST,
+    serve: untilClosed,
+    onFailure: (error) => {
+      failures.push(error);
+      if (failures.length === 3) threeFailures.resolve();
+    },
+  });
+  await threeFailures.promise;
+  const again = await ScriptedServer.listen(address.port);
+  const peer = await again.accept();
+  assert.ok(failures.every((error) => error.code === 'connect-failed' && error.retriable));
+  await peer.close();
+  await reconnector.stop();
+  await again.close();
+});
+
+test('stop ends an attempt and a pause, and opens nothing more', async () => {
+  const server = await ScriptedServer.listen();
+  const { address } = server;
+  await server.close();
+  const failed = Promise.withResolvers<void>();
+  const reconnector = new Reconnector(address, {
+    minDelay: 3_600_000,
+    maxDelay: 3_600_000,
+    timeout: 5000,
+    serve: () => Promise.reject(new Error('nothing to serve')),
+    onFailure: () => failed.resolve(),
+  });
+  await failed.promise;
+  await reconnector.stop();
+});

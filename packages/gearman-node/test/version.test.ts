@@ -1,0 +1,9 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { VERSION } from '../src/version.ts';
+
+test('VERSION is that of package.json', async () => {
+  const manifest: unknown = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'));
+  assert.equal((manifest as { version: string }).version, VERSION);
+});
