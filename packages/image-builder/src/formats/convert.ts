@@ -1,4 +1,4 @@
-import { stat, statfs } from 'node:fs/promises';
+import { stat, statfs, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
@@ -28,7 +28,8 @@ export function conversionSource(files: readonly ImageFile[]): ImageFile | undef
 }
 
 /**
- * Writes an image in another format to `target`. Progress counts hundredths.
+ * Writes an image in another format to `target`, with the source's time of modification: it is as old as that.
+ * Progress counts hundredths.
  *
  * @throws ImageError `conversion-failed`, `disk-full`, `command-not-found`
  * @throws the signal's reason
@@ -56,7 +57,11 @@ export async function convertImage(
       else if (line.trim() !== '') complaints.push(line.trim());
     },
   });
-  if (result.exitCode === 0) return;
+  if (result.exitCode === 0) {
+    const { atimeMs, mtimeMs } = await stat(source.path);
+    await utimes(target, new Date(atimeMs), new Date(mtimeMs));
+    return;
+  }
   const reason =
     complaints.join(' ') || `qemu-img ended with ${result.signal ?? `exit code ${result.exitCode}`}`;
   if (result.diskFull) throw diskFull(source, dirname(target), reason);

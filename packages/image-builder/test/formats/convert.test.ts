@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { open, readdir, stat, writeFile } from 'node:fs/promises';
+import { open, readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
@@ -79,6 +79,13 @@ test('a raw image that begins like a qcow2 that names another file is copied as 
   execFileSync('cmp', ['--bytes', `${size}`, trap, target]);
 });
 
+test('what is made of an image is as old as the image', async (t) => {
+  const fixture = await setUp(t);
+  await utimes(fixture.source.path, 1_000, 2_000);
+  const { path } = await convert(fixture, 'qcow2');
+  assert.equal((await stat(path)).mtimeMs, 2_000_000);
+});
+
 test('progress goes on to the whole', async (t) => {
   const { directory, source } = await setUp(t);
   const seen: Progress[] = [];
@@ -89,14 +96,14 @@ test('progress goes on to the whole', async (t) => {
 });
 
 test('the raw file is the best source, and what is no disk is none', () => {
-  const file = (format: ImageFormat): ImageFile => ({ format, path: `/images/a.${format}`, size: 1 });
   for (const [formats, source] of [
     [['qcow2', 'raw'], 'raw'],
     [['vmdk', 'vhd'], 'vhd'],
     [['tar', 'vdi', 'iso'], 'vdi'],
     [['tar', 'tgz', 'squashfs', 'aci', 'iso'], undefined],
   ] as const) {
-    assert.equal(conversionSource(formats.map(file))?.format, source, formats.join(' '));
+    const files = formats.map((format) => ({ format, path: `/images/a.${format}`, size: 1 }));
+    assert.equal(conversionSource(files)?.format, source, formats.join(' '));
   }
 });
 

@@ -14,8 +14,8 @@ const SECRET = 'the host’s secret';
 interface Fixture {
   readonly directory: string;
   readonly secret: string;
-  image(format: ImageFormat): ImageFile;
-  create(format: ImageFormat, ...args: readonly string[]): ImageFile;
+  readonly image: (format: ImageFormat) => ImageFile;
+  readonly create: (format: ImageFormat, ...args: readonly string[]) => ImageFile;
 }
 
 async function setUp(t: TestContext): Promise<Fixture> {

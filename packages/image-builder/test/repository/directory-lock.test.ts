@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DirectoryLock } from '../../src/repository/directory-lock.ts';
 import { Layout } from '../../src/repository/layout.ts';
+import { keeperOf } from '../lock-keeper.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 
@@ -15,19 +15,6 @@ async function layoutOf(t: TestContext): Promise<Layout> {
   const layout = new Layout(await temporaryDirectory(t));
   await layout.create();
   return layout;
-}
-
-/** The process that holds the lock: the only one that has its file open. */
-function keeperOf(lock: string): number {
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const descriptors = readdirSync(`/proc/${pid}/fd`);
-      if (descriptors.some((name) => readlinkSync(`/proc/${pid}/fd/${name}`) === lock)) return Number(pid);
-    } catch {
-      // It has ended in the meantime, or is none of ours.
-    }
-  }
-  return assert.fail(`nobody has ${lock} open`);
 }
 
 test('a second owner is refused, and told who the first one is', async (t) => {
@@ -70,6 +57,7 @@ test('signals for the whole terminal or service do not reach the keeper of the l
   const lock = await DirectoryLock.take(layout);
   t.after(() => lock.release());
   const keeper = keeperOf(layout.lock);
+  assert.ok(keeper);
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(keeper, signal);
   const session = (await readFile(`/proc/${keeper}/stat`, 'utf8')).split(' ')[5];
   assert.equal(Number(session), keeper, 'it leads a session of its own');
@@ -81,6 +69,7 @@ test('the loss of the lock is told', async (t) => {
   const lock = await DirectoryLock.take(layout);
   const lost = new Promise<void>((resolve) => lock.onLost(resolve));
   const keeper = keeperOf(layout.lock);
+  assert.ok(keeper);
   process.kill(keeper, 'SIGKILL');
   await lost;
   await lock.release();

@@ -12,9 +12,10 @@ test('images lie in the directory itself, as they have always done', () => {
 });
 
 test('all else lies below one hidden directory', () => {
-  const { root, ...paths } = { ...new Layout('/images') };
-  for (const path of Object.values(paths)) assert.ok(path.startsWith(`${root}/${WORKSPACE}/`), path);
-  assert.ok(WORKSPACE.startsWith('.'));
+  const { lock, owner, staging, trash, manifests, deletes, deleted, logs } = new Layout('/images');
+  for (const path of [lock, owner, staging, trash, manifests, deletes, deleted, logs]) {
+    assert.ok(path.startsWith('/images/.nodepool-builder/'), path);
+  }
 });
 
 test('its directories are made when they are missing, and left alone when they are there', async (t) => {

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { ImageFormat } from '../src/index.ts';
+import { readManifest } from '../src/manifest.ts';
+import { Layout } from '../src/repository/layout.ts';
+import { describeFiles } from '../src/repository/publication.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { withCode } from './with-code.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+/** A repository with the raw image `a`, built as `debian`. */
+async function setUp(t: TestContext): Promise<RepositoryFixture> {
+  const fixture = await RepositoryFixture.open(t);
+  await fixture.repository.add('a', 'debian', async (staging) => {
+    execFileSync('qemu-img', ['create', '-q', '-f', 'raw', staging.path('a.raw'), '4M']);
+    const files = await describeFiles(staging, 'a', ['raw']);
+    return { version: 1, 'image-id': 'a', 'image-name': 'debian', files };
+  });
+  fixture.events.length = 0;
+  return fixture;
+}
+
+function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
+  return readdir(join(directory, '.nodepool-builder', 'staging'));
+}
+
+test('the first format that is there is given as it is', async (t) => {
+  const fixture = await setUp(t);
+  const file = await fixture.repository.file('a', ['qcow2', 'raw']);
+  assert.equal(file, fixture.repository.get('a')?.files[0]);
+  assert.deepEqual(fixture.events, []);
+});
+
+test('one that is not there is made once for all who ask meanwhile, and stays', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const ask = () => repository.file('a', ['tar', 'qcow2']);
+  const [one, other] = await Promise.all([ask(), ask()]);
+  assert.equal(one, other);
+  assert.equal(await ask(), one);
+  assert.equal(one.path, fixture.path('a.qcow2'));
+  execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', fixture.path('a.raw'), one.path]);
+  assert.deepEqual(fixture.events, ['changed a']);
+  assert.deepEqual(await stagingOf(fixture), []);
+});
+
+test('what is known of an image outlasts a conversion, and a restart', async (t) => {
+  const fixture = await setUp(t);
+  const before = fixture.repository.get('a');
+  await fixture.repository.file('a', ['vhd']);
+  await fixture.close();
+  const image = (await fixture.open()).get('a');
+  assert.deepEqual({ ...image, files: [] }, { ...before, files: [] });
+  assert.deepEqual(
+    image?.files.map(({ format, checksums }) => [format, checksums !== undefined]),
+    [
+      ['raw', true],
+      ['vhd', true],
+    ],
+  );
+});
+
+test('a format that was removed by hand is made again', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.repository.file('a', ['qcow2']);
+  const changed = fixture.next('changed');
+  execFileSync('rm', [fixture.path('a.qcow2')]);
+  await changed;
+  const file = await fixture.repository.file('a', ['qcow2']);
+  assert.ok(file.checksums);
+  const manifest = await readManifest(new Layout(fixture.repository.directory).manifest('a'), 'a');
+  assert.deepEqual(
+    manifest?.files.map(({ format }) => format),
+    ['raw', 'qcow2'],
+  );
+});
+
+test('an image that was put there by hand is converted as well, and has no name then either', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('a.raw', Buffer.alloc(MEBIBYTE, 'x'));
+  const repository = await fixture.open();
+  const { size } = await repository.file('a', ['vmdk']);
+  assert.ok(size > 0);
+  const image = repository.get('a');
+  assert.equal(image?.name, undefined);
+  assert.deepEqual(
+    image?.files.map(({ format }) => format),
+    ['raw', 'vmdk'],
+  );
+});
+
+test('an image that names a file of the host is not converted', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('secret', Buffer.alloc(MEBIBYTE, 'x'));
+  const args = ['create', '-q', '-f', 'qcow2', '-b', fixture.path('secret'), '-F', 'raw'];
+  execFileSync('qemu-img', [...args, fixture.path('a.qcow2')]);
+  const repository = await fixture.open();
+  await assert.rejects(
+    repository.file('a', ['raw']),
+    withCode('conversion-failed', /refers to another file/),
+  );
+  assert.deepEqual([...(await readdir(fixture.directory))].toSorted(), [
+    '.nodepool-builder',
+    'a.qcow2',
+    'secret',
+  ]);
+});
+
+test('what cannot be had is refused', async (t) => {
+  const fixture = await setUp(t);
+  await fixture.write('b.tar');
+  const { repository } = fixture;
+  if (repository.get('b') === undefined) await fixture.next('added');
+  const refuse = async (
+    id: string,
+    formats: readonly string[],
+    message: RegExp,
+    code: 'format-unavailable' | 'format-unknown' | 'image-not-found',
+  ) => {
+    await assert.rejects(repository.file(id, formats as ImageFormat[]), withCode(code, message));
+  };
+  await refuse('missing', ['raw'], /image missing is not there/, 'image-not-found');
+  await refuse('a', ['tar', 'iso'], /image a is there as raw, .* to tar or iso/, 'format-unavailable');
+  await refuse('a', [], /to nothing/, 'format-unavailable');
+  await refuse('a', ['qcow3'], /"qcow3"/, 'format-unknown');
+  await refuse('b', ['raw'], /image b is there as tar/, 'format-unavailable');
+});
+
+test('a conversion that everybody leaves is aborted, one that somebody waits for goes on', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const abort = new AbortController();
+  const alone = repository.file('a', ['qcow2'], { signal: abort.signal });
+  abort.abort();
+  await assert.rejects(alone, withCode('build-aborted', /converting image a to qcow2 was aborted/));
+  assert.deepEqual(await stagingOf(fixture), []);
+  assert.equal(repository.get('a')?.files.length, 1);
+
+  const second = new AbortController();
+  const left = repository.file('a', ['qcow2'], { signal: second.signal });
+  const stays = repository.file('a', ['qcow2']);
+  second.abort();
+  await assert.rejects(left, withCode('build-aborted'));
+  assert.equal((await stays).format, 'qcow2');
+});
+
+test('an image that is deleted is converted no further', async (t) => {
+  const fixture = await setUp(t);
+  const { repository } = fixture;
+  const conversion = repository.file('a', ['qcow2']);
+  const deletion = repository.delete('a');
+  await assert.rejects(repository.file('a', ['qcow2']), withCode('image-not-found'));
+  await assert.rejects(conversion, withCode('image-not-found'));
+  await deletion;
+  assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
+});
+
+test('a conversion that fails leaves nothing, and may be tried again', async (t) => {
+  const fixture = await setUp(t);
+  // In the way of the manifest.
+  const manifest = new Layout(fixture.repository.directory).manifest('a');
+  execFileSync('rm', [manifest]);
+  await mkdir(join(manifest, 'directory'), { recursive: true });
+  await assert.rejects(fixture.repository.file('a', ['qcow2']), { code: 'EISDIR' });
+  assert.deepEqual((await readdir(fixture.directory)).toSorted(), ['.nodepool-builder', 'a.raw']);
+  assert.deepEqual(await stagingOf(fixture), []);
+  execFileSync('rm', ['-r', manifest]);
+  await fixture.repository.file('a', ['qcow2']);
+});

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ImageRepository } from '../src/index.ts';
+import { describeFiles } from '../src/repository/publication.ts';
+import type { MakeImage } from '../src/repository.ts';
+import { keeperOf } from './lock-keeper.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { mountTmpfs, temporaryDirectory } from './temporary-directory.ts';
+import { withCode } from './with-code.ts';
+
+/** Makes the raw image of an id, and counts how often it does. */
+class Maker {
+  runs = 0;
+  readonly #imageId: string;
+
+  constructor(imageId: string) {
+    this.#imageId = imageId;
+  }
+
+  readonly make: MakeImage = async (staging) => {
+    this.runs += 1;
+    await writeFile(staging.path(`${this.#imageId}.raw`), 'content');
+    const files = await describeFiles(staging, this.#imageId, ['raw']);
+    return { version: 1, 'image-id': this.#imageId, 'image-name': 'debian', files };
+  };
+}
+
+function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
+  return readdir(join(directory, '.nodepool-builder', 'staging'));
+}
+
+test('a directory belongs to one repository at a time', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  await assert.rejects(
+    ImageRepository.open(fixture.directory),
+    withCode('directory-locked', new RegExp(`in use by process ${process.pid} on host`)),
+  );
+  await fixture.close();
+  await fixture.open();
+});
+
+test('a directory that is not there, is none or may not be written is refused', async (t) => {
+  const directory = await temporaryDirectory(t);
+  await writeFile(join(directory, 'file'), '');
+  const readOnly = await mountTmpfs(t, 'ro');
+  for (const path of [join(directory, 'missing'), join(directory, 'file'), readOnly]) {
+    await assert.rejects(
+      ImageRepository.open(path),
+      withCode('directory-not-usable', /as images-dir failed/),
+    );
+  }
+  assert.deepEqual(await readdir(directory), ['file']);
+});
+
+test('a file system that is full is told as such', async (t) => {
+  const directory = await mountTmpfs(t, 'nr_inodes=3');
+  await assert.rejects(ImageRepository.open(directory), withCode('disk-full', /make room there/));
+});
+
+test('an abort before it is open leaves the directory free', async (t) => {
+  const { directory } = await RepositoryFixture.create(t);
+  await assert.rejects(ImageRepository.open(directory, { signal: AbortSignal.abort() }), {
+    name: 'AbortError',
+  });
+  await (await ImageRepository.open(directory)).close();
+});
+
+test('a lock whose keeper is killed is taken again', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const lock = fixture.path('.nodepool-builder/lock');
+  const keeper = keeperOf(lock);
+  assert.ok(keeper);
+  process.kill(keeper, 'SIGKILL');
+  while ([keeper, undefined].includes(keeperOf(lock))) await delay(5);
+  await assert.rejects(ImageRepository.open(fixture.directory), withCode('directory-locked'));
+  assert.match(fixture.logger.lines.join('\n'), /error .* was killed; it is taken again/);
+});
+
+test('an image is made once for all who ask for it meanwhile, and not again', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  const image = new Maker('a');
+  const results = await Promise.all([1, 2].map(() => repository.add('a', 'debian', image.make)));
+  const again = await repository.add('a', 'debian', image.make);
+  assert.equal(image.runs, 1);
+  for (const result of [...results, again]) assert.equal(result, repository.get('a'));
+  assert.deepEqual(fixture.events, ['added a']);
+  assert.deepEqual(await stagingOf(fixture), []);
+});
+
+test('an id belongs to the name that it was first asked for with', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await fixture.write('by-hand.raw');
+  const repository = await fixture.open();
+  const image = new Maker('a');
+  const first = repository.add('a', 'debian', image.make);
+  const refused = withCode('image-exists', /image a is there as "debian", not as "fedora"/);
+  await assert.rejects(repository.add('a', 'fedora', image.make), refused);
+  await first;
+  await assert.rejects(repository.add('a', 'fedora', image.make), refused);
+  await assert.rejects(
+    repository.add('by-hand', 'debian', image.make),
+    withCode('image-exists', /is there as "an unknown name"/),
+  );
+  assert.equal(image.runs, 1);
+});
+
+test('a file that is not whole yet is not written over', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  await fixture.write('a.vmdk', '');
+  const image = new Maker('a');
+  await assert.rejects(fixture.repository.add('a', 'debian', image.make), withCode('image-exists'));
+  assert.equal(image.runs, 0);
+});
+
+test('an image that could not be made may be asked for again', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const fault = new Error('fault');
+  await assert.rejects(
+    fixture.repository.add('a', 'debian', () => Promise.reject(fault)),
+    fault,
+  );
+  assert.deepEqual(await stagingOf(fixture), []);
+  await fixture.repository.add('a', 'fedora', new Maker('a').make);
+  assert.deepEqual(fixture.events, ['added a']);
+});
+
+test('a deleted image is gone, and its delete may be asked for again until it is forgotten', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  await repository.add('a', 'debian', new Maker('a').make);
+  const pendingAtEvent = fixture.next('removed').then(() => [...repository.pendingDeletes]);
+  await Promise.all([repository.delete('a'), repository.delete('a')]);
+  assert.deepEqual(await pendingAtEvent, ['a']);
+  await repository.delete('a');
+  await fixture.close();
+  const successor = await fixture.open();
+  await successor.delete('a');
+  await successor.forgetDelete('a');
+  await assert.rejects(successor.delete('a'), withCode('image-not-found', /image a is not there/));
+  assert.deepEqual(fixture.events, ['added a', 'removed a', 'deleteForgotten a']);
+});
+
+test('an image that comes again is not about to be deleted', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  await repository.add('a', 'debian', new Maker('a').make);
+  await repository.delete('a');
+  const forgotten = fixture.next('deleteForgotten');
+  await repository.add('a', 'debian', new Maker('a').make);
+  assert.equal(await forgotten, 'a');
+  assert.deepEqual([...repository.pendingDeletes], []);
+});
+
+test('a delete that fails has not been done', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  await repository.add('a', 'debian', new Maker('a').make);
+  await rm(fixture.path('.nodepool-builder/trash'), { recursive: true });
+  await assert.rejects(repository.delete('a'), withCode('directory-not-usable', /deleting image a failed/));
+  assert.ok(repository.get('a'));
+  assert.deepEqual([...repository.pendingDeletes], []);
+});
+
+test('an image that was never there cannot be deleted', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  await assert.rejects(repository.delete('a'), withCode('image-not-found'));
+});
+
+test('closing aborts what is being made, and gives the directory free', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const begun = Promise.withResolvers<void>();
+  const build = fixture.repository.add('a', 'debian', async (_, { signal }) => {
+    begun.resolve();
+    return await new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  });
+  await begun.promise;
+  await Promise.all([assert.rejects(build, withCode('build-aborted', /is being closed/)), fixture.close()]);
+  assert.deepEqual(await stagingOf(fixture), []);
+  await fixture.open();
+});
