@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -131,43 +132,47 @@ it('packets that are none close only their own connection', async () => {
 
 describe('a directory that cannot be used', { skip: isRoot ? false : 'only root may mount' }, () => {
   /** A site whose images-dir is a file system of its own. */
-  async function mountedSite(options: string): Promise<{ other: Site; unmount: () => Promise<void> }> {
+  async function mountedSite(options: string): Promise<Site> {
     const other = await createSite(server.port);
-    const target = join(other.directory, 'images');
-    await mkdir(target, { recursive: true });
-    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', target]);
-    return {
-      other,
-      unmount: async () => {
-        execFileSync('umount', [target]);
-        await other.remove();
-      },
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', other.images]);
+    const remove = async (): Promise<void> => {
+      execFileSync('umount', [other.images]);
+      await other.remove();
     };
+    return { ...other, remove };
   }
 
-  it('as it is read-only, refuses the start with a reason', async () => {
-    const { other, unmount } = await mountedSite('ro');
+  it('as it is read-only, refuses the start with a reason', async (t) => {
+    const other = await mountedSite('ro');
+    t.after(() => other.remove());
     const refused = spawnBuilder(other.config);
-    await refused.logged(/images-dir.*EROFS.*right to read and write there/);
-    assert.equal(await refused.end('SIGTERM'), 1);
-    await unmount();
+    await refused.logged(/images.*EROFS.*right to read and write there/);
+    assert.equal(await refused.ended, 1);
   });
 
   it('as another process owns it, refuses the start with a reason', async () => {
     const refused = spawnBuilder(site.config);
     await refused.logged(new RegExp(`${builder.child.pid}`));
-    assert.equal(await refused.end('SIGTERM'), 1);
+    assert.equal(await refused.ended, 1);
   });
 
-  it('as it is full, fails the build, and the builder goes on', async () => {
-    const { other, unmount } = await mountedSite('size=1m');
-    await other.configure(DOCS.replace('name: docs', 'name: large'));
+  it('as it is full, fails the build, and the builder goes on', async (t) => {
+    const other = await mountedSite('size=1m');
+    const tree = join(other.directory, 'tree');
+    await mkdir(tree);
+    await writeFile(join(tree, 'large'), randomBytes(2 ** 21));
+    await other.configure(`
+  - {name: large, builder: directory-tree, options: {tree: ${tree}}}`);
     const small = await startBuilder(other.config);
+    t.after(async () => {
+      await small.end('SIGTERM');
+      await other.remove();
+    });
     const error = await failureOf('image-build:large', '{"image-id": "1"}');
     assert.equal(error.code, 'job-failed');
-    await small.logged(/failed: .*(full|No space left)/);
+    await small.logged(/failed: .*no space left/i);
     assert.deepEqual(await readdir(join(other.images, '.nodepool-builder/staging')), []);
-    assert.equal(await small.end('SIGTERM'), 0);
-    await unmount();
+    await writeFile(join(tree, 'large'), 'small now');
+    await client.submit('image-build:large', '{"image-id": "2"}');
   });
 });

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatRow, type ImageFormat } from '../formats.ts';
+import { errnoOf } from '../system-error.ts';
 
 /** Where what belongs to this software lies, below `images-dir`. */
 export const WORKSPACE = '.nodepool-builder';
@@ -9,6 +10,8 @@ export const WORKSPACE = '.nodepool-builder';
 export class Layout {
   /** `images-dir` itself. */
   readonly root: string;
+  /** What of it belongs to this software. */
+  readonly workspace: string;
   /** Locked by the process that owns the directory. */
   readonly lock: string;
   /** Tells others who that is. */
@@ -29,6 +32,7 @@ export class Layout {
   constructor(root: string) {
     const workspace = join(root, WORKSPACE);
     this.root = root;
+    this.workspace = workspace;
     this.lock = join(workspace, 'lock');
     this.owner = join(workspace, 'owner.json');
     this.staging = join(workspace, 'staging');
@@ -40,8 +44,12 @@ export class Layout {
   }
 
   async create(): Promise<void> {
-    for (const directory of [this.staging, this.trash, this.manifests, this.deletes, this.deleted]) {
-      await mkdir(directory, { recursive: true });
+    const { workspace, staging, trash, manifests, deletes, deleted } = this;
+    // One by one: on a read-only file system a recursive mkdir of Node's fails with ENOENT, not EROFS.
+    for (const directory of [workspace, staging, trash, manifests, deletes, deleted]) {
+      await mkdir(directory).catch((error: unknown) => {
+        if (errnoOf(error) !== 'EEXIST') throw error;
+      });
     }
   }
 
