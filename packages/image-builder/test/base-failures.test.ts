@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { BuildContext, DiskImage, ImageErrorCode } from '../src/index.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { isRunning } from './running-process.ts';
+import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
+import { withCode } from './with-code.ts';
+
+/** Starts a process in the group, one that leaves the group, and waits; the last line has both ids. */
+const HANG = 'sleep 600 & group=$!; setsid sleep 600 & echo $group $!; wait';
+
+/** The ids of the processes of {@link HANG}, once they are there. */
+class Hanging {
+  readonly #pids = Promise.withResolvers<number[]>();
+
+  readonly script = async ({ run }: BuildContext): Promise<void> => {
+    await run('sh', ['-c', HANG], { onLine: (line) => this.#pids.resolve(line.split(' ').map(Number)) });
+  };
+
+  get pids(): Promise<number[]> {
+    return this.#pids.promise;
+  }
+
+  async assertGone(): Promise<void> {
+    for (const pid of await this.pids) assert.equal(await isRunning(pid), false, `process ${pid} runs`);
+  }
+}
+
+/** Nothing is left of a build that failed, and the next one is done. */
+async function assertClean({ directory, repository, events }: RepositoryFixture): Promise<void> {
+  assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
+  assert.deepEqual(await readdir(join(directory, '.nodepool-builder', 'staging')), []);
+  assert.deepEqual(events, []);
+  await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
+}
+
+interface Failure {
+  readonly what: string;
+  readonly script: (context: BuildContext) => Promise<void>;
+  readonly code: ImageErrorCode;
+  readonly message: RegExp;
+  readonly diskimage?: Partial<DiskImage>;
+}
+
+const FAILURES: readonly Failure[] = [
+  {
+    what: 'a missing command',
+    script: ({ run }) => run('no-such-command', ['--now']),
+    code: 'command-not-found',
+    message: /"no-such-command" is not installed/,
+  },
+  {
+    what: 'a command that fails',
+    script: ({ run }) => run('sh', ['-c', 'echo reason; exit 42']),
+    code: 'command-failed',
+    message: /"sh" ended with exit code 42, saying: reason; see .*debian-1\.log/,
+  },
+  {
+    what: 'a command that a signal ends',
+    script: ({ run }) => run('sh', ['-c', 'kill -SEGV $$']),
+    code: 'command-failed',
+    message: /"sh" ended with SIGSEGV; see/,
+  },
+  {
+    what: 'no image',
+    script: () => Promise.resolve(),
+    code: 'image-missing',
+    message: /debian-1\.raw was not made; see the build's log/,
+  },
+  {
+    what: 'one image of two',
+    script: async ({ output }) => writeFile(output('raw'), 'content'),
+    diskimage: { formats: ['raw', 'qcow2'] },
+    code: 'image-missing',
+    message: /debian-1\.qcow2 was not made/,
+  },
+  {
+    what: 'an empty image',
+    script: async ({ output }) => writeFile(output('raw'), ''),
+    code: 'image-missing',
+    message: /debian-1\.raw is empty/,
+  },
+  {
+    what: 'a link in place of an image',
+    script: async ({ output }) => symlink('/etc/passwd', output('raw')),
+    code: 'image-missing',
+    message: /debian-1\.raw is not a regular file/,
+  },
+];
+
+for (const { what, script, code, message, diskimage } of FAILURES) {
+  test(`a build fails by ${what}, and leaves nothing but its log`, async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const { repository } = fixture;
+    const build = new ScriptedBuilder(script, diskimage).build({ imageId: 'debian-1', repository });
+    await assert.rejects(build, withCode(code, message));
+    const log = await readFile(join(repository.logDirectory, 'debian-1.log'), 'utf8');
+    assert.match(log, message, 'the log has the reason');
+    await assertClean(fixture);
+  });
+}
+
+test('what a builder throws is the outcome', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const fault = new TypeError('a fault of the builder');
+  const builder = new ScriptedBuilder(() => Promise.reject(fault));
+  await assert.rejects(builder.build({ imageId: 'debian-1', repository: fixture.repository }), fault);
+  await assertClean(fixture);
+});
+
+test('a build that hangs past its time limit ends with all its processes', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  const hanging = new Hanging();
+  const build = new ScriptedBuilder(hanging.script, { buildTimeout: 1 }).build({
+    imageId: 'debian-1',
+    repository,
+  });
+  await assert.rejects(build, withCode('build-timeout', /took longer than 1 s; .*raise build-timeout/));
+  await hanging.assertGone();
+  await assertClean(fixture);
+});
+
+test('a build that is aborted ends with all its processes', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const hanging = new Hanging();
+  const abort = new AbortController();
+  const reason = new Error('nobody wants it');
+  const build = new ScriptedBuilder(hanging.script).build({
+    imageId: 'debian-1',
+    repository: fixture.repository,
+    signal: abort.signal,
+  });
+  await hanging.pids;
+  abort.abort(reason);
+  await assert.rejects(build, withCode('build-aborted'));
+  await hanging.assertGone();
+  await assertClean(fixture);
+});
+
+test('a repository that is closed ends its builds with all their processes', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const hanging = new Hanging();
+  const build = new ScriptedBuilder(hanging.script).build({
+    imageId: 'debian-1',
+    repository: fixture.repository,
+  });
+  await hanging.pids;
+  await Promise.all([assert.rejects(build, withCode('build-aborted', /being closed/)), fixture.close()]);
+  await hanging.assertGone();
+  await fixture.open();
+  await assertClean(fixture);
+});
+
+test('what a build that is done leaves running ends as well', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  const pids: number[] = [];
+  const builder = new ScriptedBuilder(async (context) => {
+    await context.run('sh', ['-c', 'setsid sleep 600 >&- 2>&- & echo $!'], {
+      onLine: (line) => pids.push(Number(line)),
+    });
+    await makeImage(context);
+  });
+  await builder.build({ imageId: 'debian-1', repository });
+  assert.equal(await isRunning(pids[0] ?? assert.fail()), false);
+});
+
+test('a builder that does not heed its signal is given up', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const begun = Promise.withResolvers<void>();
+  const builder = new ScriptedBuilder(
+    () => {
+      begun.resolve();
+      return new Promise(() => undefined);
+    },
+    { buildTimeout: 60 },
+  );
+  const build = builder.build({ imageId: 'debian-1', repository });
+  await begun.promise;
+  t.mock.timers.tick(60_000);
+  t.mock.timers.tick(15_000);
+  await assert.rejects(build, withCode('build-timeout'));
+  t.mock.timers.reset();
+  await assertClean(fixture);
+});
+
+test('an image that is finished in spite of the abort is not offered', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const abort = new AbortController();
+  const builder = new ScriptedBuilder(async ({ output }) => {
+    abort.abort();
+    await writeFile(output('raw'), 'content');
+  });
+  const build = builder.build({ imageId: 'debian-1', repository: fixture.repository, signal: abort.signal });
+  await assert.rejects(build, withCode('build-aborted'));
+  await assertClean(fixture);
+});
+
+const WRITERS: Readonly<Record<string, (context: BuildContext) => Promise<void>>> = {
+  'a command': ({ run, output }) => run('dd', ['if=/dev/zero', `of=${output('raw')}`, 'bs=1M', 'count=8']),
+  'the builder itself': ({ output }) => writeFile(output('raw'), Buffer.alloc(8 * 1024 * 1024)),
+};
+
+for (const [who, script] of Object.entries(WRITERS)) {
+  test(`a disk that ${who} fills is told as such, and has room again`, async (t) => {
+    const fixture = await RepositoryFixture.create(t);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', fixture.directory]);
+    const repository = await fixture.open();
+    const build = new ScriptedBuilder(script).build({ imageId: 'debian-1', repository });
+    await assert.rejects(build, withCode('disk-full', /make room/));
+    await assertClean(fixture);
+  });
+}
+
+test('a directory that became read-only is told as such, and used again when it is not', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', fixture.directory]);
+  const repository = await fixture.open();
+  execFileSync('mount', ['-o', 'remount,ro', fixture.directory]);
+  const build = new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
+  await assert.rejects(build, withCode('directory-not-usable', /building image debian-1 failed: EROFS/));
+  execFileSync('mount', ['-o', 'remount,rw', fixture.directory]);
+  await assertClean(fixture);
+});
+
+test('a mount that a builder leaves goes before its files: what it shows stays', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  await mkdir(join(fixture.outside, 'dev'));
+  await writeFile(join(fixture.outside, 'dev', 'null'), 'the host’s own');
+  const builder = new ScriptedBuilder(async ({ run, directory }) => {
+    await mkdir(join(directory, 'chroot', 'dev'), { recursive: true });
+    await run('mount', ['--bind', join(fixture.outside, 'dev'), join(directory, 'chroot', 'dev')]);
+    throw new Error('fault');
+  });
+  await assert.rejects(builder.build({ imageId: 'debian-1', repository: fixture.repository }), /fault/);
+  assert.deepEqual(await readdir(join(fixture.outside, 'dev')), ['null']);
+  await rm(join(fixture.outside, 'dev'), { recursive: true });
+  await assertClean(fixture);
+});

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readdir, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { BuildContext, BuildJob, DiskImage } from '../src/index.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
+
+/** Builds an image, and has `look` see the context meanwhile. */
+async function build(
+  t: TestContext,
+  look: (context: BuildContext, fixture: RepositoryFixture) => Promise<void>,
+  job: Partial<BuildJob> = {},
+  diskimage: Partial<DiskImage> = {},
+): Promise<RepositoryFixture> {
+  const fixture = await RepositoryFixture.open(t);
+  const builder = new ScriptedBuilder(async (context) => {
+    await look(context, fixture);
+    await makeImage(context);
+  }, diskimage);
+  await builder.build({ imageId: 'debian-1', repository: fixture.repository, ...job });
+  return fixture;
+}
+
+/** The output of a command that a builder runs. */
+async function outputOf(
+  run: BuildContext['run'],
+  ...args: Parameters<BuildContext['run']>
+): Promise<string[]> {
+  const [command, arguments_, options] = args;
+  const lines: string[] = [];
+  await run(command, arguments_, { ...options, onLine: (line) => lines.push(line) });
+  return lines;
+}
+
+test('a builder is told what to make', async (t) => {
+  await build(
+    t,
+    async ({ imageId, imageName, diskimage, formats }) => {
+      assert.deepEqual(
+        { imageId, imageName, formats },
+        { imageId: 'debian-1', imageName: 'debian', formats: ['qcow2'] },
+      );
+      assert.equal(diskimage.options?.tree, '/srv');
+    },
+    {},
+    { formats: [], options: { tree: '/srv' } },
+  );
+});
+
+test('its directory is on the file system of the images, and goes away', async (t) => {
+  let path = '';
+  await build(t, async ({ directory, output }, fixture) => {
+    path = directory;
+    assert.equal(dirname(directory), await realpath(fixture.path('.nodepool-builder/staging')));
+    assert.equal(output('raw'), join(directory, 'debian-1.raw'));
+    assert.equal(output('squashfs'), join(directory, 'debian-1.squash'));
+  });
+  assert.ok(!existsSync(path));
+});
+
+test('a command runs in that directory, or where it is told', async (t) => {
+  await build(t, async ({ run, directory }, { outside }) => {
+    assert.deepEqual(await outputOf(run, 'pwd'), [directory]);
+    assert.deepEqual(await outputOf(run, 'pwd', [], { cwd: outside }), [outside]);
+  });
+});
+
+test('a command has the environment of the job, what it is given, and no more than the mark of its build', async (t) => {
+  const environment = { PATH: process.env.PATH, ONE: '1', TWO: '2' };
+  await build(
+    t,
+    async ({ run, directory }) => {
+      const variables = await outputOf(run, 'env', [], { env: { TWO: 'II' } });
+      assert.deepEqual(variables.toSorted(), [
+        `NODEPOOL_BUILD_DIRECTORY=${directory}`,
+        'ONE=1',
+        `PATH=${process.env.PATH}`,
+        'TWO=II',
+      ]);
+    },
+    { environment },
+  );
+});
+
+test('without one the environment is that of this process', async (t) => {
+  await build(t, async ({ environment }) => assert.equal(environment.PATH, process.env.PATH));
+});
+
+test('a directory below another place is the build’s alone, and goes away with it', async (t) => {
+  const { outside } = await build(t, async ({ run, temporaryDirectory }, fixture) => {
+    const paths = [await temporaryDirectory(fixture.outside), await temporaryDirectory(fixture.outside)];
+    assert.equal(new Set(paths).size, 2);
+    for (const path of paths) {
+      assert.equal(dirname(path), fixture.outside);
+      await run('mkdir', [join(path, 'mount')]);
+      await run('mount', ['-t', 'tmpfs', 'tmpfs', join(path, 'mount')]);
+    }
+  });
+  assert.deepEqual(await readdir(outside), []);
+});

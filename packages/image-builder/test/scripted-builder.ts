@@ -1,0 +1,20 @@
+import { BaseImageBuilder, type BuildContext, type DiskImage } from '../src/index.ts';
+
+/** A builder that does what a test tells it. */
+export class ScriptedBuilder extends BaseImageBuilder {
+  readonly #script: (context: BuildContext) => Promise<void>;
+
+  constructor(script: (context: BuildContext) => Promise<void>, diskimage: Partial<DiskImage> = {}) {
+    super({ name: 'debian', formats: ['raw'], ...diskimage });
+    this.#script = script;
+  }
+
+  protected override async createImage(context: BuildContext): Promise<void> {
+    await this.#script(context);
+  }
+}
+
+/** Makes a small image in each format that is wanted. */
+export async function makeImage({ formats, output, run }: BuildContext): Promise<void> {
+  for (const format of formats) await run('sh', ['-c', 'printf content > "$1"', 'sh', output(format)]);
+}
