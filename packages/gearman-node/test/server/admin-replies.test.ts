@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VERSION } from '../../src/version.ts';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+
+/** The lines of a reply: up to a dot, or just one. */
+async function command(peer: RawPeer, line: string): Promise<string[]> {
+  peer.sendBytes(`${line}\n`);
+  const lines: string[] = [];
+  for (;;) {
+    const [kind, text = ''] = await peer.next();
+    assert.equal(kind, 'LINE');
+    lines.push(text);
+    if (text === '.' || /^(OK|ERR)\b/.test(text)) return lines;
+  }
+}
+
+test('without jobs and workers the lists are empty', async (t) => {
+  const site = await JobServerSite.start(t);
+  const admin = await site.connect();
+  for (const line of ['status', 'prioritystatus', 'show jobs', 'show unique jobs']) {
+    assert.deepEqual(await command(admin, line), ['.']);
+  }
+  assert.deepEqual(await command(admin, 'workers'), ['1 127.0.0.1 - :', '.']);
+});
+
+test('status, prioritystatus and workers have gearmand’s format', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f', 'image-build:debian');
+  const client = await site.connect();
+  for (const name of ['SUBMIT_JOB', 'SUBMIT_JOB_HIGH_BG', 'SUBMIT_JOB_LOW'] as const) {
+    await client.ask(name, 'f', '', '');
+  }
+  const admin = await site.connect();
+  assert.deepEqual(await command(admin, 'workers'), [
+    '1 127.0.0.1 - : f image-build:debian',
+    '2 127.0.0.1 - :',
+    '3 127.0.0.1 - :',
+    '.',
+  ]);
+  assert.deepEqual(await command(admin, 'status'), ['f\t3\t0\t1', 'image-build:debian\t0\t0\t1', '.']);
+  assert.deepEqual(await command(admin, 'prioritystatus'), [
+    'f\t1\t1\t1\t1',
+    'image-build:debian\t0\t0\t0\t1',
+    '.',
+  ]);
+  await worker.ask('GRAB_JOB');
+  assert.deepEqual(await command(admin, 'status'), ['f\t3\t1\t1', 'image-build:debian\t0\t0\t1', '.']);
+});
+
+test('show jobs lists handle, retries, and whether it is a background job', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const [, first] = await client.ask('SUBMIT_JOB', 'f', 'one', '');
+  const [, second] = await client.ask('SUBMIT_JOB_BG', 'f', 'two', '');
+  const worker = await site.worker('f');
+  await worker.ask('GRAB_JOB');
+  await worker.close();
+  await settled(client);
+  const admin = await site.connect();
+  assert.deepEqual(await command(admin, 'show jobs'), [`${first}\t1\t0\t0`, `${second}\t0\t0\t1`, '.']);
+  assert.deepEqual(await command(admin, 'show unique jobs'), ['one', 'two', '.']);
+});
+
+test('version, verbose and getpid are one line each', async (t) => {
+  const admin = await (await JobServerSite.start(t)).connect();
+  assert.deepEqual(await command(admin, 'version'), [`OK ${VERSION}`]);
+  assert.deepEqual(await command(admin, 'verbose'), ['OK ERROR']);
+  assert.deepEqual(await command(admin, 'getpid'), [`OK ${process.pid}`]);
+});
+
+test('maxqueue limits a function, by priority if three numbers are given, and lifts the limit', async (t) => {
+  const site = await JobServerSite.start(t);
+  const admin = await site.connect();
+  const client = await site.connect();
+  assert.deepEqual(await command(admin, 'maxqueue f 1'), ['OK']);
+  assert.equal((await client.ask('SUBMIT_JOB', 'f', '', ''))[0], 'JOB_CREATED');
+  assert.deepEqual((await client.ask('SUBMIT_JOB', 'f', '', '')).slice(0, 2), ['ERROR', 'QUEUE_ERROR']);
+  assert.deepEqual(await command(admin, 'maxqueue f 1 0 1'), ['OK']);
+  assert.equal((await client.ask('SUBMIT_JOB', 'f', '', ''))[0], 'JOB_CREATED');
+  assert.equal((await client.ask('SUBMIT_JOB_HIGH', 'f', '', ''))[0], 'ERROR');
+  assert.equal((await client.ask('SUBMIT_JOB_LOW', 'f', '', ''))[0], 'ERROR');
+  for (const lift of ['maxqueue f 0', 'maxqueue f', 'maxqueue f -1', 'maxqueue f x']) {
+    await command(admin, 'maxqueue f 1');
+    assert.deepEqual(await command(admin, lift), ['OK']);
+    assert.equal((await client.ask('SUBMIT_JOB', 'f', '', ''))[0], 'JOB_CREATED', lift);
+  }
+});
+
+test('create function and drop function', async (t) => {
+  const site = await JobServerSite.start(t);
+  const admin = await site.connect();
+  assert.deepEqual(await command(admin, 'create function f\r'), ['OK']);
+  assert.deepEqual(await command(admin, 'status'), ['f\t0\t0\t0', '.']);
+  const worker = await site.worker('f');
+  assert.match((await command(admin, 'drop function f')).join(), /^ERR there are still connected workers/);
+  await worker.close();
+  await settled(admin);
+  assert.deepEqual(await command(admin, 'drop function f'), ['OK']);
+  assert.deepEqual(await command(admin, 'drop function f'), ['ERR function not found']);
+  assert.deepEqual(await command(admin, 'status'), ['.']);
+});
+
+test('cancel job fails it for its client and takes it from its worker', async (t) => {
+  const site = await JobServerSite.start(t);
+  const admin = await site.connect();
+  const worker = await site.worker('f');
+  const [running, runningHandle] = await site.submit('f');
+  const [queued, queuedHandle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  for (const [client, handle] of [
+    [queued, queuedHandle],
+    [running, runningHandle],
+  ] as const) {
+    assert.deepEqual(await command(admin, `cancel job ${handle}`), ['OK']);
+    assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
+    assert.deepEqual(await command(admin, `cancel job ${handle}`), ['ERR UNKNOWN_JOB']);
+  }
+  assert.equal((await worker.ask('WORK_COMPLETE', runningHandle, ''))[1], 'JOB_NOT_FOUND');
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+});
+
+test('commands that are not known or lack an argument are errors, and the connection goes on', async (t) => {
+  const admin = await (await JobServerSite.start(t)).connect();
+  for (const line of [
+    '',
+    '   ',
+    'nonsense',
+    'show',
+    'cancel',
+    'toString',
+    '__proto__',
+    'shutdown',
+    'ü\x80%',
+    '+',
+  ]) {
+    assert.match((await command(admin, line)).join(), /^ERR UNKNOWN_COMMAND /, JSON.stringify(line));
+  }
+  for (const line of ['maxqueue', 'create function', 'drop function']) {
+    assert.match((await command(admin, line)).join(), /^ERR INVALID_ARGUMENTS /, line);
+  }
+  assert.deepEqual(await command(admin, 'STATUS'), ['.'], 'case does not count');
+});
+
+test('packets and commands may be mixed on one connection', async (t) => {
+  const site = await JobServerSite.start(t);
+  const peer = await site.connect();
+  peer.send('CAN_DO', 'f');
+  peer.sendBytes('status\n');
+  peer.send('ECHO_REQ', 'x');
+  assert.deepEqual(await peer.until('ECHO_RES'), [
+    ['LINE', 'f\t0\t0\t1'],
+    ['LINE', '.'],
+    ['ECHO_RES', 'x'],
+  ]);
+});

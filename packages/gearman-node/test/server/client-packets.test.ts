@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SUBMIT_PACKETS } from '../../src/submit-packets.ts';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+
+test('each of the six submissions gets a handle, and they run by priority', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  for (const kind of ['foreground', 'background'] as const) {
+    for (const priority of ['low', 'normal', 'high'] as const) {
+      const [name, handle = ''] = await client.ask(
+        SUBMIT_PACKETS[kind][priority],
+        'f',
+        '',
+        `${kind} ${priority}`,
+      );
+      assert.equal(name, 'JOB_CREATED');
+      assert.match(handle, /^H:.+:\d+$/);
+    }
+  }
+  const worker = await site.worker('f');
+  const order: (string | undefined)[] = [];
+  for (let jobs = 0; jobs < 6; jobs += 1) order.push((await worker.ask('GRAB_JOB')).at(-1));
+  assert.deepEqual(order, [
+    'foreground high',
+    'background high',
+    'foreground normal',
+    'background normal',
+    'foreground low',
+    'background low',
+  ]);
+});
+
+test('a background job is done without a client, and nobody is told', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const [, handle = ''] = await client.ask('SUBMIT_JOB_BG', 'f', '', '');
+  const worker = await site.worker('f');
+  await worker.ask('GRAB_JOB');
+  worker.send('WORK_DATA', handle, 'x');
+  worker.send('WORK_COMPLETE', handle, 'x');
+  assert.deepEqual(await settled(worker), []);
+  assert.deepEqual(await settled(client), []);
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '0', '0', '0', '0']);
+});
+
+test('GET_STATUS follows a job from the queue to its end', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [client, handle] = await site.submit('f');
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '0', '0', '0']);
+  const worker = await site.worker('f');
+  await worker.ask('GRAB_JOB');
+  worker.send('WORK_STATUS', handle, 3, 7);
+  assert.deepEqual(await client.next(), ['WORK_STATUS', handle, '3', '7']);
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '3', '7']);
+  worker.send('WORK_FAIL', handle);
+  assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '0', '0', '0', '0']);
+});
+
+test('GET_STATUS_UNIQUE tells how many wait, too', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [first, second] = [await site.connect(), await site.connect()];
+  await first.ask('SUBMIT_JOB', 'f', 'key', '');
+  await second.ask('SUBMIT_JOB', 'f', 'key', '');
+  assert.deepEqual(await first.ask('GET_STATUS_UNIQUE', 'key'), [
+    'STATUS_RES_UNIQUE',
+    'key',
+    '1',
+    '0',
+    '0',
+    '0',
+    '2',
+  ]);
+  assert.deepEqual((await first.ask('GET_STATUS_UNIQUE', 'other')).slice(2), ['0', '0', '0', '0', '0']);
+});
+
+test('jobs with the same key are one: all get the handle, and each its result', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [first, second] = [await site.connect(), await site.connect()];
+  const [, handle = ''] = await first.ask('SUBMIT_JOB', 'f', 'key', 'a');
+  assert.deepEqual(await second.ask('SUBMIT_JOB', 'f', 'key', 'b'), ['JOB_CREATED', handle]);
+  const worker = await site.worker('f');
+  assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'a');
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+  worker.send('WORK_COMPLETE', handle, 'x');
+  assert.deepEqual(await first.next(), ['WORK_COMPLETE', handle, 'x']);
+  assert.deepEqual(await second.next(), ['WORK_COMPLETE', handle, 'x']);
+});
+
+test('SUBMIT_JOB_EPOCH: a job of the past runs at once, one of the future when its time has come', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const worker = await site.worker('past', 'future');
+  await client.ask('SUBMIT_JOB_EPOCH', 'past', '', 1, 'x');
+  assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'x');
+  const due = Math.ceil(Date.now() / 1000) + 1;
+  await client.ask('SUBMIT_JOB_EPOCH', 'future', '', due, 'y');
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+  worker.send('PRE_SLEEP');
+  assert.deepEqual(await worker.next(), ['NOOP']);
+  assert.ok(Date.now() >= due * 1000 - 5, 'it was not too early');
+  assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'y');
+});
+
+test('too long a name or key is refused, and the client goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  assert.equal((await client.ask('SUBMIT_JOB', 'x'.repeat(513), '', ''))[1], 'ARGUMENT_TOO_LARGE');
+  assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(65), ''))[1], 'ARGUMENT_TOO_LARGE');
+  assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(64), ''))[0], 'JOB_CREATED');
+});
+
+test('names, keys and payloads may be any bytes', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const worker = await site.connect();
+  const name = Buffer.from([0xff, 0x20, 0xfe]);
+  const key = Buffer.from([0x80, 0x0a]);
+  const payload = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  worker.send('CAN_DO', name);
+  await client.ask('SUBMIT_JOB', name, key, payload);
+  assert.deepEqual((await worker.ask('GRAB_JOB_UNIQ')).slice(2), [
+    name.toString('latin1'),
+    key.toString('latin1'),
+    payload.toString('latin1'),
+  ]);
+});

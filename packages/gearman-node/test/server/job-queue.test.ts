@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { QueueSite } from '../fixtures/queue-site.ts';
+
+test('a job goes to a worker that offers its function, the oldest first', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const [first, second] = [submit('f'), submit('f')];
+  const other = worker('g');
+  assert.equal(queue.grab(other), undefined);
+  const able = worker('f');
+  assert.equal(queue.grab(able), first);
+  assert.equal(queue.grab(able), second);
+  assert.equal(queue.grab(able), undefined);
+  assert.deepEqual([...able.running], [first, second]);
+});
+
+test('handles begin with the prefix and are numbered', () => {
+  const { submit } = new QueueSite();
+  assert.deepEqual([submit('f').handle, submit('f').handle], ['H:test:1', 'H:test:2']);
+});
+
+test('the most urgent job goes first, whatever its function', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const low = submit('f', { priority: 'low' });
+  const normal = submit('g', { priority: 'normal' });
+  const high = submit('f', { priority: 'high' });
+  const able = worker('f', 'g');
+  assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [high, normal, low]);
+});
+
+test('the functions take turns', () => {
+  const { queue, submit, worker } = new QueueSite();
+  for (const name of ['f', 'f', 'f', 'g', 'g', 'h']) submit(name);
+  const able = worker('f', 'g', 'h');
+  const order = Array.from({ length: 6 }, () => queue.grab(able)?.queue.name);
+  assert.deepEqual(order, ['f', 'g', 'h', 'f', 'g', 'f']);
+});
+
+test('a job that is over is known no more', () => {
+  const { queue, submit, worker, client } = new QueueSite();
+  const job = submit('f', { unique: 'key' });
+  const able = worker('f');
+  queue.grab(able);
+  queue.finish(job);
+  assert.equal(queue.job(job.handle), undefined);
+  assert.equal(queue.jobByUnique('key'), undefined);
+  assert.deepEqual([[...queue.jobs], client.submitted.size, able.running.size], [[], 0, 0]);
+});
+
+test('a job that waits can be taken out of the middle', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const [first, middle, last] = [submit('f'), submit('f'), submit('f')];
+  queue.finish(middle);
+  const able = worker('f');
+  assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [first, last, undefined]);
+});
+
+test('a job of a worker that is gone waits again, and counts a retry', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const job = submit('f');
+  const lost = worker('f');
+  queue.grab(lost);
+  queue.disconnect(lost);
+  assert.deepEqual([job.worker, job.retries], [undefined, 1]);
+  assert.equal(queue.grab(worker('f')), job);
+});
+
+test('a job keeps its worker when that stops to offer the function', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const job = submit('f');
+  const able = worker('f', 'g');
+  queue.grab(able);
+  queue.withdraw(able, 'f');
+  queue.withdrawAll(able);
+  assert.equal(job.worker, able);
+  assert.equal(queue.grab(worker('f')), undefined);
+});
+
+test('a foreground job that waits goes with its client', () => {
+  const { queue, submit, worker, client } = new QueueSite();
+  submit('f');
+  queue.disconnect(client);
+  assert.equal(queue.grab(worker('f')), undefined);
+  assert.deepEqual([...queue.jobs], []);
+});
+
+test('a foreground job that runs goes on without its client, and is not repeated', () => {
+  const { queue, submit, worker, client } = new QueueSite();
+  const job = submit('f');
+  const able = worker('f');
+  queue.grab(able);
+  queue.disconnect(client);
+  assert.equal(queue.job(job.handle), job);
+  queue.disconnect(able);
+  assert.equal(queue.job(job.handle), undefined);
+});
+
+test('a background job outlives its client', () => {
+  const { queue, submit, worker, client } = new QueueSite();
+  const job = submit('f', { isBackground: true });
+  queue.disconnect(client);
+  assert.equal(queue.grab(worker('f')), job);
+});
+
+test('a connection that submits and runs the same job takes it along', () => {
+  const { queue, submit, client } = new QueueSite();
+  submit('f');
+  queue.offer(client, 'f');
+  queue.grab(client);
+  queue.disconnect(client);
+  assert.deepEqual([[...queue.jobs], [...queue.functions]], [[], []]);
+});
+
+test('a held job is handed out once it is released', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const job = submit('f', { isBackground: true, isHeld: true });
+  const able = worker('f');
+  assert.equal(queue.grab(able), undefined);
+  queue.release(job);
+  assert.equal(queue.grab(able), job);
+});
+
+test('a held job that was cancelled is not released', () => {
+  const { queue, submit, worker } = new QueueSite();
+  const job = submit('f', { isBackground: true, isHeld: true });
+  queue.finish(job);
+  queue.release(job);
+  assert.equal(queue.grab(worker('f')), undefined);
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { PACKETS } from '../../src/packets.ts';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import { randomBytes } from '../fixtures/random-bytes.ts';
+
+function header(magic: string, type: number, length: number): Buffer {
+  const bytes = Buffer.alloc(12);
+  bytes.write(magic, 'latin1');
+  bytes.writeUInt32BE(type, 4);
+  bytes.writeUInt32BE(length, 8);
+  return bytes;
+}
+
+/** What ends the connection it comes over, and the code of the ERROR that goes before, if there is one. */
+const FATAL: Readonly<Record<string, readonly [bytes: Buffer, code?: string]>> = {
+  'an unknown magic': [header('\0XYZ', 1, 0)],
+  'type 0': [header('\0REQ', 0, 0)],
+  'an unknown type': [header('\0REQ', 43, 0)],
+  'a length of 4 GiB': [header('\0REQ', 7, 0xffff_ffff), 'ARGUMENT_TOO_LARGE'],
+  'a submission with one argument': [
+    Buffer.concat([header('\0REQ', 7, 1), Buffer.from('f')]),
+    'INVALID_PACKET',
+  ],
+  'a result without a payload': [
+    Buffer.concat([header('\0REQ', 13, 3), Buffer.from('H:x')]),
+    'INVALID_PACKET',
+  ],
+  'an endless line': [Buffer.alloc(100_000, 'x'), 'ARGUMENT_TOO_LARGE'],
+  'a status request for a handle with a NUL': [encodePacket('REQ', 'GET_STATUS', 'H\0:x')],
+};
+
+for (const [what, [bytes, code]] of Object.entries(FATAL)) {
+  test(`${what} ends its connection, and no other`, async (t) => {
+    const site = await JobServerSite.start(t);
+    const worker = await site.worker('f');
+    const [client, handle] = await site.submit('f');
+    await worker.ask('GRAB_JOB');
+
+    const broken = await site.connect();
+    broken.sendBytes(bytes);
+    broken.send('SUBMIT_JOB', 'f', '', 'what comes after it does not count');
+    if (code !== undefined) assert.deepEqual((await broken.next()).slice(0, 2), ['ERROR', code]);
+    await assert.rejects(broken.next());
+    await broken.closed;
+
+    worker.send('WORK_COMPLETE', handle, 'fine');
+    assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'fine']);
+    assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+  });
+}
+
+test('a packet with a server’s magic is an ERROR, and the connection goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const peer = await site.connect();
+  peer.sendBytes(encodePacket('RES', 'ECHO_REQ', 'x'));
+  assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'INVALID_MAGIC']);
+  assert.deepEqual(await settled(peer), []);
+});
+
+test('packets that only a server sends, and those that no server serves, are ERRORs', async (t) => {
+  const site = await JobServerSite.start(t);
+  const peer = await site.connect();
+  const unserved = [
+    'ALL_YOURS',
+    'SUBMIT_JOB_SCHED',
+    'SUBMIT_REDUCE_JOB',
+    'SUBMIT_REDUCE_JOB_BACKGROUND',
+  ] as const;
+  const served = Object.entries(PACKETS)
+    .filter(([, { senders }]) => senders.every((sender) => sender === 'server'))
+    .map(([name]) => name as keyof typeof PACKETS);
+  for (const name of [...served, ...unserved]) {
+    const values = PACKETS[name].arguments.map(() => 'x');
+    peer.sendBytes(encodePacket('REQ', name, ...(values as never)));
+    assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'INVALID_COMMAND'], name);
+  }
+});
+
+test('random bytes on many connections leave the server serving', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const peer = await site.connect();
+    const noise = randomBytes(500, seed);
+    if (seed % 2 === 0) header('\0REQ', (seed % 42) + 1, noise.length % 100).copy(noise);
+    peer.sendBytes(noise);
+    peer.socket.end();
+    await peer.closed;
+  }
+  assert.deepEqual(await client.ask('ECHO_REQ', 'still there'), ['ECHO_RES', 'still there']);
+});
+
+test('a worker that sends rubbish in the middle of its job loses it to another', async (t) => {
+  const site = await JobServerSite.start(t);
+  const broken = await site.worker('f');
+  const [, handle] = await site.submit('f');
+  await broken.ask('GRAB_JOB');
+  broken.sendBytes(header('\0REQ', 99, 0));
+  await broken.closed;
+  const worker = await site.worker('f');
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+});

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { Client } from '../../src/client/client.ts';
+import { GearmanError } from '../../src/errors.ts';
+import type { Logger } from '../../src/logger.ts';
+import { JobServer } from '../../src/server/job-server.ts';
+import { Worker } from '../../src/worker/worker.ts';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+
+test('listen takes a free port, and address tells which', async () => {
+  const server = new JobServer();
+  assert.equal(server.address, undefined);
+  const address = await server.listen(0);
+  assert.equal(address.host, '127.0.0.1');
+  assert.ok(address.port > 0);
+  assert.deepEqual(server.address, address);
+  await server.close();
+  assert.equal(server.address, undefined);
+});
+
+test('a port that is taken is listen-failed, and named', async (t) => {
+  const { port } = await JobServerSite.start(t);
+  const second = new JobServer();
+  await assert.rejects(
+    second.listen(port),
+    (error: unknown) =>
+      error instanceof GearmanError &&
+      error.code === 'listen-failed' &&
+      error.message.includes(`127.0.0.1:${port}`),
+  );
+  await second.close();
+});
+
+test('close hangs up on everybody, sends what it owes them, and may be called again', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [worker, client] = [await site.worker('f'), await site.connect()];
+  assert.deepEqual(await client.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+  await Promise.all([site.server.close(), site.server.close(), worker.closed, client.closed]);
+  await site.server.close();
+  await assert.rejects(site.connect());
+});
+
+test('close lets go of jobs that have a start time to come', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+  const before = timers();
+  await client.ask('SUBMIT_JOB_EPOCH', 'f', '', Math.ceil(Date.now() / 1000) + 86_400, '');
+  assert.equal(timers(), before + 1);
+  await site.server.close();
+  assert.equal(timers(), before);
+});
+
+test('`await using` closes it', async () => {
+  const server = new JobServer();
+  await server.listen(0);
+  await server[Symbol.asyncDispose]();
+  assert.equal(server.address, undefined);
+});
+
+test('a packet over maxPacketSize is refused', async (t) => {
+  const site = await JobServerSite.start(t, { maxPacketSize: 1000 });
+  const peer = await site.connect();
+  assert.equal((await peer.ask('ECHO_REQ', 'x'.repeat(988)))[0], 'ECHO_RES');
+  assert.deepEqual((await peer.ask('ECHO_REQ', 'x'.repeat(989))).slice(0, 2), [
+    'ERROR',
+    'ARGUMENT_TOO_LARGE',
+  ]);
+  await peer.closed;
+});
+
+test('a client that does not read is cut off, and the others go on', async (t) => {
+  const warnings: string[] = [];
+  const logger: Logger = {
+    debug() {},
+    info() {},
+    warn: (message) => warnings.push(message),
+    error: assert.fail,
+  };
+  const limit = 8 * 1024 * 1024;
+  const site = await JobServerSite.start(t, { logger, maxOutputBuffer: limit });
+  const worker = await site.worker('f');
+  const [slow, handle] = await site.submit('f');
+  const [patient, second] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  await worker.ask('GRAB_JOB');
+  slow.socket.pause();
+  // Beyond the limit and what the sockets' own buffers take.
+  for (let sent = 0; sent < 4; sent += 1) {
+    worker.send('WORK_DATA', handle, Buffer.alloc(limit));
+    await settled(worker);
+  }
+  assert.equal(warnings.length, 1);
+  assert.match(warnings.join(), /127\.0\.0\.1 does not read/);
+  slow.socket.resume();
+  await slow.closed;
+  worker.send('WORK_COMPLETE', handle, 'for nobody');
+  worker.send('WORK_COMPLETE', second, 'x');
+  assert.deepEqual(await settled(worker), []);
+  assert.deepEqual(await patient.next(), ['WORK_COMPLETE', second, 'x']);
+});
+
+test('one packet larger than maxOutputBuffer reaches a client that reads', async (t) => {
+  const site = await JobServerSite.start(t, { maxOutputBuffer: 1000 });
+  const client = await site.connect();
+  const data = 'x'.repeat(4 * 1024 * 1024);
+  assert.deepEqual(await client.ask('ECHO_REQ', data), ['ECHO_RES', data]);
+});
+
+test('over TLS, with a client’s certificate, and not without one', async (t) => {
+  const [cert, key] = await Promise.all(
+    ['certificate.pem', 'key.pem'].map((file) =>
+      readFile(new URL(`../fixtures/tls/${file}`, import.meta.url)),
+    ),
+  );
+  const site = await JobServerSite.start(t, { tls: { cert, key, ca: cert, requestCert: true } });
+  const server = { host: '127.0.0.1', port: site.port, tls: { ca: cert, cert, key } };
+  const worker = new Worker({ servers: [server] });
+  t.after(() => worker.close());
+  worker.add('reverse', ({ payload }) => payload.toReversed());
+  const client = new Client({ servers: [server] });
+  t.after(() => client.close());
+  assert.equal(String(await client.submit('reverse', 'abc')), 'cba');
+
+  const stranger = new Client({ servers: [{ ...server, tls: { ca: cert } }] });
+  t.after(() => stranger.close());
+  await assert.rejects(stranger.submit('reverse', 'abc').result, GearmanError);
+  const trusting = new Client({ servers: [{ ...server, tls: {} }] });
+  t.after(() => trusting.close());
+  await assert.rejects(trusting.submit('reverse', 'abc').result, { code: 'connect-failed' });
+});

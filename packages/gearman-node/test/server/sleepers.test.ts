@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { QueueSite } from '../fixtures/queue-site.ts';
+
+test('a job wakes one sleeper that can do it', () => {
+  const { submit, sleeper, woken } = new QueueSite();
+  sleeper('g');
+  sleeper('f');
+  sleeper('f', 'g');
+  submit('f');
+  assert.deepEqual(woken, ['f']);
+});
+
+test('each further job wakes a further sleeper', () => {
+  const { submit, sleeper, woken } = new QueueSite();
+  sleeper('f');
+  sleeper('f', 'g');
+  for (let jobs = 0; jobs < 3; jobs += 1) submit('f');
+  assert.deepEqual(woken, ['f', 'f,g']);
+});
+
+test('who falls asleep while a job waits is woken at once', () => {
+  const { submit, sleeper, woken } = new QueueSite();
+  submit('f');
+  sleeper('f');
+  assert.deepEqual(woken, ['f']);
+});
+
+test('a sleeper that offers a function for which a job waits is woken', () => {
+  const { queue, submit, sleeper, woken } = new QueueSite();
+  submit('f');
+  const worker = sleeper('g');
+  queue.offer(worker, 'f');
+  assert.deepEqual(woken, ['g']);
+});
+
+test('who is awake is not woken', () => {
+  const { queue, submit, sleeper, woken } = new QueueSite();
+  const worker = sleeper('f');
+  assert.equal(queue.grab(worker), undefined);
+  submit('f');
+  assert.deepEqual(woken, []);
+});
+
+test('when the one that was woken takes another job, another sleeper is woken', () => {
+  const { queue, submit, worker, sleeper, woken } = new QueueSite();
+  const first = sleeper('f', 'g');
+  sleeper('f');
+  submit('f');
+  const urgent = submit('g', { priority: 'high' });
+  assert.deepEqual(woken, ['f,g']);
+  assert.equal(queue.grab(first), urgent);
+  assert.deepEqual(woken, ['f,g', 'f']);
+  assert.notEqual(queue.grab(worker('f')), undefined);
+});
+
+test('when the one that was woken is lost, another sleeper is woken', () => {
+  const { queue, submit, sleeper, woken } = new QueueSite();
+  const first = sleeper('f', 'g');
+  sleeper('f');
+  submit('f');
+  queue.disconnect(first);
+  assert.deepEqual(woken, ['f,g', 'f']);
+});
+
+test('when a worker is lost, its job wakes another', () => {
+  const { queue, submit, worker, sleeper, woken } = new QueueSite();
+  submit('f');
+  const lost = worker('f');
+  queue.grab(lost);
+  sleeper('f');
+  assert.deepEqual(woken, []);
+  queue.disconnect(lost);
+  assert.deepEqual(woken, ['f']);
+});
+
+test('one that was woken and does not grab can be passed over', () => {
+  const { queue, submit, sleeper, woken } = new QueueSite();
+  sleeper('f', 'g');
+  sleeper('f');
+  sleeper('h');
+  submit('f');
+  queue.wakeAll();
+  assert.deepEqual(woken, ['f,g', 'f']);
+});
+
+test('a sleeper that is lost is not woken', () => {
+  const { queue, submit, sleeper, woken } = new QueueSite();
+  queue.disconnect(sleeper('f'));
+  submit('f');
+  assert.deepEqual(woken, []);
+});

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+
+test('GRAB_JOB gives handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL the key too', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const client = await site.connect();
+  const handles: string[] = [];
+  for (const unique of ['a', 'b', 'c']) {
+    const [, handle = ''] = await client.ask('SUBMIT_JOB', 'f', unique, '\0data\0');
+    handles.push(handle);
+  }
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['JOB_ASSIGN', handles[0], 'f', '\0data\0']);
+  assert.deepEqual(await worker.ask('GRAB_JOB_UNIQ'), ['JOB_ASSIGN_UNIQ', handles[1], 'f', 'b', '\0data\0']);
+  assert.deepEqual(await worker.ask('GRAB_JOB_ALL'), ['JOB_ASSIGN_UNIQ', handles[2], 'f', 'c', '\0data\0']);
+  for (const grab of ['GRAB_JOB', 'GRAB_JOB_UNIQ', 'GRAB_JOB_ALL'] as const) {
+    assert.deepEqual(await worker.ask(grab), ['NO_JOB']);
+  }
+});
+
+test('who sleeps is woken by NOOP, once, and gets nothing else', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  worker.send('PRE_SLEEP');
+  assert.deepEqual(await settled(worker), []);
+  await site.submit('f');
+  await site.submit('f');
+  assert.deepEqual(await settled(worker), [['NOOP']]);
+});
+
+test('of two sleepers a second one is woken when the first does not grab', async (t) => {
+  const site = await JobServerSite.start(t);
+  const first = await site.worker('f');
+  const second = await site.worker('f');
+  for (const worker of [first, second]) {
+    worker.send('PRE_SLEEP');
+    await settled(worker);
+  }
+  await site.submit('f');
+  assert.deepEqual(await first.next(), ['NOOP']);
+  assert.deepEqual(await second.next(), ['NOOP']);
+});
+
+test('all that a worker sends of its job goes to the client', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB_UNIQ');
+  worker.send('WORK_STATUS', handle, 1, 3);
+  worker.send('WORK_DATA', handle, 'part\0');
+  worker.send('WORK_WARNING', handle, 'careful');
+  worker.send('WORK_COMPLETE', handle, '\0done');
+  assert.deepEqual(await client.until('WORK_COMPLETE'), [
+    ['WORK_STATUS', handle, '1', '3'],
+    ['WORK_DATA', handle, 'part\0'],
+    ['WORK_WARNING', handle, 'careful'],
+    ['WORK_COMPLETE', handle, '\0done'],
+  ]);
+});
+
+test('WORK_EXCEPTION goes to who asked for exceptions; all others get WORK_FAIL', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [plain, asking] = [await site.connect(), await site.connect()];
+  assert.deepEqual(await asking.ask('OPTION_REQ', 'exceptions'), ['OPTION_RES', 'exceptions']);
+  const [, handle = ''] = await plain.ask('SUBMIT_JOB', 'f', 'key', '');
+  await asking.ask('SUBMIT_JOB', 'f', 'key', '');
+  await worker.ask('GRAB_JOB_UNIQ');
+  worker.send('WORK_EXCEPTION', handle, 'boom');
+  assert.deepEqual(await plain.next(), ['WORK_FAIL', handle]);
+  assert.deepEqual(await asking.next(), ['WORK_EXCEPTION', handle, 'boom']);
+  assert.deepEqual(await worker.ask('WORK_FAIL', handle), [
+    'ERROR',
+    'JOB_NOT_FOUND',
+    'Job given in work result not found',
+  ]);
+});
+
+test('nobody but the worker of a job may speak for it', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB_UNIQ');
+  const stranger = await site.connect();
+  stranger.send('WORK_STATUS', handle, 1, 2);
+  for (const name of ['WORK_DATA', 'WORK_WARNING', 'WORK_COMPLETE', 'WORK_EXCEPTION'] as const) {
+    stranger.send(name, handle, 'forged');
+  }
+  stranger.send('WORK_FAIL', handle);
+  const replies = await settled(stranger);
+  assert.deepEqual(
+    replies.map(([name, code]) => [name, code]),
+    Array.from({ length: 6 }, () => ['ERROR', 'JOB_NOT_FOUND']),
+  );
+  assert.deepEqual(await settled(client), []);
+});
+
+test('after CANT_DO, and after RESET_ABILITIES, no job of the function comes', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f', 'g', 'h');
+  for (const name of ['f', 'g', 'h']) await site.submit(name, name);
+  worker.send('CANT_DO', 'f');
+  worker.send('CANT_DO', 'never offered');
+  assert.deepEqual((await worker.ask('GRAB_JOB')).at(-1), 'g');
+  worker.send('RESET_ABILITIES');
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+  worker.send('CAN_DO', 'f');
+  assert.deepEqual((await worker.ask('GRAB_JOB')).at(-1), 'f');
+});
+
+test('a job that runs stays with its worker through CANT_DO and RESET_ABILITIES', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  worker.send('CANT_DO', 'f');
+  worker.send('RESET_ABILITIES');
+  await settled(worker);
+  const other = await site.worker('f');
+  assert.deepEqual(await other.ask('GRAB_JOB'), ['NO_JOB']);
+  worker.send('WORK_COMPLETE', handle, 'mine');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'mine']);
+});
+
+test('the job of a worker that hangs up, or breaks off, goes to another; its client sees nothing', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [client, handle] = await site.submit('f');
+  for (const end of ['end', 'resetAndDestroy'] as const) {
+    const lost = await site.worker('f');
+    assert.deepEqual(await lost.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+    lost.socket[end]();
+    await lost.closed;
+  }
+  const worker = await site.worker('f');
+  worker.send('PRE_SLEEP');
+  assert.deepEqual(await worker.next(), ['NOOP']);
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  worker.send('WORK_COMPLETE', handle, 'third time lucky');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'third time lucky']);
+});
+
+test('CAN_DO_TIMEOUT: a job that takes too long goes to another worker', async (t) => {
+  const site = await JobServerSite.start(t);
+  const slow = await site.connect();
+  slow.send('CAN_DO_TIMEOUT', 'f', 1);
+  const [, handle] = await site.submit('f');
+  await slow.ask('GRAB_JOB');
+  const other = await site.worker('f');
+  other.send('PRE_SLEEP');
+  assert.deepEqual(await other.next(), ['NOOP']);
+  assert.deepEqual(await other.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  assert.equal((await slow.ask('WORK_COMPLETE', handle, 'late'))[1], 'JOB_NOT_FOUND');
+});
+
+test('a function name over 512 bytes is refused, and the worker goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.connect();
+  assert.equal((await worker.ask('CAN_DO', 'x'.repeat(513)))[1], 'ARGUMENT_TOO_LARGE');
+  worker.send('CAN_DO', 'x'.repeat(512));
+  await site.submit('x'.repeat(512));
+  assert.equal((await worker.ask('GRAB_JOB'))[0], 'JOB_ASSIGN');
+});
