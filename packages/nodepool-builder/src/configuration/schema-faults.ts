@@ -1,10 +1,11 @@
-import { Ajv, type DefinedError, type ErrorObject } from 'ajv';
+import type { DefinedError, ErrorObject } from 'ajv';
 import leven from 'leven';
+import { createAjv } from '../create-ajv.ts';
 import type { Fault } from './fault.ts';
 import { CONFIGURATION_SCHEMA } from './schema.ts';
 import { escapePointer, type YamlDocument } from './yaml-document.ts';
 
-const ajv = new Ajv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
+const ajv = createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
 const validate = ajv.compile(CONFIGURATION_SCHEMA);
 
 /** What the schema finds wrong with a document, in the order of the file. */

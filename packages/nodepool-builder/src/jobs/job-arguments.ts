@@ -1,4 +1,5 @@
-import { Ajv, type JSONSchemaType, type ValidateFunction } from 'ajv';
+import type { JSONSchemaType, ValidateFunction } from 'ajv';
+import { createAjv } from '../create-ajv.ts';
 
 /** The argument of `image-build:<name>`; other keys are ignored. */
 export interface BuildArguments {
@@ -18,7 +19,7 @@ export class InvalidArgumentsError extends Error {
   override readonly name = 'InvalidArgumentsError';
 }
 
-const ajv = new Ajv();
+const ajv = createAjv();
 
 const buildSchema: JSONSchemaType<BuildArguments> = {
   type: 'object',

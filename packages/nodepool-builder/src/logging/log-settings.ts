@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { Ajv } from 'ajv';
 import { parseYaml } from '../configuration/yaml-document.ts';
+import { createAjv } from '../create-ajv.ts';
 
 /** winston's levels, as far as this program writes them. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -44,7 +44,7 @@ export const DEFAULT_LOG_SETTINGS: LogSettings = {
 const LEVEL = { enum: LOG_LEVELS };
 const FORMAT = { enum: ['text', 'json'] };
 
-const validate = new Ajv({ allErrors: true }).compile<Partial<LogSettings>>({
+const validate = createAjv({ allErrors: true }).compile<Partial<LogSettings>>({
   type: 'object',
   additionalProperties: false,
   properties: {
