@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { DibBuilder } from '../src/index.ts';
+import { imageBuilderContract } from '../src/testing/index.ts';
+import { assertNoRemains, remainsBelow } from './host-remains.ts';
+import { MINI_OS } from './mini-os.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { withCode } from './with-code.ts';
+
+imageBuilderContract(
+  'DibBuilder with the real disk-image-create',
+  ({ name, formats }) => new DibBuilder({ ...MINI_OS, name, formats }),
+  ['qcow2', 'raw'],
+);
+
+test('the variables reach the elements, the hooks make the progress, and TMP_DIR is used and left empty', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository, outside } = fixture;
+  const envVars = { ...MINI_OS.envVars, MINI_MARK: 'made by the test', TMP_DIR: outside };
+  const seen: number[] = [];
+  const roots = new Set<string>();
+  await new DibBuilder({ ...MINI_OS, envVars }).build({
+    imageId: 'mini-1',
+    repository,
+    onProgress: ({ done }) => seen.push(done),
+    onLine: (line) => {
+      const root = /\/nodepool-[0-9a-f-]+\/dib_build\.\w+/.exec(line)?.[0];
+      if (root !== undefined && line.includes(outside)) roots.add(root);
+    },
+  });
+  const mark = execFileSync('debugfs', ['-R', 'cat /etc/mini-mark', fixture.path('mini-1.raw')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  assert.equal(mark, 'made by the test\n');
+  assert.ok(seen.length >= 4, `progress came ${seen.length} times`);
+  assert.equal(roots.size, 1);
+  assert.deepEqual(await readdir(outside), []);
+});
+
+test('an element that fails is told with its exit code, and leaves nothing', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const builder = new DibBuilder({ ...MINI_OS, elements: 'mini-fail' });
+  await assert.rejects(
+    builder.build({ imageId: 'mini-1', repository: fixture.repository }),
+    withCode('command-failed', /"disk-image-create" ended with exit code 42, saying: /),
+  );
+  assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
+  await assertNoRemains(fixture.directory);
+});
+
+test('a build that is aborted in its chroot leaves no process, mount or loop device', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const waiting = Promise.withResolvers<void>();
+  const abort = new AbortController();
+  const build = new DibBuilder({ ...MINI_OS, elements: 'mini-hang' }).build({
+    imageId: 'mini-1',
+    repository: fixture.repository,
+    signal: abort.signal,
+    onLine: (line) => {
+      if (line.includes('mini-hang: waiting in install.d')) waiting.resolve();
+    },
+  });
+  await Promise.race([waiting.promise, build]);
+  const { mounts, processes } = await remainsBelow(fixture.directory);
+  assert.ok(mounts.some((path) => path.endsWith('/dev')) && processes.length > 0);
+  abort.abort();
+  await assert.rejects(build, withCode('build-aborted'));
+  await assertNoRemains(fixture.directory);
+  assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
+});
+
+/** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */
+const STAND_IN = `#!/bin/sh
+echo "arguments: $*"
+echo "release $DIB_RELEASE, temporary files in $TMP_DIR"
+while [ "$1" != -o ]; do shift; done
+echo content > "$2.qcow2"
+mkdir "$2.d"
+echo packages > "$2.d/dib-manifest"
+`;
+
+test('another command takes the same arguments, and what it leaves beside the image is kept', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const command = join(fixture.outside, 'my-image-create');
+  await writeFile(command, STAND_IN, { mode: 0o755 });
+  const lines: string[] = [];
+  const builder = new DibBuilder({
+    name: 'debian',
+    formats: [],
+    elements: 'debian-minimal vm',
+    release: 'bookworm',
+    command,
+  });
+  await builder.build({
+    imageId: 'debian-1',
+    repository: fixture.repository,
+    onLine: (line) => lines.push(line),
+  });
+  const log = lines.join('\n');
+  const stage = `${fixture.directory}/.nodepool-builder/staging/stage-\\w+`;
+  assert.match(
+    log,
+    new RegExp(`^arguments: -x -t qcow2 --no-tmpfs .* -o ${stage}/debian-1 debian-minimal vm$`, 'm'),
+  );
+  assert.match(log, new RegExp(`^release bookworm, temporary files in ${stage}/tmp$`, 'm'));
+  assert.equal(await readFile(fixture.path('debian-1.d/dib-manifest'), 'utf8'), 'packages\n');
+});
+
+test('a command that is not installed is told as such', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  const builder = new DibBuilder({ ...MINI_OS, command: 'no-such-image-create' });
+  await assert.rejects(
+    builder.build({ imageId: 'mini-1', repository }),
+    withCode('command-not-found', /"no-such-image-create" is not installed/),
+  );
+});
+
+for (const fault of [{ elements: `mini-os 'vm` }, { envVars: { DIB_JOURNAL_SIZE: 4 } }]) {
+  test(`${Object.keys(fault).join()} that make no sense are refused`, async (t) => {
+    const { repository } = await RepositoryFixture.open(t);
+    const builder = new DibBuilder({ ...MINI_OS, ...fault });
+    await assert.rejects(builder.build({ imageId: 'mini-1', repository }), withCode('invalid-configuration'));
+  });
+}

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { loopDevices, loopsBelow } from '../src/remains/loop-devices.ts';
+import { mountsBelow } from '../src/remains/mounts.ts';
+import { findProcesses } from '../src/remains/processes.ts';
+
+/** What builds below `directory` have on this host now. */
+export async function remainsBelow(
+  directory: string,
+): Promise<{ mounts: readonly string[]; loops: readonly string[]; processes: readonly number[] }> {
+  return {
+    mounts: await mountsBelow([directory]),
+    loops: loopsBelow(await loopDevices(), [directory]).map(({ name }) => name),
+    processes: findProcesses({ roots: [directory], groups: [] }),
+  };
+}
+
+/** Nothing of a build is left, and the host's /dev, which was mounted in it, is whole. */
+export async function assertNoRemains(directory: string): Promise<void> {
+  assert.deepEqual(await remainsBelow(directory), { mounts: [], loops: [], processes: [] });
+  assert.ok(existsSync('/dev/null'), 'the host’s /dev is damaged');
+}

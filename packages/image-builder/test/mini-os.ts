@@ -1,0 +1,11 @@
+import { join } from 'node:path';
+import type { DiskImage } from '../src/index.ts';
+
+/** What the real disk-image-create makes in a few seconds, without a network. */
+export const MINI_OS: DiskImage = {
+  name: 'mini',
+  formats: ['raw'],
+  elements: ['mini-os'],
+  elementsDir: join(import.meta.dirname, '../../../test/elements'),
+  envVars: { DIB_JOURNAL_SIZE: '4' },
+};
