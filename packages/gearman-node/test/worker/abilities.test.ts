@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Abilities } from '../../src/worker/abilities.ts';
+
+const none = (): boolean => false;
+
+function abilities(...names: string[]): Abilities<string> {
+  const made = new Abilities<string>();
+  made.want(names);
+  return made;
+}
+
+test('each function is due for one CAN_DO', () => {
+  const made = new Abilities<string>();
+  assert.deepEqual(made.want(['a', 'b']), ['a', 'b']);
+  assert.deepEqual(made.want(['b', 'c']), ['c']);
+  assert.equal(made.size, 3);
+});
+
+test('what is gone is due for one CANT_DO, what was never there for none', () => {
+  const made = abilities('a', 'b');
+  made.drop([
+    ['a', 'handler of a'],
+    ['never', ''],
+  ]);
+  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
+  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
+  assert.deepEqual(made.want(['a']), ['a'], 'it may come back');
+});
+
+test('a function of which a job runs is kept until that is over', () => {
+  const made = abilities('a', 'b');
+  made.drop([
+    ['a', ''],
+    ['b', ''],
+  ]);
+  const isRunning = (name: string) => name === 'a';
+  assert.deepEqual(made.takeRemovable(isRunning, false, 99), { reset: false, deregister: ['b'] });
+  assert.equal(made.hasRemovable(isRunning), false);
+  assert.equal(made.hasRemovable(none), true);
+  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
+});
+
+test('what is wanted again before the server was told needs no packet at all', () => {
+  const made = abilities('a');
+  made.drop([['a', '']]);
+  assert.deepEqual(made.want(['a']), []);
+  assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
+});
+
+test('the handler of what is gone stays until the server was told', () => {
+  const made = abilities('a');
+  made.drop([['a', 'handler']]);
+  assert.equal(made.unwantedHandler('a'), 'handler');
+  made.takeRemovable(none, true, 99);
+  assert.equal(made.unwantedHandler('a'), undefined);
+});
+
+test('many at a time are gone by RESET_ABILITIES, if nothing runs', () => {
+  const gone = ['a', 'b', 'c'].map((name) => [name, ''] as const);
+  const idle = abilities('a', 'b', 'c', 'd', 'e');
+  idle.drop(gone);
+  assert.deepEqual(idle.takeRemovable(none, true, 3), { reset: true, register: ['d', 'e'] });
+  assert.equal(idle.size, 2);
+
+  const busy = abilities('a', 'b', 'c', 'd', 'e');
+  busy.drop(gone);
+  assert.deepEqual(
+    busy.takeRemovable((name) => name === 'd', false, 3),
+    { reset: false, deregister: ['a', 'b', 'c'] },
+  );
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EchoConfirmation, type EchoKnowledge } from '../../src/worker/echo-confirmation.ts';
+
+/** A confirmation whose tokens and silences are recorded. */
+function recorded(knowledge: EchoKnowledge = { answers: undefined }) {
+  const sent: string[] = [];
+  const silences: string[] = [];
+  const echo = new EchoConfirmation(knowledge, 5000, {
+    send: (token) => sent.push(token),
+    onSilence: () => silences.push('silence'),
+  });
+  return { echo, sent, silences, knowledge };
+}
+
+/** What has resolved once all promise reactions ran. */
+async function resolved(promises: readonly Promise<void>[]): Promise<boolean[]> {
+  const states = promises.map(() => false);
+  promises.forEach((promise, index) => void promise.then(() => (states[index] = true)));
+  await new Promise(setImmediate);
+  return states;
+}
+
+test('an answer resolves its request and those before it', async () => {
+  const { echo, sent } = recorded();
+  const requests = [echo.request(), echo.request(), echo.request()];
+  assert.deepEqual(sent, ['1', '2', '3']);
+  echo.answered('2');
+  assert.deepEqual(await resolved(requests), [true, true, false]);
+  echo.answered('3');
+  assert.deepEqual(await resolved(requests), [true, true, true]);
+  echo.end();
+});
+
+test('a server that has never answered is given a second, and is not asked again', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { echo, sent, silences, knowledge } = recorded();
+  const request = echo.request();
+  t.mock.timers.tick(1000);
+  await Promise.all([request, echo.request()]);
+  assert.deepEqual([sent, silences, knowledge.answers], [['1'], [], false]);
+});
+
+test('what is known of a server holds for the next connection to it', async () => {
+  const { echo, sent } = recorded({ answers: false });
+  await echo.request();
+  assert.deepEqual(sent, []);
+});
+
+test('a server that used to answer and does so no more is silent', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { echo, silences } = recorded({ answers: true });
+  void echo.request();
+  t.mock.timers.tick(4999);
+  assert.deepEqual(silences, []);
+  t.mock.timers.tick(1);
+  assert.deepEqual(silences, ['silence']);
+  echo.end();
+});
+
+test('an answer that comes late after all is believed', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { echo, sent, knowledge } = recorded();
+  const request = echo.request();
+  t.mock.timers.tick(1000);
+  await request;
+  echo.answered('1');
+  assert.equal(knowledge.answers, true);
+  void echo.request();
+  assert.deepEqual(sent, ['1', '2']);
+  echo.end();
+});
+
+test('end lets everybody go', async () => {
+  const { echo, silences } = recorded({ answers: true });
+  const requests = [echo.request(), echo.request()];
+  echo.end();
+  await Promise.all(requests);
+  assert.deepEqual(silences, []);
+});

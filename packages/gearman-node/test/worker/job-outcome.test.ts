@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { JobFailure } from '../../src/errors.ts';
+import { type JobHandler, runHandler } from '../../src/worker/job-outcome.ts';
+import { AssignedJob } from '../../src/worker/worker-job.ts';
+
+const job = new AssignedJob(
+  { handle: 'H:x:1', function: 'f', unique: '', payload: Buffer.alloc(0) },
+  { send: () => assert.fail(), writable: () => Promise.resolve(), confirm: () => Promise.resolve() },
+);
+
+test('text and bytes are the result, and nothing an empty one', async () => {
+  const bytes = Buffer.from([0, 1]);
+  for (const [handler, data] of [
+    [() => 'done', 'done'],
+    [() => bytes, bytes],
+    [async () => 'later', 'later'],
+    [() => {}, ''],
+    [async () => {}, ''],
+  ] as readonly (readonly [JobHandler, string | Buffer])[]) {
+    assert.deepEqual(await runHandler(handler, job), { packet: 'WORK_COMPLETE', data });
+  }
+});
+
+test('a JobFailure is WORK_FAIL', async () => {
+  const error = new JobFailure('no such image');
+  for (const handler of [
+    () => {
+      throw error;
+    },
+    () => Promise.reject(error),
+  ]) {
+    assert.deepEqual(await runHandler(handler, job), { packet: 'WORK_FAIL', error });
+  }
+});
+
+test('anything else that is thrown is WORK_EXCEPTION with one line', async () => {
+  for (const [thrown, data] of [
+    [new Error('first line\nsecond line'), 'first line'],
+    [new TypeError(''), 'TypeError'],
+    ['a text', 'a text'],
+    [undefined, 'undefined'],
+    [new Error(`\n${'x'.repeat(5000)}`), 'x'.repeat(1000)],
+  ] as const) {
+    const outcome = await runHandler(() => Promise.reject(thrown), job);
+    assert.deepEqual(outcome, { packet: 'WORK_EXCEPTION', data, error: thrown });
+  }
+});
+
+test('a result of another type is a WORK_EXCEPTION that says so', async () => {
+  const outcome = await runHandler((() => 42) as unknown as JobHandler, job);
+  assert.equal(outcome.packet, 'WORK_EXCEPTION');
+  assert.match('data' in outcome ? String(outcome.data) : '', /handler of f returned number/);
+});

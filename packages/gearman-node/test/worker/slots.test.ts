@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { Slots } from '../../src/worker/slots.ts';
+
+test('slots are taken and given back, and each that is given is announced', () => {
+  const onFree = mock.fn();
+  const slots = new Slots(2, onFree);
+  slots.take();
+  slots.take();
+  assert.equal(slots.free, 0);
+  slots.give();
+  assert.equal(slots.free, 1);
+  assert.equal(onFree.mock.callCount(), 1);
+});
+
+test('allFree waits for the last one', async () => {
+  const slots = new Slots(2, () => {});
+  await slots.allFree();
+  slots.take();
+  slots.take();
+  let isFree = false;
+  const allFree = slots.allFree().then(() => (isFree = true));
+  slots.give();
+  await new Promise(setImmediate);
+  assert.equal(isFree, false);
+  slots.give();
+  await allFree;
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SpinGuard } from '../../src/worker/spin-guard.ts';
+
+/** Wakes a sleeper again and again without a job for it. Returns the pauses. */
+function vainWakeUps(guard: SpinGuard, clock: { time: number }, count: number, after: number): number[] {
+  return Array.from({ length: count }, () => {
+    guard.slept();
+    clock.time += after;
+    return guard.woken();
+  });
+}
+
+test('quick vain wake-ups are tolerated for a while, then paused for longer and longer', () => {
+  const clock = { time: 0 };
+  const pauses = vainWakeUps(new SpinGuard(() => clock.time), clock, 18, 1);
+  assert.deepEqual(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+});
+
+test('a job, or a long sleep, makes good for all before', () => {
+  const clock = { time: 0 };
+  const guard = new SpinGuard(() => clock.time);
+  vainWakeUps(guard, clock, 12, 1);
+  guard.served();
+  assert.deepEqual(
+    vainWakeUps(guard, clock, 9, 1),
+    Array.from({ length: 9 }, () => 0),
+  );
+  vainWakeUps(guard, clock, 3, 1);
+  assert.deepEqual(vainWakeUps(guard, clock, 1, 10), [0]);
+  assert.deepEqual(
+    vainWakeUps(guard, clock, 8, 1),
+    Array.from({ length: 8 }, () => 0),
+  );
+});

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { JobFailure } from '../../src/errors.ts';
+import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
+import { type RawPeer, ScriptedServer } from '../fixtures/raw-peer.ts';
+
+/** A worker and the job server it talks to, played by the test. */
+async function scripted(
+  t: TestContext,
+  functions: Parameters<Worker['setFunctions']>[0],
+  options: Partial<WorkerOptions> = {},
+): Promise<{ server: RawPeer; worker: Worker; accept: () => Promise<RawPeer> }> {
+  const scriptedServer = await ScriptedServer.listen();
+  const worker = new Worker({ servers: [scriptedServer.address], reconnect: { minDelay: 1 }, ...options });
+  worker.setFunctions(functions);
+  t.after(async () => {
+    await scriptedServer.close();
+    await worker.close();
+  });
+  const accept = () => scriptedServer.accept();
+  return { server: await accept(), worker, accept };
+}
+
+/** Takes the packets that come, which must be just these. */
+async function expect(server: RawPeer, ...packets: readonly (readonly string[])[]): Promise<void> {
+  for (const packet of packets) assert.deepEqual(await server.next(), packet);
+}
+
+/** Answers the worker's grab with a job. */
+function assign(server: RawPeer, functionName: string, handle = 'H:x:1'): void {
+  server.send('JOB_ASSIGN_UNIQ', handle, functionName, '', '');
+}
+
+test('it offers, grabs, sleeps when there is nothing, and grabs again when it is woken', async (t) => {
+  const { server } = await scripted(t, { f: () => 'done' });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  server.send('NOOP');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
+});
+
+test('its client id goes first', async (t) => {
+  const { server } = await scripted(t, { f: () => {} }, { clientId: 'builder-1' });
+  await expect(server, ['SET_CLIENT_ID', 'builder-1'], ['CAN_DO', 'f']);
+});
+
+test('without functions it neither grabs nor sleeps', async (t) => {
+  const { server, worker } = await scripted(t, {});
+  worker.add('f', () => {});
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a function added while it sleeps is grabbed for: no server wakes it for what waits', async (t) => {
+  const { server, worker } = await scripted(t, { f: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  worker.add('g', () => {});
+  await expect(server, ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
+});
+
+/** A handler that runs until it is told to end. */
+function held(): { handler: () => Promise<string>; started: Promise<void>; end: (result: string) => void } {
+  const started = Promise.withResolvers<void>();
+  const result = Promise.withResolvers<string>();
+  const handler = () => {
+    started.resolve();
+    return result.promise;
+  };
+  return { handler, started: started.promise, end: result.resolve };
+}
+
+test('CANT_DO waits until no job of its function runs; other functions do not wait', async (t) => {
+  const { handler, started, end } = held();
+  const { server, worker } = await scripted(t, { f: handler, g: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
+  assign(server, 'f');
+  await started;
+  worker.setFunctions({ h: () => {} });
+  await expect(server, ['CAN_DO', 'h'], ['CANT_DO', 'g']);
+  end('done');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('CANT_DO waits for the answer to a grab, and a job that comes with it still runs', async (t) => {
+  const { server, worker } = await scripted(t, { f: () => 'after all', g: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
+  worker.remove('f');
+  worker.add('h', () => {});
+  await expect(server, ['CAN_DO', 'h']);
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'after all'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('CANT_DO goes out at once while it sleeps', async (t) => {
+  const { server, worker } = await scripted(t, { f: () => {}, g: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  worker.remove('f');
+  await expect(server, ['CANT_DO', 'f']);
+});
+
+test('a function that comes back before the server was told needs no packet', async (t) => {
+  const { server, worker } = await scripted(t, { f: () => 'old' });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  worker.remove('f');
+  worker.add('f', () => 'new');
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'new'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a large removal is one RESET_ABILITIES and CAN_DO for the rest', async (t) => {
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`f${index}`, () => {}]));
+  const { server, worker } = await scripted(t, { ...many, stays: () => {} });
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  worker.setFunctions({ stays: () => {} });
+  await expect(server, ['RESET_ABILITIES'], ['CAN_DO', 'stays']);
+});
+
+test('what a handler throws ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for all else', async (t) => {
+  const { server } = await scripted(t, {
+    fails: () => Promise.reject(new JobFailure('no')),
+    throws: () => Promise.reject(new Error('boom\nat line 1')),
+  });
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'fails', 'H:x:1');
+  await expect(server, ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB_UNIQ']);
+  assign(server, 'throws', 'H:x:2');
+  await expect(server, ['WORK_EXCEPTION', 'H:x:2', 'boom'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a job of a function that was never offered fails', async (t) => {
+  const { server } = await scripted(t, { f: () => {} });
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'other');
+  await expect(server, ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB_UNIQ']);
+});
+
+test('it grabs no more than may run at a time, and more at a time as long as it gets jobs', async (t) => {
+  const { handler, end } = held();
+  const { server } = await scripted(t, { f: handler }, { concurrency: 4 });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  assign(server, 'f', 'H:x:1');
+  await expect(server, ['GRAB_JOB_UNIQ'], ['GRAB_JOB_UNIQ']);
+  assign(server, 'f', 'H:x:2');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+  server.send('NO_JOB');
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  end('done');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['WORK_COMPLETE', 'H:x:2', 'done']);
+});
+
+test('a server that does not know GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
+  const { server } = await scripted(t, { f: () => 'done' });
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('ERROR', 'server_error', 'unknown command');
+  await expect(server, ['GRAB_JOB']);
+  server.send('JOB_ASSIGN', 'H:x:1', 'f', '');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB']);
+});
+
+test('ERROR for a job that is gone is no answer to a grab', async (t) => {
+  const { server } = await scripted(t, { f: () => 'done' });
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('ERROR', 'JOB_NOT_FOUND', 'gone');
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a server that leaves a grab unanswered is given up, and connected to again', async (t) => {
+  const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 50 });
+  const reason = new Promise((resolve) => worker.once('disconnect', (_server, error) => resolve(error.code)));
+  await server.until('GRAB_JOB_UNIQ');
+  await server.closed;
+  assert.equal(await reason, 'server-silent');
+  await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('after a lost connection it offers what is declared by then', async (t) => {
+  const { server, worker, accept } = await scripted(t, { f: () => {}, g: () => {} });
+  await server.until('GRAB_JOB_UNIQ');
+  await server.close();
+  worker.setFunctions({ g: () => {}, h: () => {} });
+  await expect(await accept(), ['CAN_DO', 'g'], ['CAN_DO', 'h'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a job whose server is lost is told, its result is dropped, and its slot is free again', async (t) => {
+  const { promise: lost, resolve } = Promise.withResolvers<unknown>();
+  const { server, accept } = await scripted(t, {
+    f: (job) =>
+      new Promise((end) =>
+        job.connectionLost.addEventListener('abort', () => {
+          resolve(job.connectionLost.reason);
+          assert.equal(job.signal.aborted, false);
+          end('for nobody');
+        }),
+      ),
+  });
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'f');
+  await server.close();
+  assert.equal(((await lost) as { code: string }).code, 'connection-lost');
+  await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('onServerLost abort stops the jobs of a lost server', async (t) => {
+  const { promise: stopped, resolve } = Promise.withResolvers<unknown>();
+  const { server } = await scripted(
+    t,
+    {
+      f: (job) =>
+        new Promise((end) =>
+          job.signal.addEventListener('abort', () => {
+            resolve(job.signal.reason);
+            end('');
+          }),
+        ),
+    },
+    { onServerLost: 'abort' },
+  );
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'f');
+  await server.close();
+  assert.equal(((await stopped) as { code: string }).code, 'connection-lost');
+});
+
+test('a malformed packet costs the connection, not the worker', async (t) => {
+  const { server, accept } = await scripted(t, { f: () => {} });
+  await server.until('GRAB_JOB_UNIQ');
+  server.sendBytes('HTTP/1.1 400 Bad Request\r\n\r\n');
+  await server.closed;
+  await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('a server that wakes it in vain again and again is asked ever more seldom', async (t) => {
+  const { server } = await scripted(t, { f: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  const start = performance.now();
+  for (let times = 0; times < 14; times += 1) {
+    server.send('NO_JOB');
+    server.send('NOOP');
+    await expect(server, ['PRE_SLEEP'], ['GRAB_JOB_UNIQ']);
+  }
+  assert.ok(performance.now() - start > 100, 'it was held back');
+});

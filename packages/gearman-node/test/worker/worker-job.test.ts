@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GearmanError } from '../../src/errors.ts';
+import { AssignedJob, type JobConnection } from '../../src/worker/worker-job.ts';
+
+function assigned(): { job: AssignedJob; sent: unknown[][]; confirmations: PromiseWithResolvers<void>[] } {
+  const sent: unknown[][] = [];
+  const confirmations: PromiseWithResolvers<void>[] = [];
+  const connection: JobConnection = {
+    send: (...packet) => sent.push(packet),
+    writable: () => Promise.resolve(),
+    confirm: () => {
+      const confirmation = Promise.withResolvers<void>();
+      confirmations.push(confirmation);
+      return confirmation.promise;
+    },
+  };
+  const assignment = { handle: 'H:x:1', function: 'f', unique: 'u', payload: Buffer.from('p') };
+  return { job: new AssignedJob(assignment, connection), sent, confirmations };
+}
+
+test('status, data and warnings go out until the job is over, and nothing after it', async () => {
+  const { job, sent } = assigned();
+  const send = async () => {
+    job.sendStatus(1, 2);
+    await job.sendData('d');
+    await job.sendWarning('w');
+  };
+  await send();
+  job.finish({ packet: 'WORK_COMPLETE', data: 'done' });
+  await send();
+  assert.deepEqual(sent, [
+    ['WORK_STATUS', 'H:x:1', 1, 2],
+    ['WORK_DATA', 'H:x:1', 'd'],
+    ['WORK_WARNING', 'H:x:1', 'w'],
+    ['WORK_COMPLETE', 'H:x:1', 'done'],
+  ]);
+});
+
+test('acknowledged waits for the final packet and for the server to have had it', async () => {
+  const { job, confirmations } = assigned();
+  const before = job.acknowledged;
+  assert.equal(confirmations.length, 0);
+  job.finish({ packet: 'WORK_COMPLETE', data: '' });
+  confirmations[0]?.resolve();
+  await before;
+  assert.equal(job.acknowledged, before);
+
+  const late = assigned();
+  late.job.finish({ packet: 'WORK_COMPLETE', data: '' });
+  const after = late.job.acknowledged;
+  late.confirmations[0]?.resolve();
+  await after;
+});
+
+test('to stop it and to lose its server abort different signals', () => {
+  const { job } = assigned();
+  const reason = new GearmanError('connection-lost', 'm');
+  job.loseConnection(reason);
+  assert.deepEqual([job.connectionLost.reason, job.signal.aborted], [reason, false]);
+  job.stop(reason);
+  assert.equal(job.signal.reason, reason);
+});
