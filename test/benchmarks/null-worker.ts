@@ -1,6 +1,7 @@
-/** A worker of the function `null` of the gearmand at the port that is its argument: its result is empty. */
+/** Does jobs whose result is empty. Arguments: the port of the gearmand, and the function. */
 import { Worker } from '@nodepool-builder/gearman-node';
 
-const worker = new Worker({ servers: [{ host: '127.0.0.1', port: Number(process.argv[2]) }] });
-worker.add('null', () => {});
+const [port, functionName = ''] = process.argv.slice(2);
+const worker = new Worker({ servers: [{ host: '127.0.0.1', port: Number(port) }] });
+worker.add(functionName, () => {});
 process.once('SIGTERM', () => void worker.close());

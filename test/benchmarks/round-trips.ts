@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { Admin, Client } from '@nodepool-builder/gearman-node';
@@ -10,80 +10,82 @@ import { untilOffered } from './offered.ts';
 /** Jobs in each round, one after the other. */
 const JOBS = 2_000;
 
-/** Rounds of each of the two. */
-const ROUNDS = 5;
+/** Rounds of each of the two. The first one warms up and is not counted. */
+const ROUNDS = 6;
 
 const WORKER = join(import.meta.dirname, 'null-worker.ts');
 
-/** Jobs per second of an empty function, by this client and worker and by Debian's `gearman`, in turn. */
+const OURS = 'null-ours';
+const THEIRS = 'null-theirs';
+
+/** Jobs per second of a function that does nothing, by this client and worker and by Debian's `gearman`, in turn. */
 export const roundTrips: Benchmark = { name: 'round-trips', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { signal, progress } = context;
   const server = await startGearmand();
   context.after(() => server.stop());
-  const { port } = server;
-  const address = { host: '127.0.0.1', port };
+  const address = { host: '127.0.0.1', port: server.port };
   const admin = new Admin(address);
   context.after(() => admin.close());
   const client = new Client({ servers: [address] });
   context.after(() => client.close());
-  const gearman = ['-h', '127.0.0.1', '-p', String(port), '-f', 'null'];
-  const ours = (): Promise<number> =>
-    withWorker(
-      context,
-      admin,
-      spawn(process.execPath, [WORKER, String(port)], { stdio: 'inherit' }),
-      async () => {
-        for (let job = 0; job < JOBS; job += 1) {
-          await unlessAborted(client.submit('null', String(job)), context.signal);
-        }
-      },
-    );
-  const theirs = (): Promise<number> =>
-    withWorker(context, admin, spawn('gearman', ['-w', ...gearman], { stdio: 'ignore' }), async () => {
-      const child = spawn('gearman', ['-n', ...gearman], {
-        stdio: ['pipe', 'ignore', 'inherit'],
-        signal: context.signal,
-      });
-      child.stdin.end(Array.from({ length: JOBS }, (_, job) => `${job}\n`).join(''));
-      const [code] = await once(child, 'close');
-      if (code !== 0) throw new Error(`gearman ended with ${code}`);
-    });
-  const pairs: { readonly ours: number; readonly theirs: number }[] = [];
-  while (pairs.length < ROUNDS) {
-    const pair = { ours: await ours(), theirs: await theirs() };
-    context.progress(`${pair.ours.toFixed(0)} jobs/s here, ${pair.theirs.toFixed(0)} by gearman`);
-    pairs.push(pair);
+  const gearman = ['-h', address.host, '-p', String(address.port), '-f', THEIRS];
+  await startWorker(context, process.execPath, [WORKER, String(address.port), OURS]);
+  await startWorker(context, 'gearman', ['-w', ...gearman]);
+  await untilOffered(admin, (offered) => offered.has(OURS) && offered.has(THEIRS), signal);
+
+  const rounds: { readonly ours: number; readonly theirs: number }[] = [];
+  while (rounds.length < ROUNDS) {
+    const ours = await jobsPerSecond(unlessAborted(submitAll(client), signal));
+    const theirs = await jobsPerSecond(gearmanClient(gearman, signal));
+    progress(`${ours.toFixed(0)} jobs/s here, ${theirs.toFixed(0)} jobs/s by gearman`);
+    rounds.push({ ours, theirs });
   }
-  const rates = (['ours', 'theirs'] as const).map((of) => median(pairs.map((pair) => pair[of])).toFixed(0));
-  const ratio = median(pairs.map((pair) => pair.ours / pair.theirs));
+  const counted = rounds.slice(1);
+  const [ratio, ours, theirs] = [
+    counted.map((round) => round.ours / round.theirs),
+    counted.map((round) => round.ours),
+    counted.map((round) => round.theirs),
+  ].map((samples) => distributionOf(samples).median) as [number, number, number];
   return [
     {
-      what: `${JOBS} empty jobs, one after the other, against Debian's \`gearman\` as client and worker`,
-      result: `× ${ratio.toFixed(2)} (${rates[0]} against ${rates[1]} jobs/s)`,
+      what: 'Empty jobs, one after the other, by this client and worker against Debian’s `gearman` as both',
+      result: `× ${ratio.toFixed(2)} (${ours.toFixed(0)} against ${theirs.toFixed(0)} jobs/s)`,
     },
   ];
 }
 
-/** Jobs per second of `work`, which does all of them, while the worker runs. */
-async function withWorker(
-  { signal }: BenchmarkContext,
-  admin: Admin,
-  worker: ChildProcess,
-  work: () => Promise<void>,
-): Promise<number> {
+/** Starts a worker that runs as long as the benchmark. */
+async function startWorker(
+  context: BenchmarkContext,
+  command: string,
+  args: readonly string[],
+): Promise<void> {
+  const worker = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  await once(worker, 'spawn');
   const exited = once(worker, 'exit');
-  try {
-    await untilOffered(admin, (offered) => offered.has('null'), signal);
-    const begin = performance.now();
-    await work();
-    return (JOBS * 1000) / (performance.now() - begin);
-  } finally {
+  context.after(() => {
     worker.kill('SIGTERM');
-    await exited;
-  }
+    return exited;
+  });
 }
 
-function median(samples: readonly number[]): number {
-  return distributionOf(samples).median;
+async function jobsPerSecond(work: Promise<void>): Promise<number> {
+  const begin = performance.now();
+  await work;
+  return (JOBS * 1000) / (performance.now() - begin);
+}
+
+async function submitAll(client: Client): Promise<void> {
+  for (let job = 0; job < JOBS; job += 1) await client.submit(OURS, String(job));
+}
+
+/** The command `gearman` makes a job of each line of its input. Its own start, some milliseconds, counts as well. */
+async function gearmanClient(args: readonly string[], signal: AbortSignal): Promise<void> {
+  const child = spawn('gearman', ['-n', ...args], { stdio: ['pipe', 'ignore', 'inherit'], signal });
+  child.stdin.on('error', () => {}); // if it ends before it reads, its exit code says so
+  child.stdin.end(Array.from({ length: JOBS }, (_, job) => `${job}\n`).join(''));
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`gearman ended with exit code ${code}`);
 }
