@@ -1,0 +1,75 @@
+/**
+ * Works in a repository until it is killed: `crash-victim.ts IMAGES-DIR OPERATION [COUNT]`. With a count it kills
+ * itself before the step of its operation that has this number.
+ */
+import childProcess from 'node:child_process';
+import fsPromises, { mkdir, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { DibBuilder, ImageRepository } from '../src/index.ts';
+import { MINI_OS } from './mini-os.ts';
+import { ScriptedBuilder } from './scripted-builder.ts';
+
+/** What makes a difference to a successor; a command that is started is a step as well. */
+const STEPS = ['mkdtemp', 'rename', 'rm', 'writeFile'] as const;
+
+const [directory = '', operation = '', count] = process.argv.slice(2);
+const repository = await ImageRepository.open(directory);
+
+/** Makes `a` as raw and as tar, and a directory beside it. */
+async function build(): Promise<void> {
+  const builder = new ScriptedBuilder(
+    async (context) => {
+      for (const format of context.formats) await writeFile(context.output(format), `${format} content`);
+      await mkdir(join(context.directory, 'a.d'));
+      await writeFile(join(context.directory, 'a.d', 'dib-manifest'), 'packages');
+    },
+    { formats: ['raw', 'tar'] },
+  );
+  await builder.build({ imageId: 'a', repository });
+}
+
+interface Operation {
+  readonly prepare: () => Promise<unknown>;
+  readonly run: () => Promise<unknown>;
+}
+
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  build: { prepare: () => Promise.resolve(), run: build },
+  convert: { prepare: build, run: () => repository.file('a', ['qcow2']) },
+  delete: { prepare: build, run: () => repository.delete('a') },
+  'build-mini-hang': {
+    prepare: () => Promise.resolve(),
+    run: () =>
+      new DibBuilder({
+        ...MINI_OS,
+        elements: 'mini-hang',
+        envVars: { ...MINI_OS.envVars, MINI_HANG_PHASE: 'finalise.d' },
+      }).build({ imageId: 'a', repository, onLine: console.log }),
+  },
+};
+
+function killBefore(step: number): void {
+  let left = step;
+  const watch = <Name extends string>(
+    module: Record<Name, (...args: never[]) => unknown>,
+    name: Name,
+  ): void => {
+    const original = module[name];
+    module[name] = (...args) => {
+      left -= 1;
+      if (left === 0) process.kill(process.pid, 'SIGKILL');
+      return original(...args);
+    };
+  };
+  for (const name of STEPS) watch(fsPromises as never, name);
+  watch(childProcess as never, 'spawn');
+  syncBuiltinESMExports();
+}
+
+const { prepare, run } = OPERATIONS[operation] ?? {};
+if (prepare === undefined || run === undefined) throw new Error(`no operation "${operation}"`);
+await prepare();
+if (count !== undefined) killBefore(Number(count));
+await run();
+await repository.close();

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, test } from 'node:test';
+import { checksumsOf } from '../src/checksums.ts';
+import type { Image } from '../src/index.ts';
+import { assertNoRemains, remainsBelow } from './host-remains.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
+
+/** More steps than any operation has. */
+const MANY = 100;
+
+function startVictim({ directory, outside }: RepositoryFixture, ...args: readonly string[]): ChildProcess {
+  const victim = join(import.meta.dirname, 'crash-victim.ts');
+  return spawn(process.execPath, [...process.execArgv, victim, directory, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_COMPILE_CACHE: outside },
+  });
+}
+
+/** What an image has on the disk: all of it is whole. */
+async function formatsOf(image: Image | undefined): Promise<string[]> {
+  for (const { path, size, checksums } of image?.files ?? []) {
+    assert.deepEqual(await checksumsOf(path, size), checksums, `${path} is not whole`);
+  }
+  return image?.files.map(({ format }) => format) ?? [];
+}
+
+/** Nothing is begun any more, and only the image is there. */
+async function assertInOrder({ directory, repository }: RepositoryFixture): Promise<void> {
+  for (const name of ['staging', 'trash', 'deletes']) {
+    assert.deepEqual(await readdir(join(directory, '.nodepool-builder', name)), [], name);
+  }
+  const files = (repository.get('a')?.files ?? []).map(({ format }) => `a.${format}`);
+  const rest = files.length > 0 ? ['a.d', ...files] : [];
+  assert.deepEqual((await readdir(directory)).toSorted(), ['.nodepool-builder', ...rest].toSorted());
+  const manifests = await readdir(join(directory, '.nodepool-builder', 'manifests'));
+  assert.deepEqual(manifests, files.length > 0 ? ['a.json'] : []);
+}
+
+interface Operation {
+  readonly name: string;
+  /** What is there before the operation, and afterwards: nothing in between. */
+  readonly outcomes: readonly (readonly string[])[];
+  /** A job server hands the job out again. */
+  readonly again: (fixture: RepositoryFixture) => Promise<unknown>;
+}
+
+const OPERATIONS: readonly Operation[] = [
+  {
+    name: 'build',
+    outcomes: [[], ['raw', 'tar']],
+    again: ({ repository }) =>
+      new ScriptedBuilder(makeImage, { formats: ['raw', 'tar'] }).build({ imageId: 'a', repository }),
+  },
+  {
+    name: 'convert',
+    outcomes: [
+      ['raw', 'tar'],
+      ['qcow2', 'raw', 'tar'],
+    ],
+    again: ({ repository }) => repository.file('a', ['qcow2']),
+  },
+  { name: 'delete', outcomes: [['raw', 'tar'], []], again: ({ repository }) => repository.delete('a') },
+];
+
+describe('SIGKILL at each step, and a successor', () => {
+  for (const { name, outcomes, again } of OPERATIONS) {
+    test(`of a ${name}: all or nothing is there, and the job that comes again is done`, async (t) => {
+      const fixture = await RepositoryFixture.create(t);
+      const left = new Set<string>();
+      for (let step = 1; step < MANY; step += 1) {
+        await rm(fixture.directory, { recursive: true });
+        await mkdir(fixture.directory);
+        const [code, signal] = await once(startVictim(fixture, name, `${step}`), 'exit');
+        if (code === 0) break;
+        assert.equal(signal, 'SIGKILL', `the victim failed with ${code}`);
+        const repository = await fixture.open();
+        const formats = (await formatsOf(repository.get('a'))).join();
+        assert.ok(
+          outcomes.some((outcome) => outcome.join() === formats),
+          `killed before step ${step}, it left ${formats}`,
+        );
+        left.add(formats);
+        await assertInOrder(fixture);
+        await again(fixture);
+        assert.deepEqual(await formatsOf(repository.get('a')), outcomes[1], `step ${step}`);
+        await fixture.close();
+      }
+      assert.equal(left.size, 2, 'it was killed before the point of no return, and after it');
+    });
+  }
+});
+
+test('SIGKILL of a real build: its processes, mounts and loop devices are undone before a file is removed', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  const victim = startVictim(fixture, 'build-mini-hang');
+  assert.ok(victim.stdout);
+  for await (const line of createInterface(victim.stdout)) {
+    if (line.includes('mini-hang: waiting in finalise.d')) break;
+  }
+  victim.kill('SIGKILL');
+  await once(victim, 'exit');
+  const { mounts, loops, processes } = await remainsBelow(fixture.directory);
+  assert.ok(
+    mounts.some((path) => path.endsWith('/dev')),
+    'the host’s /dev is mounted in the chroot',
+  );
+  assert.ok(loops.length > 0 && processes.length > 0);
+  await fixture.open();
+  await assertNoRemains(fixture.directory);
+  await assertInOrder(fixture);
+  assert.match(fixture.logger.lines.join('\n'), /the remains of a build were cleared/);
+});
