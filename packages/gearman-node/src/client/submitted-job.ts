@@ -42,6 +42,7 @@ export class SubmittedJob implements Job {
   readonly #timer: NodeJS.Timeout | undefined;
   #events: JobEvents | undefined;
   #flow: FlowControl | undefined;
+  /** Empty until a server has accepted the job. */
   #lastHandle = '';
   #isSettled = false;
   #error: GearmanError | undefined;
@@ -140,12 +141,13 @@ export class SubmittedJob implements Job {
       this.#isResubmitted = true;
       this.#resubmit(this);
     } else {
-      this.reject(new JobLostError(this.function, this.#lastHandle, { cause }));
+      this.reject(new JobLostError(this.function, this.#lastHandle || undefined, { cause }));
     }
   }
 
   readonly #onTimeout = (): void => {
-    const message = `job ${this.#lastHandle} of ${this.function} did not end in ${this.#options.timeout} ms`;
+    const name = this.#lastHandle ? `job ${this.#lastHandle}` : 'a job';
+    const message = `${name} of ${this.function} did not end in ${this.#options.timeout} ms`;
     this.reject(new GearmanError('job-timeout', message));
   };
 

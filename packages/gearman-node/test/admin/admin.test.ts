@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Admin } from '../../src/admin/admin.ts';
+import { ServerError } from '../../src/errors.ts';
+import { VERSION } from '../../src/version.ts';
+import { JobServerSite } from '../fixtures/job-server-site.ts';
+import { ScriptedServer } from '../fixtures/raw-peer.ts';
+
+async function administered(t: TestContext): Promise<{ site: JobServerSite; admin: Admin }> {
+  const site = await JobServerSite.start(t);
+  const admin = new Admin(site.address);
+  t.after(() => admin.close());
+  return { site, admin };
+}
+
+/** An operator and the job server, played by the test. */
+async function scripted(t: TestContext, timeout = 5000): Promise<{ server: ScriptedServer; admin: Admin }> {
+  const server = await ScriptedServer.listen();
+  const admin = new Admin(server.address, { timeout });
+  t.after(() => Promise.all([server.close(), admin.close()]));
+  return { server, admin };
+}
+
+test('each command of the embedded server', async (t) => {
+  const { site, admin } = await administered(t);
+  const worker = await site.worker('f');
+  worker.send('SET_CLIENT_ID', 'me');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  await client.ask('SUBMIT_JOB_LOW_BG', 'f', 'key', '');
+
+  assert.deepEqual(await admin.status(), [{ name: 'f', total: 2, running: 1, availableWorkers: 1 }]);
+  assert.deepEqual(await admin.priorityStatus(), [
+    { name: 'f', high: 0, normal: 0, low: 1, availableWorkers: 1 },
+  ]);
+  assert.deepEqual((await admin.workers())[0], { fd: 1, ip: '127.0.0.1', clientId: 'me', functions: ['f'] });
+  assert.deepEqual((await admin.showJobs())[0], { handle, retries: 0, ignored: false, background: false });
+  assert.deepEqual(await admin.showUniqueJobs(), ['', 'key']);
+  assert.equal(await admin.version(), VERSION);
+  assert.equal(await admin.verbose(), 'ERROR');
+  assert.equal(await admin.pid(), process.pid);
+  await admin.cancelJob(handle);
+  assert.deepEqual(await client.next(), ['WORK_FAIL', handle]);
+  await admin.createFunction('g');
+  await admin.maxQueue('g', 1);
+  assert.equal((await admin.status()).length, 2);
+  await admin.dropFunction('g');
+  assert.equal((await admin.status()).length, 1);
+});
+
+test('a command that is refused is a ServerError, and the next one works', async (t) => {
+  const { admin } = await administered(t);
+  await assert.rejects(
+    admin.cancelJob('H:x:1'),
+    (error: unknown) => error instanceof ServerError && error.serverCode === 'UNKNOWN_JOB',
+  );
+  await assert.rejects(admin.shutdown(), { serverCode: 'UNKNOWN_COMMAND' });
+  assert.deepEqual(await admin.status(), []);
+});
+
+test('commands given at once get their own replies', async (t) => {
+  const { admin } = await administered(t);
+  const [version, status, failure, workers] = await Promise.allSettled([
+    admin.version(),
+    admin.status(),
+    admin.dropFunction('f'),
+    admin.workers(),
+  ]);
+  assert.deepEqual(
+    [version.status, status.status, failure.status, workers.status],
+    ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+  );
+});
+
+test('a reply may come in pieces, with either line ending', async (t) => {
+  const { server, admin } = await scripted(t);
+  const status = admin.status();
+  const peer = await server.accept();
+  assert.deepEqual(await peer.next(), ['LINE', 'status']);
+  for (const byte of 'a\t1\t0\t2\r\ngröße\t0\t0\t0\n.\n') {
+    peer.sendBytes(Buffer.from(byte));
+    await new Promise(setImmediate);
+  }
+  assert.deepEqual(
+    (await status).map(({ name }) => name),
+    ['a', 'größe'],
+  );
+});
+
+test('a function may be called like an error, or hold a dot', async (t) => {
+  const { server, admin } = await scripted(t);
+  const status = admin.status();
+  (await server.accept()).sendBytes('ERR x\t1\t0\t0\n..\t0\t0\t0\n.\n');
+  assert.deepEqual(
+    (await status).map(({ name }) => name),
+    ['ERR x', '..'],
+  );
+});
+
+test('a server that leaves a command unanswered is server-silent, and the next command connects anew', async (t) => {
+  const { server, admin } = await scripted(t, 50);
+  await assert.rejects(admin.version(), { code: 'server-silent' });
+  await (await server.accept()).closed;
+  const again = admin.version();
+  (await server.accept()).sendBytes('OK 1.1.20\n');
+  assert.equal(await again, '1.1.20');
+});
+
+test('a server that hangs up rejects what waits, and the next command connects anew', async (t) => {
+  const { server, admin } = await scripted(t);
+  const waiting = [admin.version(), admin.status()];
+  (await server.accept()).socket.end();
+  for (const each of waiting) await assert.rejects(each, { code: 'connection-lost' });
+  const again = admin.version();
+  (await server.accept()).sendBytes('OK 1\n');
+  assert.equal(await again, '1');
+});
+
+test('a server that is not there is connect-failed', async () => {
+  const server = await ScriptedServer.listen();
+  const { address } = server;
+  await server.close();
+  const admin = new Admin(address);
+  await assert.rejects(admin.status(), { code: 'connect-failed' });
+  await admin.close();
+});
+
+test('close rejects what waits, and what comes later', async (t) => {
+  const { server, admin } = await scripted(t);
+  const waiting = admin.version();
+  await (await server.accept()).next();
+  await admin.close();
+  await assert.rejects(waiting, { code: 'closed' });
+  await assert.rejects(admin.version(), { code: 'closed' });
+  await admin.close();
+});
+
+test('arguments that the protocol cannot carry are refused before anything is sent', async (t) => {
+  const { admin } = await administered(t);
+  for (const name of ['', 'a b', 'x'.repeat(513)]) {
+    await assert.rejects(admin.createFunction(name), { code: 'invalid-argument' });
+  }
+  await assert.rejects(admin.cancelJob('H x'), { code: 'invalid-argument' });
+});

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Client, type ClientOptions } from '../../src/client/client.ts';
+import type { Job } from '../../src/client/job.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/errors.ts';
+import { type RawPeer, ScriptedServer } from '../fixtures/raw-peer.ts';
+
+/** A client and the job server it talks to, played by the test. */
+async function scripted(
+  t: TestContext,
+  options: Partial<ClientOptions> = {},
+): Promise<{ client: Client; submit: (...args: Parameters<Client['submit']>) => Promise<[RawPeer, Job]> }> {
+  const server = await ScriptedServer.listen();
+  const client = new Client({ servers: [server.address], ...options });
+  t.after(async () => {
+    await server.close();
+    await client.close();
+  });
+  let peer: RawPeer | undefined;
+  return {
+    client,
+    submit: async (...args) => {
+      const job = client.submit(...args);
+      peer ??= await server.accept();
+      await peer.until('SUBMIT_JOB');
+      return [peer, job];
+    },
+  };
+}
+
+const lostBecauseOf = (code: GearmanErrorCode) => (error: unknown) =>
+  error instanceof JobLostError && error.cause instanceof GearmanError && error.cause.code === code;
+
+test('it asks for exceptions, names itself, and submits', async (t) => {
+  const server = await ScriptedServer.listen();
+  const client = new Client({ servers: [server.address], clientId: 'me' });
+  t.after(() => Promise.all([server.close(), client.close()]));
+  const job = client.submit('f', '\0data', { unique: 'key' });
+  const peer = await server.accept();
+  assert.deepEqual(await peer.until('SUBMIT_JOB'), [
+    ['OPTION_REQ', 'exceptions'],
+    ['SET_CLIENT_ID', 'me'],
+    ['SUBMIT_JOB', 'f', 'key', '\0data'],
+  ]);
+  peer.send('OPTION_RES', 'exceptions');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  assert.equal(await job.handle, 'H:x:1');
+  assert.equal(String(await job), 'done');
+});
+
+test('a job may be created, run and ended in one chunk', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.sendBytes(
+    Buffer.concat([
+      encodePacket('RES', 'JOB_CREATED', 'H:x:1'),
+      encodePacket('RES', 'WORK_STATUS', 'H:x:1', 1, 2),
+      encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'done'),
+    ]),
+  );
+  const events: unknown[] = [];
+  for await (const event of job) events.push(event);
+  assert.deepEqual(events, [{ type: 'status', numerator: 1, denominator: 2 }]);
+  assert.equal(String(await job), 'done');
+});
+
+test('JOB_CREATED and ERROR answer submissions in their order', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, first] = await submit('f');
+  const [, second] = await submit('f');
+  const [, third] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('ERROR', 'QUEUE_ERROR', 'Job queue is full');
+  peer.send('JOB_CREATED', 'H:x:3');
+  assert.equal(await first.handle, 'H:x:1');
+  await assert.rejects(second.result, { code: 'server-error', serverCode: 'QUEUE_ERROR' });
+  await assert.rejects(second.handle, { code: 'server-error' });
+  assert.equal(await third.handle, 'H:x:3');
+});
+
+test('a handle that ends in a NUL, as gearmand sends it with WORK_FAIL, is the same handle', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('WORK_FAIL', 'H:x:1\0');
+  await assert.rejects(job.result, { code: 'job-failed', handle: 'H:x:1' });
+});
+
+test('a packet with the magic of a request counts, as python’s server sends it', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.sendBytes(encodePacket('REQ', 'WORK_FAIL', 'H:x:1'));
+  await assert.rejects(job.result, { code: 'job-failed' });
+});
+
+test('packets for jobs that are over, or were never there, are ignored', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.send('WORK_COMPLETE', 'H:other:1', 'not mine');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('WORK_EXCEPTION', 'H:x:1', 'boom');
+  peer.send('WORK_FAIL', 'H:x:1');
+  await assert.rejects(job.result, { code: 'job-exception' });
+  const [, next] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:2');
+  peer.send('WORK_COMPLETE', 'H:x:2', 'done');
+  assert.equal(String(await next), 'done');
+});
+
+test('two jobs of one key share a handle, and each gets its result', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, first] = await submit('f', '', { unique: 'key' });
+  const [, second] = await submit('f', '', { unique: 'key' });
+  for (let times = 0; times < 2; times += 1) peer.send('JOB_CREATED', 'H:x:1');
+  for (let times = 0; times < 2; times += 1) peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  assert.deepEqual((await Promise.all([first, second])).map(String), ['done', 'done']);
+});
+
+test('a server that leaves a submission unanswered is given up', async (t) => {
+  const { submit } = await scripted(t, { timeout: 50 });
+  const [peer, job] = await submit('f');
+  await assert.rejects(job.result, lostBecauseOf('server-silent'));
+  await peer.closed;
+});
+
+test('a job that runs for longer than the time limit is not given up', async (t) => {
+  const { submit } = await scripted(t, { timeout: 50 });
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  await job.handle;
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  assert.equal(String(await job), 'done');
+});
+
+test('a malformed packet costs the connection, and the jobs in flight are lost', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.sendBytes(Buffer.alloc(12, 'x'));
+  await assert.rejects(job.result, lostBecauseOf('bad-magic'));
+});
+
+test('events that are read slowly hold the server up', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  const events = job[Symbol.asyncIterator]();
+  peer.send('JOB_CREATED', 'H:x:1');
+  const pieces = 64;
+  for (let sent = 0; sent < pieces; sent += 1) peer.send('WORK_DATA', 'H:x:1', Buffer.alloc(1024 * 1024));
+  peer.send('WORK_COMPLETE', 'H:x:1', '');
+  await events.next();
+  // What the server could not send is still with it: the client keeps little.
+  assert.ok(peer.socket.writableLength > 16 * 1024 * 1024);
+  let count = 1;
+  while (!(await events.next()).done) count += 1;
+  assert.equal(count, pieces);
+  assert.equal(peer.socket.writableLength, 0);
+});
+
+test('a job whose signal aborts rejects, and its packets are taken no notice of', async (t) => {
+  const { submit } = await scripted(t);
+  const controller = new AbortController();
+  const [peer, job] = await submit('f', '', { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(job.result, { code: 'aborted' });
+  const [, next] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('JOB_CREATED', 'H:x:2');
+  peer.send('WORK_COMPLETE', 'H:x:1', 'not wanted');
+  peer.send('WORK_COMPLETE', 'H:x:2', 'done');
+  assert.equal(String(await next), 'done');
+});

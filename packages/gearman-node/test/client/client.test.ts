@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Client } from '../../src/client/client.ts';
+import { JobFailure } from '../../src/errors.ts';
+import { Worker } from '../../src/worker/worker.ts';
+import { JobServerSite } from '../fixtures/job-server-site.ts';
+import { ScriptedServer } from '../fixtures/raw-peer.ts';
+
+/** A client and a worker of one job server; all end with the test. */
+async function working(t: TestContext): Promise<{ site: JobServerSite; client: Client; worker: Worker }> {
+  const site = await JobServerSite.start(t);
+  const client = new Client({ servers: [site.address] });
+  const worker = new Worker({ servers: [site.address] });
+  t.after(() => Promise.all([client.close(), worker.close()]));
+  return { site, client, worker };
+}
+
+test('a result is what the worker returned, byte by byte', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('reverse', (job) => job.payload.toReversed());
+  const payload = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
+  assert.deepEqual(await client.submit('reverse', payload), Buffer.from(payload.toReversed()));
+  assert.deepEqual(await client.submit('reverse').result, Buffer.alloc(0));
+});
+
+test('progress is read as it comes, then the result', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('count', async (job) => {
+    job.sendStatus(1, 2);
+    await job.sendData('half');
+    await job.sendWarning('careful');
+    return 'done';
+  });
+  const job = client.submit('count');
+  const events: string[] = [];
+  for await (const event of job) {
+    events.push(event.type === 'status' ? `${event.numerator}/${event.denominator}` : String(event.data));
+  }
+  assert.deepEqual(events, ['1/2', 'half', 'careful']);
+  assert.equal(String(await job), 'done');
+});
+
+test('a failure and an exception reject, each as what it is', async (t) => {
+  const { client, worker } = await working(t);
+  worker.setFunctions({
+    fails: () => Promise.reject(new JobFailure('no')),
+    throws: () => Promise.reject(new Error('boom')),
+  });
+  await assert.rejects(client.submit('fails').result, { code: 'job-failed' });
+  await assert.rejects(client.submit('throws').result, { code: 'job-exception', data: Buffer.from('boom') });
+});
+
+test('a background job gives its handle, by which its status can be asked', async (t) => {
+  const { client, worker } = await working(t);
+  const started = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  worker.add('f', async (job) => {
+    job.sendStatus(3, 4);
+    started.resolve();
+    await end.promise;
+    void job.acknowledged.then(over.resolve);
+  });
+  const job = client.submit('f', '', { background: true });
+  const handle = await job.handle;
+  assert.equal((await job).length, 0);
+  await started.promise;
+  await worker.registered();
+  assert.deepEqual(await client.status(handle), { known: true, running: true, numerator: 3, denominator: 4 });
+  end.resolve();
+  await over.promise;
+  assert.equal((await client.status(handle)).known, false);
+});
+
+test('many jobs at a time each get their own result', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('echo', (job) => job.payload);
+  const jobs = Array.from({ length: 500 }, (_, index) => client.submit('echo', String(index)).result);
+  assert.deepEqual((await Promise.all(jobs)).map(Number), [...jobs.keys()]);
+});
+
+test('the first server that can be reached gets the jobs', async (t) => {
+  const { site, worker } = await working(t);
+  const gone = await ScriptedServer.listen();
+  const { address } = gone;
+  await gone.close();
+  worker.add('f', () => 'done');
+  const client = new Client({ servers: [address, site.address] });
+  t.after(() => client.close());
+  assert.equal(String(await client.submit('f')), 'done');
+});
+
+test('when no server can be reached the job rejects, and each server is named', async (t) => {
+  const gone = await Promise.all([ScriptedServer.listen(), ScriptedServer.listen()]);
+  const servers = gone.map((server) => server.address);
+  await Promise.all(gone.map((server) => server.close()));
+  const client = new Client({ servers });
+  t.after(() => client.close());
+  for (const attempt of [client.submit('f').result, client.submit('f').handle, client.status('H:x:1')]) {
+    await assert.rejects(attempt, (error: Error & { code: string }) => {
+      assert.equal(error.code, 'connect-failed');
+      for (const { port } of servers) assert.ok(error.message.includes(String(port)));
+      return true;
+    });
+  }
+});
+
+test('a job in flight when its server is lost rejects with JobLostError', async (t) => {
+  const { site, client } = await working(t);
+  const job = client.submit('f');
+  await job.handle;
+  await site.server.close();
+  await assert.rejects(job.result, { code: 'job-lost', retriable: true });
+});
+
+test('a job may be resubmitted to another server', async (t) => {
+  const [first, second] = [await JobServerSite.start(t), await JobServerSite.start(t)];
+  const client = new Client({ servers: [first.address, second.address] });
+  const worker = new Worker({ servers: [second.address] });
+  t.after(() => Promise.all([client.close(), worker.close()]));
+  worker.add('f', () => 'done after all');
+  const job = client.submit('f', '', { onServerLost: 'resubmit' });
+  await job.handle;
+  await first.server.close();
+  assert.equal(String(await job), 'done after all');
+});
+
+test('a job that is resubmitted waits for a server that comes back', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = new Client({ servers: [site.address], reconnect: { minDelay: 1, maxDelay: 10 } });
+  const worker = new Worker({ servers: [site.address], reconnect: { minDelay: 1, maxDelay: 10 } });
+  t.after(() => Promise.all([client.close(), worker.close()]));
+  const job = client.submit('f', '', { onServerLost: 'resubmit' });
+  await job.handle;
+  await site.server.close();
+  // Only a job that was in flight waits: this one finds no server.
+  await assert.rejects(client.submit('f').result, { code: 'connect-failed' });
+  worker.add('f', () => 'done after all');
+  await site.server.listen(site.port);
+  assert.equal(String(await job), 'done after all');
+});
+
+test('after its server was lost a client connects again by itself', async (t) => {
+  const { site, client, worker } = await working(t);
+  const lost = client.submit('f');
+  await lost.handle;
+  await site.server.close();
+  await assert.rejects(lost.result, { code: 'job-lost' });
+  await site.server.listen(site.port);
+  worker.add('f', () => 'done');
+  assert.equal(String(await client.submit('f')), 'done');
+});
+
+test('close rejects the jobs in flight and those that come later', async (t) => {
+  const { client } = await working(t);
+  const job = client.submit('f');
+  await job.handle;
+  await client.close();
+  await assert.rejects(job.result, { code: 'closed' });
+  assert.throws(() => client.submit('f'), { code: 'closed' });
+  await assert.rejects(client.status('H:x:1'), { code: 'closed' });
+  await client.close();
+});
+
+test('close ends an attempt to connect', async () => {
+  const server = await ScriptedServer.listen();
+  const client = new Client({ servers: [server.address] });
+  const job = client.submit('f');
+  await client.close();
+  await assert.rejects(job.result, { code: 'closed' });
+  await server.close();
+});
+
+test('a timeout covers the wait for a worker', async (t) => {
+  const { client } = await working(t);
+  await assert.rejects(client.submit('nobody offers it', '', { timeout: 20 }).result, {
+    code: 'job-timeout',
+  });
+});
+
+test('what makes no sense is refused at once, and nothing is sent', async (t) => {
+  const { client } = await working(t);
+  const refused = { code: 'invalid-argument' };
+  assert.throws(() => new Client({ servers: [] }), refused);
+  assert.throws(() => client.submit(''), refused);
+  assert.throws(() => client.submit('a\0b'), refused);
+  assert.throws(() => client.submit('f', '', { unique: 'x'.repeat(64) }), refused);
+  await assert.rejects(client.status('x'.repeat(64)), refused);
+});

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { type JobEvent, JobEvents } from '../../src/client/job-events.ts';
+import { GearmanError } from '../../src/errors.ts';
+
+function recorded() {
+  const hold = mock.fn();
+  const release = mock.fn();
+  return { events: new JobEvents({ hold, release }), hold, release };
+}
+
+async function readAll(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
+  const all: JobEvent[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+const piece = (bytes = 1): JobEvent => ({ type: 'data', data: Buffer.alloc(bytes) });
+const HALF = 512 * 1024;
+
+test('events that came before the loop are read, in order, to the end', async () => {
+  const { events } = recorded();
+  const all: JobEvent[] = [
+    { type: 'status', numerator: 1, denominator: 2 },
+    { type: 'data', data: Buffer.from('d') },
+    { type: 'warning', data: Buffer.from('w') },
+  ];
+  for (const event of all) events.push(event);
+  events.end();
+  assert.deepEqual(await readAll(events), all);
+});
+
+test('a loop waits for events, and for the end', async () => {
+  const { events } = recorded();
+  const reading = readAll(events);
+  for (let count = 0; count < 3; count += 1) {
+    await new Promise(setImmediate);
+    events.push(piece());
+  }
+  await new Promise(setImmediate);
+  events.end();
+  assert.equal((await reading).length, 3);
+});
+
+test('an error comes after the last event', async () => {
+  const { events } = recorded();
+  events.push(piece());
+  events.end(new GearmanError('job-timeout', 'm'));
+  assert.equal((await events.next()).done, false);
+  await assert.rejects(events.next(), { code: 'job-timeout' });
+});
+
+test('the sender is held up while the loop lags behind, and released when it has caught up', async () => {
+  const { events, hold, release } = recorded();
+  const loop = events[Symbol.asyncIterator]();
+  for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
+  assert.deepEqual([hold.mock.callCount(), release.mock.callCount()], [1, 0]);
+  await loop.next();
+  await loop.next();
+  assert.equal(release.mock.callCount(), 0);
+  await loop.next();
+  assert.equal(release.mock.callCount(), 1);
+});
+
+test('the end, and leaving the loop, release the sender too', async () => {
+  for (const leave of [(events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
+    const { events, hold, release } = recorded();
+    events[Symbol.asyncIterator]();
+    for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
+    await leave(events);
+    assert.deepEqual([hold.mock.callCount(), release.mock.callCount()], [1, 1]);
+  }
+});
+
+test('more than is kept for one who never reads is dropped, which a later loop is told', async () => {
+  const { events, hold } = recorded();
+  for (let count = 0; count < 10; count += 1) events.push(piece(HALF));
+  events.end();
+  assert.equal(hold.mock.callCount(), 0, 'nobody is held up for it');
+  await assert.rejects(readAll(events), { code: 'events-dropped' });
+});
+
+test('after the loop was left nothing is kept', async () => {
+  const { events } = recorded();
+  events.push(piece());
+  for await (const _event of events) break;
+  events.push(piece());
+  assert.deepEqual(await events.next(), { done: true, value: undefined });
+});

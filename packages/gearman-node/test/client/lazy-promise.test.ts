@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LazyPromise } from '../../src/client/lazy-promise.ts';
+
+test('gives what it was settled with, asked before or afterwards; only the first counts', async () => {
+  const before = new LazyPromise<number>();
+  const { promise } = before;
+  before.resolve(1);
+  before.reject(new Error('too late'));
+  assert.deepEqual([await promise, await before.promise], [1, 1]);
+
+  const after = new LazyPromise<number>();
+  after.reject(new Error('no'));
+  after.resolve(1);
+  await assert.rejects(after.promise, /^Error: no$/);
+});
+
+test('a rejection that nobody asks for is no unhandled one', async (t) => {
+  const unhandled: unknown[] = [];
+  const listener = (reason: unknown) => unhandled.push(reason);
+  process.on('unhandledRejection', listener);
+  t.after(() => process.off('unhandledRejection', listener));
+  new LazyPromise<number>().reject(new Error('nobody cares'));
+  await new Promise(setImmediate);
+  assert.deepEqual(unhandled, []);
+});

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RequestQueue } from '../../src/client/request-queue.ts';
+import { PacketDecoder } from '../../src/codec/decoder.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import type { Packet } from '../../src/codec/packet.ts';
+import { GearmanError, ServerError } from '../../src/errors.ts';
+import type { PacketName } from '../../src/packets.ts';
+
+function packet(bytes: Buffer): Packet {
+  const packets: Packet[] = [];
+  new PacketDecoder({ onPacket: (decoded) => packets.push(decoded) }).decode(bytes);
+  return packets[0] as Packet;
+}
+
+const created = packet(encodePacket('RES', 'JOB_CREATED', 'H:x:1'));
+const status = packet(encodePacket('RES', 'STATUS_RES', 'H:x:1', 0, 0, 0, 0));
+
+/** A queue of requests, and what became of each. */
+function queueOf(...expected: readonly PacketName[]): {
+  queue: RequestQueue;
+  fates: string[];
+  silences: () => number;
+} {
+  let silences = 0;
+  const queue = new RequestQueue(1000, () => (silences += 1));
+  const fates = expected.map(() => 'waits');
+  for (const [index, expects] of expected.entries()) {
+    queue.push({
+      expects,
+      onReply: () => {
+        fates[index] = 'answered';
+      },
+      onFailure: (error: GearmanError) => {
+        fates[index] = error.code;
+      },
+    });
+  }
+  return { queue, fates, silences: () => silences };
+}
+
+test('answers belong to requests in their order', () => {
+  const { queue, fates } = queueOf('JOB_CREATED', 'JOB_CREATED');
+  queue.answer(created);
+  assert.deepEqual(fates, ['answered', 'waits']);
+  queue.answer(created);
+  assert.deepEqual(fates, ['answered', 'answered']);
+  queue.answer(created); // nobody asked: ignored
+});
+
+test('ERROR answers the oldest request', () => {
+  const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
+  queue.refuse(new ServerError('QUEUE_ERROR', 'full'));
+  assert.deepEqual(fates, ['server-error', 'waits']);
+  queue.answer(status);
+  assert.deepEqual(fates, ['server-error', 'answered']);
+  queue.refuse(new ServerError('LATE', 'nobody asked'));
+});
+
+test('a request that a later answer overtakes was ignored by the server', () => {
+  const { queue, fates } = queueOf('STATUS_RES', 'JOB_CREATED', 'STATUS_RES');
+  queue.answer(created);
+  assert.deepEqual(fates, ['server-silent', 'answered', 'waits']);
+});
+
+test('an answer that nobody expects leaves all as it is', () => {
+  const { queue, fates } = queueOf('JOB_CREATED');
+  queue.answer(status);
+  assert.deepEqual(fates, ['waits']);
+});
+
+test('the end fails all that wait', () => {
+  const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
+  queue.end(new GearmanError('closed', 'm'));
+  assert.deepEqual(fates, ['closed', 'closed']);
+});
+
+test('silence is noticed, and not when all is answered', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { queue, silences } = queueOf('JOB_CREATED');
+  t.mock.timers.tick(1000);
+  assert.equal(silences(), 1);
+  queue.answer(created);
+  t.mock.timers.tick(10_000);
+  assert.equal(silences(), 1);
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
+import { mock, test } from 'node:test';
+import { type SubmitOptions, SubmittedJob } from '../../src/client/submitted-job.ts';
+import { GearmanError } from '../../src/errors.ts';
+
+const flow = { hold: () => {}, release: () => {} };
+
+function submitted(options: SubmitOptions = {}) {
+  const resubmit = mock.fn();
+  return { job: new SubmittedJob('f', 'payload', options, resubmit), resubmit };
+}
+
+test('the packet follows from background and priority', () => {
+  for (const [options, packet] of [
+    [{}, 'SUBMIT_JOB'],
+    [{ priority: 'high' }, 'SUBMIT_JOB_HIGH'],
+    [{ priority: 'low' }, 'SUBMIT_JOB_LOW'],
+    [{ background: true }, 'SUBMIT_JOB_BG'],
+    [{ background: true, priority: 'high' }, 'SUBMIT_JOB_HIGH_BG'],
+    [{ background: true, priority: 'low' }, 'SUBMIT_JOB_LOW_BG'],
+  ] as const) {
+    assert.equal(submitted(options).job.packet, packet);
+  }
+  assert.deepEqual(submitted({ unique: 'key' }).job.arguments, ['f', 'key', 'payload']);
+});
+
+test('a foreground job is over with its result, a background job when it was accepted', async () => {
+  const { job } = submitted();
+  job.accept('H:x:1', flow);
+  assert.equal(await job.handle, 'H:x:1');
+  assert.equal(job.isSettled, false);
+  job.complete(Buffer.from('done'));
+  assert.equal(String(await job), 'done');
+
+  const background = submitted({ background: true }).job;
+  background.accept('H:x:2', flow);
+  assert.equal((await background).length, 0);
+});
+
+test('failure and exception name handle and function', async () => {
+  const failed = submitted().job;
+  failed.accept('H:x:1', flow);
+  failed.fail();
+  await assert.rejects(failed.result, { code: 'job-failed', handle: 'H:x:1', message: /of f/ });
+  const thrown = submitted().job;
+  thrown.accept('H:x:2', flow);
+  thrown.throwException(Buffer.from('boom'));
+  await assert.rejects(thrown.result, { code: 'job-exception', handle: 'H:x:2', message: /boom/ });
+});
+
+test('only the first end counts', async () => {
+  const { job } = submitted();
+  job.complete(Buffer.from('first'));
+  job.fail();
+  job.lose(new GearmanError('connection-lost', 'm'));
+  assert.equal(String(await job), 'first');
+});
+
+test('a lost server rejects the job, or has it resubmitted, as the caller chose', async () => {
+  const cause = new GearmanError('connection-lost', 'm');
+  const rejected = submitted();
+  rejected.job.lose(cause);
+  await assert.rejects(rejected.job.result, { code: 'job-lost', cause, message: /^a job of f / });
+  assert.equal(rejected.resubmit.mock.callCount(), 0);
+
+  const again = submitted({ onServerLost: 'resubmit' });
+  again.job.lose(cause);
+  assert.deepEqual([again.resubmit.mock.callCount(), again.job.isResubmitted], [1, true]);
+  assert.equal(again.job.isSettled, false);
+
+  const closed = submitted({ onServerLost: 'resubmit' });
+  closed.job.lose(new GearmanError('closed', 'm'));
+  await assert.rejects(closed.job.result, { code: 'closed' });
+});
+
+test('timeout rejects the job, and an end in time stops the clock', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const late = submitted({ timeout: 100 }).job;
+  const inTime = submitted({ timeout: 100 }).job;
+  inTime.complete(Buffer.from('done'));
+  t.mock.timers.tick(100);
+  await assert.rejects(late.result, { code: 'job-timeout', message: /^a job of f .* 100 ms$/ });
+  await assert.rejects(late.handle, { code: 'job-timeout' });
+  assert.equal(String(await inTime), 'done');
+});
+
+test('a signal rejects the job, and is let go of when the job is over', async () => {
+  const controller = new AbortController();
+  const aborted = submitted({ signal: controller.signal }).job;
+  const ended = submitted({ signal: controller.signal }).job;
+  ended.complete(Buffer.alloc(0));
+  assert.equal(getEventListeners(controller.signal, 'abort').length, 1);
+  controller.abort(new Error('enough'));
+  await assert.rejects(aborted.result, { code: 'aborted', message: /enough/ });
+  await assert.rejects(submitted({ signal: controller.signal }).job.result, { code: 'aborted' });
+});
+
+test('its events end with it, and with its error', async () => {
+  const { job } = submitted();
+  const reading = (async () => {
+    const types: string[] = [];
+    for await (const event of job) types.push(event.type);
+    return types;
+  })();
+  job.push({ type: 'status', numerator: 1, denominator: 2 });
+  job.push({ type: 'data', data: Buffer.from('d') });
+  job.complete(Buffer.alloc(0));
+  job.push({ type: 'data', data: Buffer.from('too late') });
+  assert.deepEqual(await reading, ['status', 'data']);
+
+  const failed = submitted().job;
+  failed.fail();
+  await assert.rejects(failed[Symbol.asyncIterator]().next(), { code: 'job-failed' });
+});
