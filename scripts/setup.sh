@@ -19,6 +19,9 @@ sudo                      sudo              quickstart
 busybox-static            busybox           test
 gearman-job-server        gearmand          test
 gearman-tools             gearadmin         test
+e2fsprogs                 debugfs           test
+xfsprogs                  mkfs.xfs          test
+systemd                   systemd-analyze   test
 TABLE
 }
 

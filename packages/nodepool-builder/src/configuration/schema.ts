@@ -5,7 +5,7 @@ export interface SchemaNode {
   readonly type?: string | readonly string[];
   /** Printed in the documentation. */
   readonly description?: string;
-  readonly default?: unknown;
+  readonly default?: string | number;
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;

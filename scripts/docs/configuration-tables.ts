@@ -1,0 +1,39 @@
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+
+/** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */
+export function configurationTables(schema: SchemaNode): string {
+  return tablesOf('', schema).join('\n\n');
+}
+
+function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode): string[] {
+  const entries = Object.entries(properties);
+  const read = entries.filter(([, node]) => node.description !== undefined);
+  const elsewhere = entries.filter(([, node]) => node.description === undefined);
+  const rows = read.map(([key, node]) => row(key, node, required.includes(key)));
+  const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');
+  return [
+    `### ${path === '' ? 'Top level' : `\`${path}\``}`,
+    ['| key | type | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n'),
+    ...(left === '' ? [] : [`Left to other parts of nodepool: ${left}.`]),
+    ...read.flatMap(([key, { items }]) =>
+      items?.properties === undefined ? [] : tablesOf(path === '' ? key : `${path}[].${key}`, items),
+    ),
+  ];
+}
+
+function row(key: string, node: SchemaNode, required: boolean): string {
+  const standard = node.default === undefined ? '' : `\`${String(node.default)}\``;
+  const cells = [`\`${key}\``, typeOf(node), required ? '(required)' : standard, node.description ?? ''];
+  return `| ${cells.join(' | ')} |`;
+}
+
+function typeOf({ type = [], enum: values }: SchemaNode): string {
+  if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
+  // An empty value (null) is as good as none, wherever it may stand.
+  return (
+    [type]
+      .flat()
+      .filter((name) => name !== 'null')
+      .join(' or ') || 'any'
+  );
+}

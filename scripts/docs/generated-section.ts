@@ -1,0 +1,11 @@
+/**
+ * A page with other text between two of its lines.
+ *
+ * @throws Error if the page lacks one of the lines
+ */
+export function replaceSection(page: string, begin: string, end: string, text: string): string {
+  const from = page.indexOf(begin);
+  const to = page.indexOf(end, from);
+  if (from === -1 || to === -1) throw new Error(`the page has no "${begin}" with "${end}" after it`);
+  return `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`;
+}

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { loadConfiguration } from 'nodepool-builder';
+import { builderCommand } from '../fixtures/builder-process.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { codeBlocks, ROOT, readPage } from './markdown.ts';
+
+const readme = await readPage('README.md');
+const [set, session] = codeBlocks(readme, 'sh');
+
+test('the commands that do everything are scripts of the project', async () => {
+  const { scripts } = JSON.parse(await readPage('package.json')) as { scripts: Record<string, string> };
+  const commands = [...(set ?? '').matchAll(/^npm (?:run )?(\w+)/gm)].map(([, name = '']) => name);
+  assert.deepEqual(commands, ['quickstart', 'test']);
+  for (const name of commands) assert.ok(scripts[name]?.startsWith(`sh scripts/setup.sh ${name} && `), name);
+});
+
+test('the session with nodepool-builder works as it is written', async (t) => {
+  const server = await startGearmand();
+  t.after(() => server.stop());
+  const directory = await mkdtemp(join(tmpdir(), 'readme-'));
+  t.after(() => rm(directory, { recursive: true }));
+  await Promise.all(['bin', 'images', 'pool'].map((name) => mkdir(join(directory, name))));
+  // The disk image "debian" is a small one here: what a real one takes, npm run quickstart shows.
+  await writeFile(
+    join(directory, 'nodepool.yaml'),
+    `images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${server.port}}]
+diskimages: [{name: debian, builder: directory-tree, options: {tree: ${import.meta.dirname}}}]
+providers: [{name: local, type: directory, directory: pool, images: [{name: debian, diskimage: debian}]}]
+`,
+  );
+  const command = builderCommand()
+    .flat()
+    .map((word) => `'${word}'`)
+    .join(' ');
+  await writeFile(join(directory, 'bin/nodepool-builder'), `#!/bin/sh\nexec ${command} "$@"\n`, {
+    mode: 0o755,
+  });
+  const PATH = [join(directory, 'bin'), process.env.PATH].join(delimiter);
+  const { stdout } = await promisify(execFile)('sh', ['-eu', '-c', session ?? ''], {
+    cwd: directory,
+    env: { ...process.env, PATH },
+  });
+  assert.match(stdout, /nodepool\.yaml is good: 1 disk images, 1 providers/);
+  assert.match(stdout, /debian-\d{14}-[0-9a-z]{4}/);
+});
+
+test('the configuration is good', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'readme-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'nodepool.yaml');
+  await writeFile(file, codeBlocks(readme, 'yaml')[0] ?? '');
+  assert.deepEqual((await loadConfiguration(file)).warnings, []);
+});
+
+test('the builder is the one of the examples', async () => {
+  const example = await readFile(join(ROOT, 'examples/custom-builder/custom-builder.ts'), 'utf8');
+  assert.deepEqual(codeBlocks(readme, 'ts'), [example]);
+});
