@@ -89,6 +89,9 @@ function formatTable(images: readonly ListedImage[]): string {
   ]);
   return table([header, ...rows], {
     border: getBorderCharacters('void'),
+    columnDefault: { paddingLeft: 0, paddingRight: 2 },
     drawHorizontalLine: () => false,
-  }).trimEnd();
+  })
+    .replaceAll(/ +$/gm, '')
+    .trimEnd();
 }
