@@ -68,6 +68,8 @@ async function serve(
   const stop = stopSignal();
   // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
   process.on('SIGUSR1', () => {});
+  let reloadConfiguration = (): void => {}; // before it serves: a file that was read just now
+  process.on('SIGHUP', () => reloadConfiguration());
   let pidFile: PidFile | undefined;
   try {
     const loaded = await loadConfiguration(options.config, { builders: Object.keys(builders) });
@@ -88,7 +90,7 @@ async function serve(
         ...(options.embeddedGearmand && { embeddedGearmand: true }),
         logger: (name) => logging.logger(name),
       });
-      process.on('SIGHUP', () => void reload(builder, options.config, Object.keys(builders), logger));
+      reloadConfiguration = () => void reload(builder, options.config, Object.keys(builders), logger);
       const servers = builder.servers.map(formatAddress).join(', ');
       logger.info(
         `serving ${servers} with ${builder.repository.images.size} images from ${builder.repository.directory}`,
