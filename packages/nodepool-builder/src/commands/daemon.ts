@@ -68,8 +68,8 @@ async function serve(
   const stop = stopSignal();
   // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
   process.on('SIGUSR1', () => {});
-  let reloadConfiguration = (): void => {}; // before it serves: a file that was read just now
-  process.on('SIGHUP', () => reloadConfiguration());
+  let reloadConfiguration: (() => void) | undefined; // nothing to do before it serves: the file was just read
+  process.on('SIGHUP', () => reloadConfiguration?.());
   let pidFile: PidFile | undefined;
   try {
     const loaded = await loadConfiguration(options.config, { builders: Object.keys(builders) });
