@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { codeBlocks, readPage } from '../../../test/docs/markdown.ts';
+import { ExampleProject } from './example-project.ts';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
+
+const readme = await readPage('packages/image-builder/README.md');
+const [program = '', contract = ''] = codeBlocks(readme, 'ts');
+
+test('the builder makes an image of a directory, and its contract passes', async (t) => {
+  const project = await ExampleProject.create(t);
+  await project.makeDirectory('images');
+  await project.write('program.ts', program);
+  const [builder = ''] = program.split('const repository');
+  await project.write('directory-tree-builder.ts', builder.replace('class', 'export class'));
+  await project.write('contract.ts', contract);
+  const [path] = (await project.run('program.ts')).split('\n');
+  assert.equal(path, join(project.directory, 'images', 'skel-0000000001.qcow2'));
+  const raw = path.replace(/qcow2$/, 'raw');
+  const profile = execFileSync('debugfs', ['-R', 'cat .profile', raw], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  assert.deepEqual(profile, await readFile('/etc/skel/.profile'));
+  execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', raw, path]);
+  assert.match(await project.run('contract.ts'), /^ℹ pass 3\nℹ fail 0$/m);
+  await project.checkTypes();
+});
+
+test('the table names all that a repository has of its own', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  await new ScriptedBuilder(makeImage).build({ imageId: 'skel-1', repository });
+  for (const name of await readdir(join(repository.directory, '.nodepool-builder'))) {
+    assert.match(readme, new RegExp(`^\\|.*\`${name}[/\`].*\\|$`, 'm'), name);
+  }
+});
