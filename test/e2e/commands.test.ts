@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
 import { Admin } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
@@ -87,6 +88,12 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     await waitUntil('an empty list', async () => {
       return (await run('image-list', '--json', '-c', site.config)).stdout === '[]\n';
     });
+  });
+
+  it('show a bar on a terminal', async () => {
+    const command = builderCommand('image-build', 'docs', '-c', site.config).flat().join(' ');
+    const { stdout } = await promisify(execFile)('script', ['-qec', command, '/dev/null']);
+    assert.match(stdout, /image-build:docs ={30} 100 % /);
   });
 
   it('say what there is when nobody offers what they ask for', async () => {

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { builderCommand, spawnBuilder } from '../fixtures/builder-process.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { createSite } from '../fixtures/site.ts';
+
+const run = promisify(execFile);
+
+/** What a person types, in a network of its own: nobody else is at port 4730 there. */
+const SESSION = `
+ip link set lo up
+builder="$1" config="$2"
+$builder -c "$config" -p "$config.pid"
+listening=$(ss -Hltn)
+id=$($builder image-build docs -c "$config")
+gearadmin --status
+$builder image-upload "$id" --provider pool --image-name docs -c "$config"
+$builder image-delete "$id" -c "$config"
+pid=$(cat "$config.pid")
+kill "$pid"
+tail --pid="$pid" -f /dev/null
+echo "$listening"
+`;
+
+describe('the embedded job server', () => {
+  it('does it all without gearman-servers, on loopback alone', async (t) => {
+    const site = await createSite(4730);
+    t.after(() => site.remove());
+    const text = await readFile(site.config, 'utf8');
+    await writeFile(site.config, text.replace(/^gearman-servers: .*\n/m, ''));
+    const builder = builderCommand().flat().join(' ');
+    const { stdout } = await run('unshare', [
+      ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']),
+      ...['--net', 'sh', '-eu', '-c', SESSION, 'session', builder, site.config],
+    ]);
+    assert.match(stdout, /^image-upload:docs-\S+\t0\t0\t1$/m);
+    assert.deepEqual(
+      [...stdout.matchAll(/^LISTEN +\d+ +\d+ +(\S+)/gm)].map(([, address]) => address),
+      ['127.0.0.1:4730'],
+    );
+  });
+
+  it('says so when somebody else listens where it should', async (t) => {
+    const server = await startGearmand();
+    t.after(() => server.stop());
+    const site = await createSite(server.port);
+    t.after(() => site.remove());
+    const builder = spawnBuilder(site.config, '--embedded-gearmand');
+    const refusal = `cannot listen on 127.0.0.1:${server.port}; stop what listens there, or name another port`;
+    await builder.logged(new RegExp(refusal));
+    assert.equal(await builder.ended, 1);
+  });
+});
