@@ -21,12 +21,13 @@ test('a row for each measurement says whether its bar is met', () => {
 
 test('results take the place of earlier ones, and the rest of the page stays', async () => {
   const page = await readFile(join(import.meta.dirname, '../../../docs/benchmarks.md'), 'utf8');
-  const once = replaceResults(page, 'first\n\n| $& |');
-  assert.ok(once.includes('\nfirst\n\n| $& |\n'));
-  const twice = replaceResults(once, 'second');
-  assert.ok(twice.includes('\nsecond\n') && !twice.includes('first'));
-  assert.equal(replaceResults(twice, 'first\n\n| $& |'), once);
-  assert.ok(twice.split('second').every((part) => page.includes(part)));
+  const [first, second] = ['Results one:\n\n| $& |', 'Results two'];
+  const once = replaceResults(page, first);
+  const [before = '', after = ''] = once.split(`\n${first}\n`);
+  assert.ok(page.startsWith(before) && page.endsWith(after));
+  assert.match(before, /^# Benchmarks/);
+  assert.match(after, /\n## What is measured\n/);
+  assert.equal(replaceResults(once, second), `${before}\n${second}\n${after}`);
 });
 
 test('a page without a place for results is refused', () => {
