@@ -32,10 +32,9 @@ describe('the embedded job server', () => {
     const text = await readFile(site.config, 'utf8');
     await writeFile(site.config, text.replace(/^gearman-servers: .*\n/m, ''));
     const builder = builderCommand().flat().join(' ');
-    const { stdout } = await run('unshare', [
-      ...(process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']),
-      ...['--net', 'sh', '-eu', '-c', SESSION, 'session', builder, site.config],
-    ]);
+    const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+    const shell = ['sh', '-eu', '-c', SESSION, 'session', builder, site.config];
+    const { stdout } = await run('unshare', ['--net', ...asRoot, ...shell]);
     assert.match(stdout, /^image-upload:docs-\S+\t0\t0\t1$/m);
     assert.deepEqual(
       [...stdout.matchAll(/^LISTEN +\d+ +\d+ +(\S+)/gm)].map(([, address]) => address),

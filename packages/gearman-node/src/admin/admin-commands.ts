@@ -10,7 +10,7 @@ export interface FunctionStatus {
   readonly availableWorkers: number;
 }
 
-/** One line of the admin command `prioritystatus`: jobs queued and running, by priority. */
+/** One line of the admin command `prioritystatus`: the jobs that wait for a worker, by priority. */
 export interface FunctionPriorityStatus {
   readonly name: string;
   readonly high: number;

@@ -45,7 +45,7 @@ export class Admin implements AsyncDisposable {
     return (await this.#run('status')).map(parseStatus);
   }
 
-  /** As {@link status}, by priority. */
+  /** The functions that the server knows, with the jobs that wait, by priority. */
   async priorityStatus(): Promise<FunctionPriorityStatus[]> {
     return (await this.#run('priorityStatus')).map(parsePriorityStatus);
   }
