@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { SERVERS } from './site.ts';
+
+for (const [server, start] of Object.entries(SERVERS)) {
+  suite(`admin commands of ${server}`, () => {
+    test('the lists, while jobs wait and run', async (t) => {
+      const { admin, connect } = await start(t);
+      assert.deepEqual(await admin.status(), []);
+      const [client, worker] = [await connect(), await connect()];
+      worker.send('SET_CLIENT_ID', 'me');
+      worker.send('CAN_DO', 'f');
+      await worker.ask('ECHO_REQ', '');
+      for (const name of ['SUBMIT_JOB_HIGH', 'SUBMIT_JOB', 'SUBMIT_JOB_LOW_BG'] as const) {
+        await client.ask(name, 'f', name, '');
+      }
+      const f = { name: 'f', availableWorkers: 1 };
+      assert.deepEqual(await admin.status(), [{ ...f, total: 3, running: 0 }]);
+      assert.deepEqual(await admin.priorityStatus(), [{ ...f, high: 1, normal: 1, low: 1 }]);
+      const [, running] = await worker.ask('GRAB_JOB');
+      assert.deepEqual(await admin.status(), [{ ...f, total: 3, running: 1 }]);
+      assert.deepEqual(await admin.priorityStatus(), [{ ...f, high: 0, normal: 1, low: 1 }]);
+
+      const workers = await admin.workers();
+      assert.equal(workers.length, 3, 'all connections are listed');
+      const { fd, ...mine } = workers.find(({ clientId }) => clientId === 'me') ?? { fd: -1 };
+      assert.ok(fd > 0);
+      assert.deepEqual(mine, { ip: '127.0.0.1', clientId: 'me', functions: ['f'] });
+
+      const jobs = (await admin.showJobs()).toSorted((a, b) => a.handle.localeCompare(b.handle));
+      assert.deepEqual(
+        jobs.map(({ retries, ignored, background }) => ({ retries, ignored, background })),
+        [false, false, true].map((background) => ({ retries: 0, ignored: false, background })),
+      );
+      assert.ok(jobs.some(({ handle }) => handle === running));
+      assert.deepEqual((await admin.showUniqueJobs()).toSorted(), [
+        'SUBMIT_JOB',
+        'SUBMIT_JOB_HIGH',
+        'SUBMIT_JOB_LOW_BG',
+      ]);
+
+      await worker.close();
+      await client.ask('ECHO_REQ', '');
+      assert.equal((await admin.showJobs()).find(({ handle }) => handle === running)?.retries, 1);
+    });
+
+    test('version, log level and process id', async (t) => {
+      const { admin } = await start(t);
+      assert.match(await admin.version(), /^\d+\.\d+\.\d+/);
+      assert.equal(await admin.verbose(), 'ERROR');
+      assert.ok((await admin.pid()) > 1);
+    });
+
+    test('a full queue refuses a job, and only that job', async (t) => {
+      const { admin, client } = await start(t);
+      await admin.maxQueue('f', 1);
+      const jobs = [client.submit('f'), client.submit('f'), client.submit('g')].map((job) => job.handle);
+      const [first, second, third] = await Promise.allSettled(jobs);
+      assert.deepEqual(
+        [first?.status, second?.status, third?.status],
+        ['fulfilled', 'rejected', 'fulfilled'],
+      );
+      await assert.rejects(client.submit('f').handle, { code: 'server-error', serverCode: 'QUEUE_ERROR' });
+      await admin.maxQueue('f', 0);
+      await client.submit('f').handle;
+    });
+
+    test('functions are made and dropped', async (t) => {
+      const { admin, worker } = await start(t);
+      await admin.createFunction('f');
+      assert.deepEqual(await admin.status(), [{ name: 'f', total: 0, running: 0, availableWorkers: 0 }]);
+      const able = worker();
+      able.add('f', () => {});
+      await new Promise<void>((resolve) => able.once('connect', () => resolve()));
+      await able.registered();
+      await assert.rejects(admin.dropFunction('f'), { code: 'server-error' });
+      await able.close();
+      await admin.dropFunction('f');
+      assert.deepEqual(await admin.status(), []);
+      await assert.rejects(admin.dropFunction('f'), { code: 'server-error' });
+    });
+
+    test('a job that waits is cancelled, and its client told', async (t) => {
+      const { admin, client } = await start(t);
+      const job = client.submit('f');
+      await admin.cancelJob(await job.handle);
+      await assert.rejects(job.result, { code: 'job-failed' });
+      await assert.rejects(admin.cancelJob(await job.handle), { serverCode: 'UNKNOWN_JOB' });
+      await assert.rejects(admin.shutdown(), { serverCode: 'UNKNOWN_COMMAND' });
+    });
+  });
+}

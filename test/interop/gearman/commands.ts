@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+
+/** How a command ended. */
+export interface CommandResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs Debian's `gearman` or `gearadmin` against a server on this machine, to its end. */
+export async function run(
+  command: 'gearman' | 'gearadmin',
+  port: number,
+  args: readonly string[],
+  input = '',
+): Promise<CommandResult> {
+  const child = spawn(command, ['-h', '127.0.0.1', '-p', String(port), ...args]);
+  child.stdin.on('error', () => {}); // of a command that does not read
+  child.stdin.end(input);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
+  return { code: code as number | null, stdout, stderr };
+}
+
+/** Starts `gearman -w`: it runs a program for each job, with the payload as its input. It ends with the test. */
+export function startWorker(t: TestContext, port: number, functionName: string, ...program: string[]): void {
+  const options = ['-w', '-h', '127.0.0.1', '-p', String(port), '-f', functionName];
+  const child = spawn('gearman', [...options, '--', ...program], { stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+}
