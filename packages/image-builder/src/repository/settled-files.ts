@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { realpath, stat } from 'node:fs/promises';
+import { lstat, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileKey, findWriters, type Writers } from './writers.ts';
 
@@ -105,20 +105,19 @@ export class SettledFiles {
         this.#unsettled.set(name, { ...waiting, occasion });
         return; // Its timer looks. A file that is being written changes all the time.
       }
-      const path = join(this.#directory, name);
-      const state = await readState(path);
-      if (state === undefined) {
+      const found = await findFile(join(this.#directory, name));
+      if (found === undefined) {
         if (this.delete(name)) changes.push(name);
-      } else if (!isSame(state, this.#settled.get(name))) {
-        candidates.set(name, state);
-        paths.push(await realpath(path).catch(() => path));
+      } else if (!isSame(found.state, this.#settled.get(name))) {
+        candidates.set(name, found.state);
+        paths.push(found.path);
       }
     });
     if (candidates.size > 0) {
       const writers = await this.#findWriters(paths);
       await each(candidates, async ([name, before]) => {
         // Once more: a writer may have written its last while the processes were looked through.
-        const now = await readState(join(this.#directory, name));
+        const now = (await findFile(join(this.#directory, name)))?.state;
         const unsettled = this.#unsettle(name, before, occasions.get(name));
         const busy = !isSame(before, now) || writers.files.has(fileKey(before));
         if (!busy && isQuiet(unsettled, writers.complete)) {
@@ -171,10 +170,23 @@ async function each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Pr
   await Promise.all(Array.from(items, work));
 }
 
-/** The state of a regular file, or of the one that a symbolic link leads to. */
-async function readState(path: string): Promise<Stats | undefined> {
-  const state = await stat(path).catch(() => undefined);
-  return state?.isFile() ? state : undefined;
+interface FoundFile {
+  readonly path: string;
+  readonly state: Stats;
+}
+
+/** A regular file, or the one that a symbolic link leads to. Only links cost more than one system call. */
+async function findFile(path: string): Promise<FoundFile | undefined> {
+  try {
+    const state = await lstat(path);
+    if (state.isFile()) return { path, state };
+    if (!state.isSymbolicLink()) return undefined;
+    const target = await realpath(path);
+    const targetState = await stat(target);
+    return targetState.isFile() ? { path: target, state: targetState } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isSame(one: FileState, other: FileState | undefined): boolean {
