@@ -104,6 +104,18 @@ test('directories are no files, and links are what they lead to', async (t) => {
   assert.deepEqual(await fixture.look('moved'), [NAME]);
 });
 
+test('a link is not settled as long as what it leads to is written', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const target = join(directory, 'target');
+  const writer = await open(target, 'w');
+  t.after(() => writer.close());
+  await symlink(target, join(directory, NAME));
+  const files = new SettledFiles(directory, () => undefined);
+  t.after(() => files.close());
+  assert.deepEqual(await files.look(new Map([[NAME, 'present']])), []);
+  assert.equal(files.get(NAME), undefined);
+});
+
 const QUIET_RULES: readonly (readonly [
   occasion: Occasion,
   complete: boolean,
