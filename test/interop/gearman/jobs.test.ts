@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { JobFailure } from '@nodepool-builder/gearman-node';
+import { Client, JobFailure } from '@nodepool-builder/gearman-node';
 import { held, SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
@@ -63,7 +63,6 @@ for (const [server, start] of Object.entries(SERVERS)) {
 
     test('a background job runs after its client is gone', async (t) => {
       const { address, client, worker } = await start(t);
-      const { Client } = await import('@nodepool-builder/gearman-node');
       const submitter = new Client({ servers: [address] });
       const handle = await submitter.submit('f', 'payload', { background: true }).handle;
       await submitter.close();

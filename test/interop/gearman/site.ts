@@ -9,9 +9,9 @@ export interface Site {
   readonly client: Client;
   readonly admin: Admin;
   /** A worker of one job at a time, unless it is told otherwise. */
-  worker(concurrency?: number): Worker;
+  readonly worker: (concurrency?: number) => Worker;
   /** A connection that sends and shows packets as they are. */
-  connect(): Promise<RawPeer>;
+  readonly connect: () => Promise<RawPeer>;
 }
 
 /** The job servers that must behave the same. */

@@ -63,7 +63,7 @@ test('the sender is held up while the loop lags behind, and released when it has
 });
 
 test('the end, and leaving the loop, release the sender too', async () => {
-  for (const leave of [(events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
+  for (const leave of [async (events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
     const { events, hold, release } = recorded();
     events[Symbol.asyncIterator]();
     for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
@@ -83,7 +83,10 @@ test('more than is kept for one who never reads is dropped, which a later loop i
 test('after the loop was left nothing is kept', async () => {
   const { events } = recorded();
   events.push(piece());
-  for await (const _event of events) break;
+  for await (const event of events) {
+    assert.equal(event.type, 'data');
+    break;
+  }
   events.push(piece());
   assert.deepEqual(await events.next(), { done: true, value: undefined });
 });

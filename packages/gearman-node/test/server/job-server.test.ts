@@ -8,6 +8,11 @@ import { JobServer } from '../../src/server/job-server.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
+/** Timers that keep this process alive. */
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+}
+
 test('listen takes a free port, and address tells which', async () => {
   const server = new JobServer();
   assert.equal(server.address, undefined);
@@ -44,7 +49,6 @@ test('close hangs up on everybody, sends what it owes them, and may be called ag
 test('close lets go of jobs that have a start time to come', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
-  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
   const before = timers();
   await client.ask('SUBMIT_JOB_EPOCH', 'f', '', Math.ceil(Date.now() / 1000) + 86_400, '');
   assert.equal(timers(), before + 1);

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { Abilities } from '../../src/worker/abilities.ts';
 
 const none = (): boolean => false;
+const onlyA = (name: string): boolean => name === 'a';
 
 function abilities(...names: string[]): Abilities<string> {
   const made = new Abilities<string>();
@@ -34,9 +35,8 @@ test('a function of which a job runs is kept until that is over', () => {
     ['a', ''],
     ['b', ''],
   ]);
-  const isRunning = (name: string) => name === 'a';
-  assert.deepEqual(made.takeRemovable(isRunning, false, 99), { reset: false, deregister: ['b'] });
-  assert.equal(made.hasRemovable(isRunning), false);
+  assert.deepEqual(made.takeRemovable(onlyA, false, 99), { reset: false, deregister: ['b'] });
+  assert.equal(made.hasRemovable(onlyA), false);
   assert.equal(made.hasRemovable(none), true);
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
 });
