@@ -1,7 +1,11 @@
-import { readFile } from 'node:fs/promises';
+import { readFile as readFileWithCallback } from 'node:fs';
+import { promisify } from 'node:util';
 import { ImageError } from './errors.ts';
 import { type ImageFormat, isImageFormat } from './formats.ts';
 import { unlessMissing } from './system-error.ts';
+
+/** Takes a third less time than that of `node:fs/promises`: with thousands of images a start consists of it. */
+const readFile = promisify(readFileWithCallback);
 
 /** One file of a {@link Manifest}. */
 export interface ManifestFile {

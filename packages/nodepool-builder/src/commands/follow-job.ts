@@ -26,8 +26,8 @@ export async function followJob(
 ): Promise<Buffer> {
   const servers = jobServers(configuration);
   await requireOffer(servers, functionName);
+  const display = await openProgressDisplay(functionName, process.stderr);
   const client = new Client({ servers, clientId: 'nodepool-builder command' });
-  const display = openProgressDisplay(functionName, process.stderr);
   try {
     const job = client.submit(functionName, JSON.stringify(argument));
     display.update(0);

@@ -1,6 +1,5 @@
 import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
-import { getBorderCharacters, table } from 'table';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
@@ -35,7 +34,7 @@ export function registerImageList(program: Command, builders: readonly string[])
     .action(async (options: { config: string; json?: true }) => {
       const { configuration } = await loadConfiguration(options.config, { builders });
       const images = await listImages(configuration);
-      console.log(options.json ? JSON.stringify(images, null, 2) : formatTable(images));
+      console.log(options.json ? JSON.stringify(images, null, 2) : await formatTable(images));
     });
 }
 
@@ -77,7 +76,9 @@ function describeImage(id: string, image: Image | undefined, builders: number): 
   };
 }
 
-function formatTable(images: readonly ListedImage[]): string {
+async function formatTable(images: readonly ListedImage[]): Promise<string> {
+  // Not at the top: the daemon does without, and starts the sooner.
+  const { getBorderCharacters, table } = await import('table');
   const header = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 'BUILDERS'];
   const rows = images.map((image) => [
     image['image-id'],

@@ -1,5 +1,3 @@
-import { SingleBar } from 'cli-progress';
-
 /** Shows how far a job has come. */
 export interface ProgressDisplay {
   /** In whole per cent. */
@@ -12,11 +10,16 @@ export interface ProgressDisplay {
 const PLAIN_STEP = 5;
 
 /** A bar on a terminal; elsewhere a line now and then, as a log wants it. */
-export function openProgressDisplay(title: string, stream: NodeJS.WriteStream): ProgressDisplay {
-  return stream.isTTY ? openBar(title, stream) : openLines(title, stream);
+export async function openProgressDisplay(
+  title: string,
+  stream: NodeJS.WriteStream,
+): Promise<ProgressDisplay> {
+  return stream.isTTY ? await openBar(title, stream) : openLines(title, stream);
 }
 
-function openBar(title: string, stream: NodeJS.WriteStream): ProgressDisplay {
+async function openBar(title: string, stream: NodeJS.WriteStream): Promise<ProgressDisplay> {
+  // Not at the top: the daemon does without, and starts the sooner.
+  const { SingleBar } = await import('cli-progress');
   const bar = new SingleBar({
     stream,
     format: `${title} {bar} {percentage} % | {duration_formatted}`,
