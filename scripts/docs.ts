@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONFIGURATION_SCHEMA } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
-import { replaceSection } from './docs/generated-section.ts';
+import { replaceSection } from './markdown.ts';
 
 const page = join(import.meta.dirname, '../docs/configuration.md');
 const [begin, end] = ['<!-- begin of tables: written by npm run docs -->', '<!-- end of tables -->'];

@@ -1,4 +1,5 @@
 import type { Measurement } from '../../test/benchmarks/benchmark.ts';
+import { markdownTable, replaceSection } from '../markdown.ts';
 
 const BEGIN = '<!-- results: written by npm run bench -- --write -->';
 const END = '<!-- end of results -->';
@@ -11,9 +12,7 @@ export function resultTable(measurements: readonly Measurement[]): string {
     bar?.limit ?? '',
     bar === undefined ? '' : bar.met ? 'yes' : '**no**',
   ]);
-  return [['measured', 'result', 'bar', 'met'], ['---', '---', '---', '---'], ...rows]
-    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
-    .join('\n');
+  return markdownTable(['measured', 'result', 'bar', 'met'], rows);
 }
 
 /**
@@ -22,13 +21,5 @@ export function resultTable(measurements: readonly Measurement[]): string {
  * @throws Error if the page has no place for them
  */
 export function replaceResults(page: string, results: string): string {
-  const [before, rest] = halves(page, BEGIN);
-  const [, after] = halves(rest, END);
-  return `${before}${BEGIN}\n${results}\n${END}${after}`;
-}
-
-function halves(text: string, marker: string): [before: string, after: string] {
-  const at = text.indexOf(marker);
-  if (at === -1) throw new Error(`the page has no "${marker}" where it belongs`);
-  return [text.slice(0, at), text.slice(at + marker.length)];
+  return replaceSection(page, BEGIN, END, results);
 }

@@ -1,4 +1,5 @@
 import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { markdownTable } from '../markdown.ts';
 
 /** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */
 export function configurationTables(schema: SchemaNode): string {
@@ -13,7 +14,7 @@ function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode):
   const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');
   return [
     `### ${path === '' ? 'Top level' : `\`${path}\``}`,
-    ['| key | type | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n'),
+    markdownTable(['key', 'type', 'default', 'meaning'], rows),
     ...(left === '' ? [] : [`Left to other parts of nodepool: ${left}.`]),
     ...read.flatMap(([key, { items }]) =>
       items?.properties === undefined ? [] : tablesOf(path === '' ? key : `${path}[].${key}`, items),
@@ -21,10 +22,9 @@ function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode):
   ];
 }
 
-function row(key: string, node: SchemaNode, required: boolean): string {
+function row(key: string, node: SchemaNode, required: boolean): string[] {
   const standard = node.default === undefined ? '' : `\`${String(node.default)}\``;
-  const cells = [`\`${key}\``, typeOf(node), required ? '(required)' : standard, node.description ?? ''];
-  return `| ${cells.join(' | ')} |`;
+  return [`\`${key}\``, typeOf(node), required ? '(required)' : standard, node.description ?? ''];
 }
 
 function typeOf({ type = [], enum: values }: SchemaNode): string {

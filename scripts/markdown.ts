@@ -1,3 +1,10 @@
+/** A table in Markdown. */
+export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [header, header.map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+    .join('\n');
+}
+
 /**
  * A page with other text between two of its lines.
  *
