@@ -167,7 +167,6 @@ export class Client implements AsyncDisposable {
       maxPacketSize,
       onClose: (error) => {
         if (error.code !== 'closed') logger?.warn(error.message);
-        if (this.#connection === connection) this.#connection = undefined;
       },
     });
     this.#connection = connection;

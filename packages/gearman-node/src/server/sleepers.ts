@@ -24,7 +24,6 @@ export class Sleepers<Owner> {
   }
 
   add(worker: Peer<Owner>): void {
-    this.#woken.delete(worker);
     this.#asleep.add(worker);
   }
 

@@ -77,7 +77,7 @@ test('a reply may come in pieces, with either line ending', async (t) => {
   const status = admin.status();
   const peer = await server.accept();
   assert.deepEqual(await peer.next(), ['LINE', 'status']);
-  for (const byte of 'a\t1\t0\t2\r\ngröße\t0\t0\t0\n.\n') {
+  for (const byte of 'a\t1\t0\t2\r\ngröße\t0\t0\t0\n.\r\n') {
     peer.sendBytes(Buffer.from(byte));
     await new Promise(setImmediate);
   }

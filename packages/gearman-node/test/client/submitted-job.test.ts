@@ -85,6 +85,15 @@ test('timeout rejects the job, and an end in time stops the clock', async (t) =>
   assert.equal(String(await inTime), 'done');
 });
 
+test('a job that is over keeps no process alive with its timeout', () => {
+  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+  const before = timers();
+  const { job } = submitted({ timeout: 3_600_000 });
+  assert.equal(timers(), before + 1);
+  job.complete(Buffer.alloc(0));
+  assert.equal(timers(), before);
+});
+
 test('a signal rejects the job, and is let go of when the job is over', async () => {
   const controller = new AbortController();
   const aborted = submitted({ signal: controller.signal }).job;

@@ -72,13 +72,15 @@ test('a fault in a handler of packets costs the connection only, and shows', asy
 });
 
 test('close sends what is left, hangs up, and ignores what still arrives', async () => {
-  const { connection, peer, closed } = await connected({ onPacket: () => assert.fail('a packet') });
+  const names: string[] = [];
+  const { connection, peer, closed } = await connected({ onPacket: (packet) => names.push(packet.name) });
   connection.send('PRE_SLEEP');
   const closing = connection.close();
   peer.send('NOOP');
   assert.deepEqual(await peer.next(), ['PRE_SLEEP']);
   await closing;
   assert.equal((await closed).code, 'closed');
+  assert.deepEqual(names, []);
 });
 
 test('close may be called again, and when the connection is over', async () => {
@@ -90,8 +92,7 @@ test('close may be called again, and when the connection is over', async () => {
 });
 
 test('close cuts a peer that does not hang up in turn', async (t) => {
-  const [near, far] = await socketPair();
-  far.pause(); // it does not even notice
+  const [near, far] = await socketPair({ allowHalfOpen: true });
   const { promise: closed, resolve } = Promise.withResolvers<GearmanError>();
   const connection = new Connection(near, { magic: 'REQ', peer: 'p', onPacket: () => {}, onClose: resolve });
   t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -108,6 +109,19 @@ test('destroy gives its reason, and loses what was not sent', async () => {
   connection.destroy(new GearmanError('peer-too-slow', 'm'));
   assert.equal((await closed).code, 'peer-too-slow');
   await assert.rejects(peer.next());
+});
+
+test('nothing is handed out after destroy, even of the same chunk', async () => {
+  const names: string[] = [];
+  const { connection, peer, closed } = await connected({
+    onPacket: (packet) => {
+      names.push(packet.name);
+      connection.destroy(new GearmanError('closed', 'm'));
+    },
+  });
+  peer.sendBytes(Buffer.concat([encodePacket('RES', 'NOOP'), encodePacket('RES', 'NO_JOB')]));
+  await closed;
+  assert.deepEqual(names, ['NOOP']);
 });
 
 test('writable waits until the peer has taken what was sent', async () => {

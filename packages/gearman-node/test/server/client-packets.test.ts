@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { encodePacket } from '../../src/codec/encoder.ts';
 import { SUBMIT_PACKETS } from '../../src/submit-packets.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+
+/** Bytes of buffers that something still refers to. */
+function arrayBuffersInUse(): number {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().arrayBuffers;
+}
 
 test('each of the six submissions gets a handle, and they run by priority', async (t) => {
   const site = await JobServerSite.start(t);
@@ -109,6 +119,24 @@ test('too long a name or key is refused, and the client goes on', async (t) => {
   assert.equal((await client.ask('SUBMIT_JOB', 'x'.repeat(513), '', ''))[1], 'ARGUMENT_TOO_LARGE');
   assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(65), ''))[1], 'ARGUMENT_TOO_LARGE');
   assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(64), ''))[0], 'JOB_CREATED');
+});
+
+test('a job that waits keeps its payload, not the large chunk it came in', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const [jobs, chunk] = [100, 60_000];
+  const before = arrayBuffersInUse();
+  for (let submitted = 0; submitted < jobs; submitted += 1) {
+    client.sendBytes(
+      Buffer.concat([
+        encodePacket('REQ', 'SUBMIT_JOB_BG', 'f', '', 'small'),
+        encodePacket('REQ', 'OPTION_REQ', 'x'.repeat(chunk)),
+      ]),
+    );
+    await client.until('ERROR');
+  }
+  const kept = arrayBuffersInUse() - before;
+  assert.ok(kept < (jobs * chunk) / 4, `${kept} bytes are kept for ${jobs} small jobs`);
 });
 
 test('names, keys and payloads may be any bytes', async (t) => {

@@ -36,6 +36,14 @@ test('the functions take turns', () => {
   assert.deepEqual(order, ['f', 'g', 'h', 'f', 'g', 'f']);
 });
 
+test('the functions of a worker take turns also when there are many others', () => {
+  const { queue, submit, worker } = new QueueSite();
+  for (const name of ['a', 'b', 'c', 'd', 'f', 'f', 'g', 'g']) submit(name);
+  const able = worker('f', 'g');
+  const order = Array.from({ length: 4 }, () => queue.grab(able)?.queue.name);
+  assert.deepEqual(order, ['f', 'g', 'f', 'g']);
+});
+
 test('a job that is over is known no more', () => {
   const { queue, submit, worker, client } = new QueueSite();
   const job = submit('f', { unique: 'key' });
@@ -122,8 +130,9 @@ test('a held job is handed out once it is released', () => {
 
 test('a held job that was cancelled is not released', () => {
   const { queue, submit, worker } = new QueueSite();
+  const able = worker('f');
   const job = submit('f', { isBackground: true, isHeld: true });
   queue.finish(job);
   queue.release(job);
-  assert.equal(queue.grab(worker('f')), undefined);
+  assert.equal(queue.grab(able), undefined);
 });

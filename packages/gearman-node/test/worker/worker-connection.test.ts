@@ -144,7 +144,7 @@ test('a job of a function that was never offered fails', async (t) => {
 
 test('it grabs no more than may run at a time, and more at a time as long as it gets jobs', async (t) => {
   const { handler, end } = held();
-  const { server } = await scripted(t, { f: handler }, { concurrency: 4 });
+  const { server, worker } = await scripted(t, { f: handler }, { concurrency: 4 });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   assign(server, 'f', 'H:x:1');
   await expect(server, ['GRAB_JOB_UNIQ'], ['GRAB_JOB_UNIQ']);
@@ -155,6 +155,25 @@ test('it grabs no more than may run at a time, and more at a time as long as it 
   await expect(server, ['PRE_SLEEP']);
   end('done');
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['WORK_COMPLETE', 'H:x:2', 'done']);
+  server.send('NOOP');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+  worker.add('g', () => {});
+  await expect(server, ['CAN_DO', 'g']);
+});
+
+test('close hangs up when the server has confirmed that it has the result', async (t) => {
+  const { handler, started, end } = held();
+  const { server, worker } = await scripted(t, { f: handler });
+  await server.until('GRAB_JOB_UNIQ');
+  assign(server, 'f');
+  await started;
+  const closing = worker.close();
+  end('done');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['CANT_DO', 'f']);
+  const [name, token = ''] = await server.next();
+  assert.equal(name, 'ECHO_REQ');
+  server.send('ECHO_RES', token);
+  await Promise.all([closing, server.closed]);
 });
 
 test('a server that does not know GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {

@@ -100,7 +100,7 @@ test('concurrency holds over all servers together, and each of them gets its tur
 });
 
 test('close takes nothing new, lets what runs end, sends its result, and hangs up', async (t) => {
-  const { worker, client, offered } = await working(t);
+  const { worker, client, offered } = await working(t, { concurrency: 2 });
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();
   worker.add('f', () => {
@@ -110,10 +110,10 @@ test('close takes nothing new, lets what runs end, sends its result, and hangs u
   worker.add('g', () => {});
   const first = client.submit('f');
   await started.promise;
-  const second = client.submit('f');
-  await second.handle;
 
   const closing = worker.close();
+  const second = client.submit('f');
+  await second.handle;
   assert.throws(() => worker.add('h', () => {}), { code: 'closed' });
   assert.deepEqual(await offered(), ['f'], 'of what runs the server is told later');
   end.resolve('done');
