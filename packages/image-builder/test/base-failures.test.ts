@@ -189,15 +189,28 @@ test('a builder that does not heed its signal is given up', async (t) => {
   await assertClean(fixture);
 });
 
-test('an image that is finished in spite of the abort is not offered', async (t) => {
+/** A builder that has a minute, and makes its image after `end`. */
+function finishAfter(end: () => void): ScriptedBuilder {
+  return new ScriptedBuilder(
+    async ({ output }) => {
+      end();
+      await writeFile(output('raw'), 'content');
+    },
+    { buildTimeout: 60 },
+  );
+}
+
+test('an image that is finished after the abort, or after its time, is not offered', async (t) => {
   const fixture = await RepositoryFixture.open(t);
+  const { repository } = fixture;
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const abort = new AbortController();
-  const builder = new ScriptedBuilder(async ({ output }) => {
-    abort.abort();
-    await writeFile(output('raw'), 'content');
-  });
-  const build = builder.build({ imageId: 'debian-1', repository: fixture.repository, signal: abort.signal });
-  await assert.rejects(build, withCode('build-aborted'));
+  const job = { imageId: 'debian-1', repository };
+  const aborted = finishAfter(() => abort.abort()).build({ ...job, signal: abort.signal });
+  await assert.rejects(aborted, withCode('build-aborted'));
+  const late = finishAfter(() => t.mock.timers.tick(60_000)).build(job);
+  await assert.rejects(late, withCode('build-timeout'));
+  t.mock.timers.reset();
   await assertClean(fixture);
 });
 
