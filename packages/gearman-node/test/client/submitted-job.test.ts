@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events';
 import { mock, test } from 'node:test';
 import { type SubmitOptions, SubmittedJob } from '../../src/client/submitted-job.ts';
 import { GearmanError } from '../../src/errors.ts';
+import { activeTimers } from '../fixtures/active-timers.ts';
 
 const flow = { hold: () => {}, release: () => {} };
 
@@ -86,12 +87,11 @@ test('timeout rejects the job, and an end in time stops the clock', async (t) =>
 });
 
 test('a job that is over keeps no process alive with its timeout', () => {
-  const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
-  const before = timers();
+  const before = activeTimers();
   const { job } = submitted({ timeout: 3_600_000 });
-  assert.equal(timers(), before + 1);
+  assert.equal(activeTimers(), before + 1);
   job.complete(Buffer.alloc(0));
-  assert.equal(timers(), before);
+  assert.equal(activeTimers(), before);
 });
 
 test('a signal rejects the job, and is let go of when the job is over', async () => {

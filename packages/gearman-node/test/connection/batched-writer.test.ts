@@ -19,7 +19,7 @@ test('what is sent in one turn, promise reactions included, leaves in one write'
   // From a callback of the event loop, as all that is sent is.
   setImmediate(() => {
     writer.send('CAN_DO', 'a');
-    void Promise.resolve().then(() => {
+    queueMicrotask(() => {
       writer.send('CAN_DO', 'b');
       writer.sendBytes(Buffer.from('status\n'));
     });

@@ -6,11 +6,16 @@ import { GearmanError } from '../../src/errors.ts';
 import type { Logger } from '../../src/logger.ts';
 import { JobServer } from '../../src/server/job-server.ts';
 import { Worker } from '../../src/worker/worker.ts';
+import { activeTimers } from '../fixtures/active-timers.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
-/** Timers that keep this process alive. */
-function timers(): number {
-  return process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+/** A certificate for 127.0.0.1, signed by itself, and its key. */
+async function tlsOptions(): Promise<{ cert: Buffer; key: Buffer }> {
+  const directory = new URL('../fixtures/tls/', import.meta.url);
+  return {
+    cert: await readFile(new URL('certificate.pem', directory)),
+    key: await readFile(new URL('key.pem', directory)),
+  };
 }
 
 test('listen takes a free port, and address tells which', async () => {
@@ -46,14 +51,19 @@ test('close hangs up on everybody, sends what it owes them, and may be called ag
   await assert.rejects(site.connect());
 });
 
-test('close lets go of jobs that have a start time to come', async (t) => {
+test('close, and to cancel the job, let go of the timer of a start to come', async (t) => {
   const site = await JobServerSite.start(t);
-  const client = await site.connect();
-  const before = timers();
-  await client.ask('SUBMIT_JOB_EPOCH', 'f', '', Math.ceil(Date.now() / 1000) + 86_400, '');
-  assert.equal(timers(), before + 1);
+  const [client, admin] = [await site.connect(), await site.connect()];
+  const before = activeTimers();
+  const tomorrow = Math.ceil(Date.now() / 1000) + 86_400;
+  const [, handle] = await client.ask('SUBMIT_JOB_EPOCH', 'f', '', tomorrow, '');
+  await client.ask('SUBMIT_JOB_EPOCH', 'f', '', tomorrow, '');
+  assert.equal(activeTimers(), before + 2);
+  admin.sendBytes(`cancel job ${handle}\n`);
+  assert.deepEqual(await admin.next(), ['LINE', 'OK']);
+  assert.equal(activeTimers(), before + 1);
   await site.server.close();
-  assert.equal(timers(), before);
+  assert.equal(activeTimers(), before);
 });
 
 test('`await using` closes it', async () => {
@@ -110,6 +120,12 @@ test('one packet larger than maxOutputBuffer reaches a client that reads', async
   const client = await site.connect();
   const data = 'x'.repeat(4 * 1024 * 1024);
   assert.deepEqual(await client.ask('ECHO_REQ', data), ['ECHO_RES', data]);
+});
+
+test('close hangs up also on who has not finished a TLS handshake', async (t) => {
+  const site = await JobServerSite.start(t, { tls: await tlsOptions() });
+  const mute = await site.connect();
+  await Promise.all([site.server.close(), mute.closed]);
 });
 
 test('over TLS, with a client’s certificate, and not without one', async (t) => {

@@ -153,6 +153,28 @@ test('CAN_DO_TIMEOUT: a job that takes too long goes to another worker', async (
   assert.equal((await slow.ask('WORK_COMPLETE', handle, 'late'))[1], 'JOB_NOT_FOUND');
 });
 
+test('CAN_DO_TIMEOUT of a worker that is lost does not count for the next one', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [lost, clock] = [await site.connect(), await site.connect()];
+  lost.send('CAN_DO_TIMEOUT', 'f', 1000);
+  const [client, handle] = await site.submit('f');
+  await lost.ask('GRAB_JOB');
+  await lost.close();
+  const patient = await site.worker('f');
+  assert.deepEqual(await patient.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+
+  // A job with the same limit tells when it is over.
+  clock.send('CAN_DO_TIMEOUT', 'g', 1000);
+  await site.submit('g');
+  await clock.ask('GRAB_JOB');
+  const sleeper = await site.worker('g');
+  sleeper.send('PRE_SLEEP');
+  assert.deepEqual(await sleeper.next(), ['NOOP']);
+
+  patient.send('WORK_COMPLETE', handle, 'done');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
+});
+
 test('a function name over 512 bytes is refused, and the worker goes on', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.connect();
