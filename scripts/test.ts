@@ -40,7 +40,16 @@ const child = spawn(
     '--test-reporter-destination=stderr',
     ...files,
   ],
-  { cwd: root, stdio: 'inherit', env: { ...process.env, PATH: pathFor(node) } },
+  {
+    cwd: root,
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      PATH: pathFor(node),
+      // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
+      NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
+    },
+  },
 );
 const [status] = (await once(child, 'exit')) as [number | null];
 process.exitCode = status ?? 1;
