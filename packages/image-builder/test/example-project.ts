@@ -33,10 +33,13 @@ export class ExampleProject {
 
   /** Runs a program; fails if it fails. */
   async run(name: string): Promise<string> {
-    const args = ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning', name];
+    const options = ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'];
     // A test that runs within a test would speak to its parent, not to us.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const { stdout } = await run(process.execPath, args, { cwd: this.directory, env });
+    const { stdout } = await run(process.execPath, [...options, '--test-reporter=spec', name], {
+      cwd: this.directory,
+      env,
+    });
     return stdout;
   }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { appendFile, mkdir, open, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Occasion, QUIET_PERIOD, SettledFiles } from '../../src/repository/settled-files.ts';
 import { fileKey, type Writers } from '../../src/repository/writers.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
@@ -50,7 +50,8 @@ test('a file that is written is looked at again by itself until it is settled', 
   fixture.writers = { files: new Set([fileKey(await stat(fixture.path))]), complete: true };
   assert.deepEqual(await fixture.look('moved'), []);
   assert.equal(fixture.files.get(NAME), undefined);
-  if (!fixture.due.signal.aborted) await once(fixture.due.signal, 'abort');
+  // The timer waited for keeps no program alive.
+  while (!fixture.due.signal.aborted) await delay(5);
   fixture.writers = { files: new Set(), complete: true };
   assert.deepEqual(await fixture.look('again'), [NAME]);
 });
