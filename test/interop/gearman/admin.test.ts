@@ -45,8 +45,11 @@ for (const [server, start] of Object.entries(SERVERS)) {
     });
 
     test('version, log level and process id', async (t) => {
-      const { admin } = await start(t);
+      const { admin, connect } = await start(t);
       assert.match(await admin.version(), /^\d+\.\d+\.\d+/);
+      const peer = await connect();
+      peer.sendBytes('version\n');
+      assert.match((await peer.next()).join(' '), /^LINE OK \d+\.\d+\.\d+/);
       assert.equal(await admin.verbose(), 'ERROR');
       assert.ok((await admin.pid()) > 1);
     });

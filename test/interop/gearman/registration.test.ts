@@ -38,6 +38,18 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await site.client.submit('stays')), 'done');
     });
 
+    test('a function added while the worker sleeps gets the job that waited for it', async (t) => {
+      const { client, worker } = await start(t);
+      const able = worker();
+      able.add('f', () => 'done');
+      await client.submit('f');
+      await able.registered(); // answered after its grab, in vain, of a further job
+      const job = client.submit('g');
+      await job.handle;
+      able.add('g', () => 'done at last');
+      assert.equal(String(await job), 'done at last');
+    });
+
     test('a job that runs while its function is removed runs once, and its result arrives', async (t) => {
       const site = await start(t);
       const { handler, started, end } = held();
