@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { waitUntil } from '../../fixtures/wait-until.ts';
 import { SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
@@ -40,8 +41,10 @@ for (const [server, start] of Object.entries(SERVERS)) {
       ]);
 
       await worker.close();
-      await client.ask('ECHO_REQ', '');
-      assert.equal((await admin.showJobs()).find(({ handle }) => handle === running)?.retries, 1);
+      await waitUntil('the job to be put back', async () => {
+        const job = (await admin.showJobs()).find(({ handle }) => handle === running);
+        return job?.retries === 1;
+      });
     });
 
     test('version, log level and process id', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VERSION } from '../../src/version.ts';
-import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import { JobServerSite, nextJob } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
 /** The lines of a reply: up to a dot, or just one. */
@@ -53,11 +53,11 @@ test('show jobs lists handle, retries, and whether it is a background job', asyn
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [, first] = await client.ask('SUBMIT_JOB', 'f', 'one', '');
-  const [, second] = await client.ask('SUBMIT_JOB_BG', 'f', 'two', '');
-  const worker = await site.worker('f');
-  await worker.ask('GRAB_JOB');
-  await worker.close();
-  await settled(client);
+  const [, second] = await client.ask('SUBMIT_JOB_BG', 'g', 'two', '');
+  const lost = await site.worker('f');
+  await nextJob(lost);
+  await lost.close();
+  await nextJob(await site.worker('f'));
   const admin = await site.connect();
   assert.deepEqual(await command(admin, 'show jobs'), [`${first}\t1\t0\t0`, `${second}\t0\t0\t1`, '.']);
   assert.deepEqual(await command(admin, 'show unique jobs'), ['one', 'two', '.']);
@@ -96,7 +96,9 @@ test('create function and drop function', async (t) => {
   const worker = await site.worker('f');
   assert.match((await command(admin, 'drop function f')).join(), /^ERR there are still connected workers/);
   await worker.close();
-  await settled(admin);
+  let status: string[];
+  do status = await command(admin, 'status');
+  while (status[0] !== 'f\t0\t0\t0');
   assert.deepEqual(await command(admin, 'drop function f'), ['OK']);
   assert.deepEqual(await command(admin, 'drop function f'), ['ERR function not found']);
   assert.deepEqual(await command(admin, 'status'), ['.']);

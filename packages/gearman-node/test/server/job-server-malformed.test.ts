@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { PACKETS } from '../../src/packets.ts';
-import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import { randomBytes } from '../fixtures/random-bytes.ts';
 
 function header(magic: string, type: number, length: number): Buffer {
@@ -100,5 +100,5 @@ test('a worker that sends rubbish in the middle of its job loses it to another',
   broken.sendBytes(header('\0REQ', 99, 0));
   await broken.closed;
   const worker = await site.worker('f');
-  assert.deepEqual(await worker.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);
 });

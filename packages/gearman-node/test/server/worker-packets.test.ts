@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 
 test('GRAB_JOB gives handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL the key too', async (t) => {
   const site = await JobServerSite.start(t);
@@ -126,16 +126,15 @@ test('a job that runs stays with its worker through CANT_DO and RESET_ABILITIES'
 test('the job of a worker that hangs up, or breaks off, goes to another; its client sees nothing', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, handle] = await site.submit('f');
+  const assigned = ['JOB_ASSIGN', handle, 'f', ''];
   for (const end of ['end', 'resetAndDestroy'] as const) {
     const lost = await site.worker('f');
-    assert.deepEqual(await lost.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+    assert.deepEqual(await nextJob(lost), assigned);
     lost.socket[end]();
     await lost.closed;
   }
   const worker = await site.worker('f');
-  worker.send('PRE_SLEEP');
-  assert.deepEqual(await worker.next(), ['NOOP']);
-  assert.deepEqual(await worker.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  assert.deepEqual(await nextJob(worker), assigned);
   worker.send('WORK_COMPLETE', handle, 'third time lucky');
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'third time lucky']);
 });
@@ -147,9 +146,7 @@ test('CAN_DO_TIMEOUT: a job that takes too long goes to another worker', async (
   const [, handle] = await site.submit('f');
   await slow.ask('GRAB_JOB');
   const other = await site.worker('f');
-  other.send('PRE_SLEEP');
-  assert.deepEqual(await other.next(), ['NOOP']);
-  assert.deepEqual(await other.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  assert.deepEqual(await nextJob(other), ['JOB_ASSIGN', handle, 'f', '']);
   assert.equal((await slow.ask('WORK_COMPLETE', handle, 'late'))[1], 'JOB_NOT_FOUND');
 });
 
@@ -161,15 +158,13 @@ test('CAN_DO_TIMEOUT of a worker that is lost does not count for the next one', 
   await lost.ask('GRAB_JOB');
   await lost.close();
   const patient = await site.worker('f');
-  assert.deepEqual(await patient.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', '']);
+  assert.deepEqual(await nextJob(patient), ['JOB_ASSIGN', handle, 'f', '']);
 
   // A job with the same limit tells when it is over.
   clock.send('CAN_DO_TIMEOUT', 'g', 1000);
   await site.submit('g');
   await clock.ask('GRAB_JOB');
-  const sleeper = await site.worker('g');
-  sleeper.send('PRE_SLEEP');
-  assert.deepEqual(await sleeper.next(), ['NOOP']);
+  await nextJob(await site.worker('g'));
 
   patient.send('WORK_COMPLETE', handle, 'done');
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
