@@ -4,7 +4,7 @@ import { Admin } from '../../src/admin/admin.ts';
 import { ServerError } from '../../src/errors.ts';
 import { VERSION } from '../../src/version.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
-import { ScriptedServer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 async function administered(t: TestContext): Promise<{ site: JobServerSite; admin: Admin }> {
   const site = await JobServerSite.start(t);

@@ -4,7 +4,8 @@ import { Client, type ClientOptions } from '../../src/client/client.ts';
 import type { Job } from '../../src/client/job.ts';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/errors.ts';
-import { type RawPeer, ScriptedServer } from '../fixtures/raw-peer.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 /** A client and the job server it talks to, played by the test. */
 async function scripted(

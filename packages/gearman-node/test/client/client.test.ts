@@ -4,7 +4,7 @@ import { Client } from '../../src/client/client.ts';
 import { JobFailure } from '../../src/errors.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
-import { ScriptedServer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 /** A client and a worker of one job server; all end with the test. */
 async function working(t: TestContext): Promise<{ site: JobServerSite; client: Client; worker: Worker }> {

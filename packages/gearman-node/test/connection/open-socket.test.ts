@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { test } from 'node:test';
 import { openSocket } from '../../src/connection/open-socket.ts';
 import { ConnectionError } from '../../src/errors.ts';
-import { ScriptedServer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 /** A server that accepts connections and says nothing. */
 async function muteServer(): Promise<Server & { port: number }> {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { Reconnector } from '../../src/connection/reconnector.ts';
 import type { ConnectionError } from '../../src/errors.ts';
-import { ScriptedServer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 const FAST = { minDelay: 1, maxDelay: 4, timeout: 5000 };
 

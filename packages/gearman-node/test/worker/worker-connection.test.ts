@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { JobFailure } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
-import { type RawPeer, ScriptedServer } from '../fixtures/raw-peer.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 /** A worker and the job server it talks to, played by the test. */
 async function scripted(
