@@ -20,6 +20,7 @@ busybox-static            busybox           test
 gearman-job-server        gearmand          test
 gearman-tools             gearadmin         test
 e2fsprogs                 debugfs           test
+openssl                   openssl           test
 iproute2                  ss                test
 xfsprogs                  mkfs.xfs          test
 systemd                   systemd-analyze   test

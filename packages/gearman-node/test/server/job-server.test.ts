@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { Client } from '../../src/client/client.ts';
 import { GearmanError } from '../../src/errors.ts';
@@ -8,15 +7,7 @@ import { JobServer } from '../../src/server/job-server.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
-
-/** A certificate for 127.0.0.1, signed by itself, and its key. */
-async function tlsOptions(): Promise<{ cert: Buffer; key: Buffer }> {
-  const directory = new URL('../fixtures/tls/', import.meta.url);
-  return {
-    cert: await readFile(new URL('certificate.pem', directory)),
-    key: await readFile(new URL('key.pem', directory)),
-  };
-}
+import { selfSigned } from '../fixtures/self-signed.ts';
 
 test('listen takes a free port, and address tells which', async () => {
   const server = new JobServer();
@@ -123,17 +114,13 @@ test('one packet larger than maxOutputBuffer reaches a client that reads', async
 });
 
 test('close hangs up also on who has not finished a TLS handshake', async (t) => {
-  const site = await JobServerSite.start(t, { tls: await tlsOptions() });
+  const site = await JobServerSite.start(t, { tls: await selfSigned() });
   const mute = await site.connect();
   await Promise.all([site.server.close(), mute.closed]);
 });
 
 test('over TLS, with a client’s certificate, and not without one', async (t) => {
-  const [cert, key] = await Promise.all(
-    ['certificate.pem', 'key.pem'].map((file) =>
-      readFile(new URL(`../fixtures/tls/${file}`, import.meta.url)),
-    ),
-  );
+  const { cert, key } = await selfSigned();
   const site = await JobServerSite.start(t, { tls: { cert, key, ca: cert, requestCert: true } });
   const server = { host: '127.0.0.1', port: site.port, tls: { ca: cert, cert, key } };
   const worker = new Worker({ servers: [server] });
