@@ -9,28 +9,35 @@ purpose=$1
 # Debian leaves these out of the PATH of anyone but root; debootstrap and gearmand lie there.
 PATH=$PATH:/usr/sbin:/sbin
 
-# Debian package, a command that proves it is there, and what needs it ("quickstart" is needed by all).
+# Debian package, a command or a file that proves it is there, and what needs it ("quickstart" is needed by all).
+# Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
+# service stays off until /etc/default/gearman-server is edited.
 debian_packages() {
   cat <<'TABLE'
-python3-diskimage-builder disk-image-create quickstart
-debootstrap               debootstrap       quickstart
-qemu-utils                qemu-img          quickstart
-sudo                      sudo              quickstart
-busybox-static            busybox           test
-gearman-job-server        gearmand          test
-gearman-tools             gearadmin         test
-e2fsprogs                 debugfs           test
-openssl                   openssl           test
-iproute2                  ss                test
-xfsprogs                  mkfs.xfs          test
-systemd                   systemd-analyze   test
+python3-diskimage-builder disk-image-create                  quickstart
+debootstrap               debootstrap                        quickstart
+qemu-utils                qemu-img                           quickstart
+sudo                      sudo                               quickstart
+busybox-static            busybox                            test
+gearman-job-server        /usr/sbin/gearmand                 test
+gearman-tools             gearadmin                          test
+gearman-server            /usr/share/perl5/Gearman/Server.pm test
+libgearman-client-perl    /usr/share/perl5/Gearman/Client.pm test
+libgearman-dev            /usr/include/libgearman/gearman.h  test
+gcc                       gcc                                test
+libc6-dev                 /usr/include/stdlib.h              test
+e2fsprogs                 debugfs                            test
+openssl                   openssl                            test
+iproute2                  ss                                 test
+xfsprogs                  mkfs.xfs                           test
+systemd                   systemd-analyze                    test
 TABLE
 }
 
 missing_debian_packages() {
   debian_packages | while read -r package proof needed_by; do
     [ "$needed_by" = quickstart ] || [ "$needed_by" = "$purpose" ] || continue
-    command -v "$proof" >/dev/null || printf '%s ' "$package"
+    command -v "$proof" >/dev/null || [ -e "$proof" ] || printf '%s ' "$package"
   done
 }
 
