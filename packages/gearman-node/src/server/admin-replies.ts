@@ -1,9 +1,13 @@
 import { PRIORITIES } from '../submit-packets.ts';
 import { VERSION } from '../version.ts';
+import type { QueuedJob } from './queued-job.ts';
+import type { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 
 /** The reply to an admin command, line ends included. */
 type AdminReply = (args: readonly string[], server: ServerState) => string;
+
+const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
 
 /** The commands of the admin text protocol that a server answers. Its replies are gearmand's. */
 const REPLIES: Readonly<Record<string, AdminReply>> = {
@@ -15,9 +19,9 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
       ...PRIORITIES.map((priority) => each.waiting[priority].size),
       each.workers.size,
     ]),
-  'show jobs': (_args, { queue }) =>
-    list(queue.jobs, ({ handle, retries, isBackground }) => [handle, retries, 0, isBackground ? 1 : 0]),
-  'show unique jobs': (_args, { queue }) => list(queue.jobs, ({ unique }) => [unique]),
+  'show jobs': show(({ handle, retries, isBackground }) => [handle, retries, 0, isBackground ? 1 : 0]),
+  'show unique jobs': show(({ unique }) => [unique]),
+  show: (args) => (args.length > 0 ? UNKNOWN_SHOW : unknown('show')),
   workers: (_args, { connections }) =>
     list(connections, ({ number, ip, clientId, peer }) => [
       [number, ip, clientId, ':', ...[...peer.functions].map(({ name }) => name)].join(' '),
@@ -34,13 +38,15 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
     });
     return 'OK\r\n';
   },
-  'create function': ([name], { queue }) => {
-    if (name === undefined) return incomplete('create');
+  create: () => incomplete('create'),
+  'create function': ([name, ...rest], { queue }) => {
+    if (name === undefined || rest.length > 0) return incomplete('create');
     queue.pin(name);
     return 'OK\r\n';
   },
-  'drop function': ([name], { queue }) => {
-    if (name === undefined) return incomplete('drop');
+  drop: () => incomplete('drop'),
+  'drop function': ([name, ...rest], { queue }) => {
+    if (name === undefined || rest.length > 0) return incomplete('drop');
     const queueOfName = queue.function(name);
     if (!queueOfName) return 'ERR function not found\r\n';
     return queue.drop(queueOfName)
@@ -48,7 +54,8 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
       : 'ERR there are still connected workers or executing clients\r\n';
   },
   'cancel job': ([handle], { queue, timers }) => {
-    const job = queue.job(handle ?? '');
+    if (handle === undefined) return unknown('cancel');
+    const job = queue.job(handle);
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
     for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
     timers.stop(job);
@@ -65,7 +72,16 @@ export function adminReply(line: string, server: ServerState): string {
     const reply = Object.hasOwn(REPLIES, command) ? REPLIES[command] : undefined;
     if (reply && words.length >= length) return reply(words.slice(length), server);
   }
-  return `ERR UNKNOWN_COMMAND Unknown+server+command+${encodeURIComponent(words[0] ?? '')}\r\n`;
+  return unknown(words[0] ?? '');
+}
+
+function unknown(command: string): string {
+  return `ERR UNKNOWN_COMMAND Unknown+server+command+${encodeURIComponent(command)}\r\n`;
+}
+
+/** A list of all jobs; gearmand takes no argument there. */
+function show(fields: (job: QueuedJob<ServerConnection>) => readonly (string | number)[]): AdminReply {
+  return (args, { queue }) => (args.length > 0 ? UNKNOWN_SHOW : list(queue.jobs, fields));
 }
 
 /** Fields are separated by tabs, lines by newlines; a dot ends the list. */

@@ -5,21 +5,26 @@ import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
 import type { ServerConnection } from './server-connection.ts';
 
-/** As for gearmand, which then keeps but 63 of them. */
-const MAX_UNIQUE_BYTES = 64;
+/** What a submission may hold. A key is limited as by gearmand, which then keeps but 63 bytes of it. */
+const LIMITS = [
+  { argument: 'function', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Function name too large' },
+  { argument: 'unique', bytes: 64, text: 'Unique value too large' },
+  { argument: 'reducer', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Reducer name too large' },
+] as const;
 
 /** What a server does with the packets of a client. */
 export const CLIENT_PACKETS: PacketHandlers = {
   ...Object.fromEntries(
     PRIORITIES.flatMap((priority) => [
-      [SUBMIT_PACKETS.foreground[priority], submit(priority, false)],
-      [SUBMIT_PACKETS.background[priority], submit(priority, true)],
+      [SUBMIT_PACKETS.foreground[priority], submit({ priority })],
+      [SUBMIT_PACKETS.background[priority], submit({ priority, isBackground: true })],
     ]),
   ),
-  SUBMIT_JOB_EPOCH: (from, packet, server) => {
-    const delay = packet.number('epoch') * 1000 - Date.now();
-    submit('normal', true, delay)(from, packet, server);
-  },
+  SUBMIT_JOB_EPOCH: submit({ isBackground: true, due: (packet) => packet.number('epoch') * 1000 }),
+  SUBMIT_JOB_SCHED: (from) =>
+    from.send('ERROR', 'INVALID_COMMAND', 'Jobs by calendar are not supported; submit with SUBMIT_JOB_EPOCH'),
+  SUBMIT_REDUCE_JOB: submit({ reducer: (packet) => packet.key('reducer') }),
+  SUBMIT_REDUCE_JOB_BACKGROUND: submit({ isBackground: true, reducer: (packet) => packet.key('reducer') }),
   GET_STATUS: (from, packet, { queue }) => {
     from.send('STATUS_RES', packet.bytes('handle'), ...statusOf(queue.job(packet.key('handle'))));
   },
@@ -29,23 +34,33 @@ export const CLIENT_PACKETS: PacketHandlers = {
   },
 };
 
-/** @param delay milliseconds until the job may start */
-function submit(priority: JobPriority, isBackground: boolean, delay = 0): PacketHandler {
+/** What the packets that submit a job differ in. */
+interface SubmitVariant {
+  /** Default `normal`. */
+  readonly priority?: JobPriority;
+  /** Default false. */
+  readonly isBackground?: boolean;
+  /** When the job may start, in milliseconds since 1970. Default: at once. */
+  readonly due?: (packet: Packet) => number;
+  /** Default: none. */
+  readonly reducer?: (packet: Packet) => string;
+}
+
+function submit({ priority = 'normal', isBackground = false, due, reducer }: SubmitVariant): PacketHandler {
   return (from, packet, { queue, timers }) => {
+    const delay = due ? due(packet) - Date.now() : 0;
     const submission = {
       function: packet.key('function'),
       unique: packet.key('unique'),
+      reducer: reducer?.(packet) ?? '',
       payload: compact(packet),
       priority,
       isBackground,
       isHeld: delay > 0,
     };
-    if (submission.function.length > MAX_FUNCTION_NAME_BYTES) {
-      from.send('ERROR', 'ARGUMENT_TOO_LARGE', 'Function name too large');
-      return;
-    }
-    if (submission.unique.length > MAX_UNIQUE_BYTES) {
-      from.send('ERROR', 'ARGUMENT_TOO_LARGE', 'Unique value too large');
+    const tooLarge = LIMITS.find(({ argument, bytes }) => submission[argument].length > bytes);
+    if (tooLarge) {
+      from.send('ERROR', 'ARGUMENT_TOO_LARGE', tooLarge.text);
       return;
     }
     const submitted = queue.submit(from.peer, submission);

@@ -11,6 +11,8 @@ export interface Submission {
   readonly function: string;
   /** Empty for none; `-` for one that is made of the payload. */
   readonly unique: string;
+  /** Default: none. */
+  readonly reducer?: string;
   readonly payload: Buffer;
   readonly priority: JobPriority;
   readonly isBackground: boolean;
@@ -214,6 +216,7 @@ export class JobQueue<Owner> {
       unique: submission.unique,
       uniqueKey,
       priority: submission.priority,
+      reducer: submission.reducer ?? '',
       payload: submission.payload,
       isBackground: submission.isBackground,
       clients: [],

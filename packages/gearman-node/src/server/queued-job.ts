@@ -11,6 +11,8 @@ export interface QueuedJob<Owner> {
   /** What it coalesces by; empty for a job that does not. */
   readonly uniqueKey: string;
   readonly priority: JobPriority;
+  /** What goes along to a worker that takes reducers; empty for none. */
+  readonly reducer: string;
   readonly payload: Buffer;
   /** The job outlives those who submitted it. */
   isBackground: boolean;

@@ -23,8 +23,7 @@ export const WORKER_PACKETS: PacketHandlers = {
   PRE_SLEEP: (from, _packet, { queue }) => queue.sleep(from.peer),
   GRAB_JOB: grab((from, job) => from.send('JOB_ASSIGN', job.handle, job.queue.nameBytes, job.payload)),
   GRAB_JOB_UNIQ: grab(assignUnique),
-  // JOB_ASSIGN_ALL is for a job with a reducer alone.
-  GRAB_JOB_ALL: grab(assignUnique),
+  GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
     job.numerator = packet.number('numerator');
     job.denominator = packet.number('denominator');
@@ -88,6 +87,16 @@ function grab(assign: (from: ServerConnection, job: QueuedJob<ServerConnection>)
 function assignUnique(from: ServerConnection, job: QueuedJob<ServerConnection>): void {
   const unique = Buffer.from(job.unique, 'latin1');
   from.send('JOB_ASSIGN_UNIQ', job.handle, job.queue.nameBytes, unique, job.payload);
+}
+
+/** As gearmand does it: a job without a reducer comes as it would to GRAB_JOB_UNIQ. */
+function assignAll(from: ServerConnection, job: QueuedJob<ServerConnection>): void {
+  if (job.reducer === '') {
+    assignUnique(from, job);
+  } else {
+    const [unique, reducer] = [Buffer.from(job.unique, 'latin1'), Buffer.from(job.reducer, 'latin1')];
+    from.send('JOB_ASSIGN_ALL', job.handle, job.queue.nameBytes, unique, reducer, job.payload);
+  }
 }
 
 /** A handler that is called only for a job that runs on the very connection. */

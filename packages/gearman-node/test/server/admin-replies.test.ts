@@ -131,6 +131,7 @@ test('commands that are not known or lack an argument are errors, and the connec
     'nonsense',
     'show',
     'cancel',
+    'cancel job',
     'toString',
     '__proto__',
     'shutdown',
@@ -139,8 +140,18 @@ test('commands that are not known or lack an argument are errors, and the connec
   ]) {
     assert.match((await command(admin, line)).join(), /^ERR UNKNOWN_COMMAND /, JSON.stringify(line));
   }
-  for (const line of ['maxqueue', 'create function', 'drop function']) {
+  for (const line of [
+    'maxqueue',
+    'create',
+    'create function',
+    'create function f g',
+    'drop',
+    'drop function',
+  ]) {
     assert.match((await command(admin, line)).join(), /^ERR INVALID_ARGUMENTS /, line);
+  }
+  for (const line of ['show x', 'show unique', 'show jobs x', 'show unique jobs x']) {
+    assert.deepEqual(await command(admin, line), ['ERR UNKNOWN_SHOW_ARGUMENTS'], line);
   }
   assert.deepEqual(await command(admin, 'STATUS'), ['.'], 'case does not count');
 });

@@ -118,6 +118,10 @@ test('too long a name or key is refused, and the client goes on', async (t) => {
   const client = await site.connect();
   assert.equal((await client.ask('SUBMIT_JOB', 'x'.repeat(513), '', ''))[1], 'ARGUMENT_TOO_LARGE');
   assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(65), ''))[1], 'ARGUMENT_TOO_LARGE');
+  assert.equal(
+    (await client.ask('SUBMIT_REDUCE_JOB', 'f', '', 'x'.repeat(513), '', ''))[1],
+    'ARGUMENT_TOO_LARGE',
+  );
   assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(64), ''))[0], 'JOB_CREATED');
 });
 
@@ -153,4 +157,39 @@ test('names, keys and payloads may be any bytes', async (t) => {
     key.toString('latin1'),
     payload.toString('latin1'),
   ]);
+});
+
+test('a reducer goes along to GRAB_JOB_ALL; the aggregator is not data', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const worker = await site.worker('f');
+  for (const name of ['SUBMIT_REDUCE_JOB_BACKGROUND', 'SUBMIT_REDUCE_JOB'] as const) {
+    const [, handle = ''] = await client.ask(name, 'f', 'key', 'sum', 'aggregator', 'a\0b');
+    assert.deepEqual(await worker.ask('GRAB_JOB_ALL'), ['JOB_ASSIGN_ALL', handle, 'f', 'key', 'sum', 'a\0b']);
+    worker.send('WORK_COMPLETE', handle, '');
+    await settled(worker);
+  }
+  assert.deepEqual(
+    (await settled(client)).map(([name]) => name),
+    ['WORK_COMPLETE'],
+    'the one in the background told nobody',
+  );
+});
+
+test('a job by calendar is refused, with what to do instead', async (t) => {
+  const client = await (await JobServerSite.start(t)).connect();
+  const [name, code, text = ''] = await client.ask('SUBMIT_JOB_SCHED', 'f', '', 0, 0, 1, 1, 1, '');
+  assert.deepEqual([name, code], ['ERROR', 'INVALID_COMMAND']);
+  assert.match(text, /SUBMIT_JOB_EPOCH/);
+});
+
+test('a job of low priority does not wait for one whose time is to come', async (t) => {
+  const site = await JobServerSite.start(t);
+  const client = await site.connect();
+  const worker = await site.worker('f');
+  await client.ask('SUBMIT_JOB_EPOCH', 'f', '', Math.ceil(Date.now() / 1000) + 86_400, 'later');
+  await client.ask('SUBMIT_JOB_LOW_BG', 'f', '', 'now');
+  assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'now');
+  worker.send('PRE_SLEEP');
+  assert.deepEqual(await settled(worker), [], 'and nobody is woken for the other');
 });
