@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
-import { ConnectionError, type GearmanError, JobFailure, ServerError } from '../errors.ts';
+import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
@@ -160,6 +160,7 @@ export class WorkerConnection {
   }
 
   #onNoJob(): void {
+    if (this.#grabs.outstanding === 0) return;
     this.#grabAnswered();
     this.#window = 1;
     this.#state = 'drained';
@@ -173,6 +174,11 @@ export class WorkerConnection {
   }
 
   #onJob(packet: Packet, unique: string): void {
+    if (this.#grabs.outstanding === 0) {
+      // It has no slot. Hung up on, the server gives the job to somebody who asks for one.
+      const message = `${this.#peer} assigned job ${packet.key('handle')} to a worker that did not ask for one`;
+      throw new ProtocolError('packet-unexpected', message);
+    }
     this.#grabAnswered();
     this.#window *= 2;
     this.#spinGuard.served();

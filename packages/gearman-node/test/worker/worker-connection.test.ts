@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import { JobFailure } from '../../src/errors.ts';
+import type { ServerAddress } from '../../src/connection/server-address.ts';
+import { type GearmanError, JobFailure } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
@@ -269,4 +271,29 @@ test('a server that wakes it in vain again and again is asked ever more seldom',
     await expect(server, ['PRE_SLEEP'], ['GRAB_JOB_UNIQ']);
   }
   assert.ok(performance.now() - start > 100, 'it was held back');
+});
+
+test('a job that nobody asked for ends the connection, and the worker can still be closed', async (t) => {
+  const ran: string[] = [];
+  const { server, worker, accept } = await scripted(t, { f: ({ handle }) => void ran.push(handle) });
+  const lost = once(worker, 'disconnect');
+  assign(server, 'f', 'H:x:1');
+  assign(server, 'f', 'H:x:2');
+  const [, error] = (await lost) as [ServerAddress, GearmanError];
+  assert.equal(error.code, 'packet-unexpected');
+  assert.deepEqual(ran, ['H:x:1']);
+  await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+});
+
+test('NO_JOB that nobody asked for frees no slot', async (t) => {
+  const { server } = await scripted(t, { f: () => {} });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  server.send('NO_JOB');
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  server.send('NOOP');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+  server.send('ECHO_RES', 'nothing else was sent');
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', '']);
 });
