@@ -37,7 +37,8 @@ export {
   type PacketType,
   type Sender,
 } from './packets.ts';
-export { JobServer, type JobServerOptions, type ListenAddress } from './server/job-server.ts';
+export { JobServer, type JobServerOptions } from './server/job-server.ts';
+export type { ListenAddress } from './server/listener.ts';
 export type { JobPriority } from './submit-packets.ts';
 export type { JobHandler, JobResult } from './worker/job-outcome.ts';
 export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';

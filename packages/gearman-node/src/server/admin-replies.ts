@@ -62,6 +62,12 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
     queue.finish(job);
     return 'OK\r\n';
   },
+  shutdown: ([mode, ...rest], { onShutdown }) => {
+    if (!onShutdown) return unknown('shutdown');
+    if (rest.length > 0 || (mode !== undefined && mode !== 'graceful')) return incomplete('shutdown');
+    queueMicrotask(() => onShutdown(mode === 'graceful')); // after the answer, which a close would cut off
+    return 'OK\r\n';
+  },
 };
 
 /** Answers one line of the admin text protocol. */

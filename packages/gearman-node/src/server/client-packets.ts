@@ -63,6 +63,10 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
       from.send('ERROR', 'ARGUMENT_TOO_LARGE', tooLarge.text);
       return;
     }
+    if (queue.isDraining) {
+      from.send('ERROR', 'QUEUE_ERROR', 'The job server is shutting down; submit the job to another one');
+      return;
+    }
     const submitted = queue.submit(from.peer, submission);
     if (!submitted) {
       from.send('ERROR', 'QUEUE_ERROR', 'Job queue is full');

@@ -27,6 +27,18 @@ export interface Submitted<Owner> {
   readonly isNew: boolean;
 }
 
+/** What a {@link JobQueue} needs to know, and whom it tells. */
+export interface JobQueueOptions<Owner> {
+  /** What handles begin with; a colon and a number follow. */
+  readonly handlePrefix: string;
+  /** How many workers may be given a job and lose it. Default: any number. */
+  readonly maxAttempts?: number | undefined;
+  /** Tells a sleeping worker that there may be a job for it. */
+  readonly onWake: (worker: Peer<Owner>) => void;
+  /** So many workers lost the job as there may be; then it is over. */
+  readonly onGiveUp: (job: QueuedJob<Owner>) => void;
+}
+
 /**
  * What a job server knows: jobs, functions, who offers and who sleeps. It has no socket and no clock, and knows the
  * connections only as {@link Peer}s. It behaves as gearmand 2 does, with gearmand's defects mended: a running job
@@ -34,21 +46,26 @@ export interface Submitted<Owner> {
  * same key loses its client; a function that nobody uses is forgotten.
  */
 export class JobQueue<Owner> {
-  readonly #handlePrefix: string;
+  readonly #options: JobQueueOptions<Owner>;
   readonly #functions = new Map<string, FunctionQueue<Owner>>();
   readonly #jobs = new Map<string, QueuedJob<Owner>>();
   readonly #uniques = new UniqueIndex<Owner>();
   readonly #waiting = new WaitingJobs<Owner>();
   readonly #sleepers: Sleepers<Owner>;
   #lastNumber = 0;
+  #runningCount = 0;
+  #drained: PromiseWithResolvers<void> | undefined;
 
-  /**
-   * @param handlePrefix what handles begin with; a colon and a number follow
-   * @param wake tells a sleeping worker that there may be a job for it
-   */
-  constructor(handlePrefix: string, wake: (worker: Peer<Owner>) => void) {
-    this.#handlePrefix = handlePrefix;
-    this.#sleepers = new Sleepers(wake);
+  constructor(options: JobQueueOptions<Owner>) {
+    this.#options = options;
+    this.#sleepers = new Sleepers((worker) => {
+      if (!this.isDraining) options.onWake(worker);
+    });
+  }
+
+  /** Whether {@link drain} was called: what is submitted from now on would never run. */
+  get isDraining(): boolean {
+    return this.#drained !== undefined;
   }
 
   get functions(): Iterable<FunctionQueue<Owner>> {
@@ -114,11 +131,12 @@ export class JobQueue<Owner> {
   /** Gives the worker the most urgent job it can do, the functions taking turns. */
   grab(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
     const wokenFor = this.#sleepers.delete(worker);
-    const job = this.#waiting.takeFor(worker);
+    const job = this.isDraining ? undefined : this.#waiting.takeFor(worker);
     if (job) {
       job.worker = worker;
       worker.running.add(job);
       job.queue.running += 1;
+      this.#runningCount += 1;
     }
     // Another sleeper may be able to do the job for which this one was woken.
     if (wokenFor?.hasWaiting && wokenFor !== job?.queue) this.#sleepers.wakeFor(wokenFor);
@@ -158,7 +176,19 @@ export class JobQueue<Owner> {
       return;
     }
     job.retries += 1;
-    this.#enqueue(job);
+    if (job.retries === this.#options.maxAttempts) {
+      this.#options.onGiveUp(job);
+      this.finish(job);
+    } else {
+      this.#enqueue(job);
+    }
+  }
+
+  /** Hands out nothing more. Resolves when no job runs. */
+  async drain(): Promise<void> {
+    this.#drained ??= Promise.withResolvers();
+    if (this.#runningCount === 0) this.#drained.resolve();
+    await this.#drained.promise;
   }
 
   /** The connection is gone: others get its jobs, and nobody gets those that it alone waited for. */
@@ -211,7 +241,7 @@ export class JobQueue<Owner> {
     if (queue.isFullFor(submission.priority)) return undefined;
     this.#lastNumber += 1;
     const job: QueuedJob<Owner> = {
-      handle: `${this.#handlePrefix}:${this.#lastNumber}`,
+      handle: `${this.#options.handlePrefix}:${this.#lastNumber}`,
       queue,
       unique: submission.unique,
       uniqueKey,
@@ -241,6 +271,8 @@ export class JobQueue<Owner> {
     job.worker.running.delete(job);
     job.worker = undefined;
     job.queue.running -= 1;
+    this.#runningCount -= 1;
+    if (this.#runningCount === 0) this.#drained?.resolve();
   }
 
   #wakeIfUseful(worker: Peer<Owner>): void {

@@ -1,25 +1,25 @@
-import net, { type AddressInfo, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import os from 'node:os';
-import tls, { type TlsOptions } from 'node:tls';
+import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
-import { GearmanError } from '../errors.ts';
+import type { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
+import { unlessAborted } from '../unless-aborted.ts';
 import { adminReply } from './admin-replies.ts';
 import { CLIENT_PACKETS } from './client-packets.ts';
 import { GENERAL_PACKETS } from './general-packets.ts';
 import { JobQueue } from './job-queue.ts';
 import { JobTimers } from './job-timers.ts';
+import { type ListenAddress, Listener } from './listener.ts';
 import type { PacketHandlers } from './packet-handler.ts';
+import type { QueuedJob } from './queued-job.ts';
 import { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 import { WORKER_PACKETS } from './worker-packets.ts';
 
 /** A worker that was woken and did not grab in so many milliseconds is not waited for. */
 const WAKE_LIMIT = 100;
-
-/** A peer that vanished without a word is noticed after this many milliseconds and some probes. */
-const KEEP_ALIVE_DELAY = 30_000;
 
 const DEFAULT_MAX_OUTPUT_BUFFER = 64 * 1024 * 1024;
 
@@ -31,18 +31,27 @@ const HANDLERS: PacketHandlers = { ...GENERAL_PACKETS, ...CLIENT_PACKETS, ...WOR
 /** How a {@link JobServer} is set up. */
 export interface JobServerOptions {
   readonly logger?: Logger | undefined;
-  /** Take TLS connections only, with these options of `node:tls`. */
+  /**
+   * Take TLS connections only, with these options of `node:tls`; `requestCert: true` refuses whoever has no
+   * certificate of `ca`. A handshake may take 10 s, unless `handshakeTimeout` says otherwise.
+   */
   readonly tls?: TlsOptions | undefined;
+  /** How many connections there may be; more are hung up on. Default: any number. */
+  readonly maxConnections?: number | undefined;
+  /**
+   * How many workers may be given a job, when each is lost or exceeds its time: then it fails. gearmand's
+   * `--job-retries`. Default: any number.
+   */
+  readonly maxAttempts?: number | undefined;
   /** Bytes of the largest packet that is taken. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
   /** Bytes that are kept for a peer that does not read, before it is cut off. Default 64 MiB. */
   readonly maxOutputBuffer?: number | undefined;
-}
-
-/** Where a {@link JobServer} listens. */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
+  /**
+   * Called when an operator sends the admin command `shutdown`, or `shutdown graceful`; it is for the caller to
+   * {@link JobServer.drain} and to close. Default: the command is unknown, as to gearmand.
+   */
+  readonly onShutdown?: ((graceful: boolean) => void) | undefined;
 }
 
 /**
@@ -51,8 +60,7 @@ export interface ListenAddress {
  */
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
-  readonly #listener: net.Server;
-  readonly #sockets = new Set<Socket>();
+  readonly #listener: Listener;
   readonly #connections = new Set<ServerConnection>();
   readonly #state: ServerState;
   #connectionCount = 0;
@@ -60,26 +68,25 @@ export class JobServer implements AsyncDisposable {
 
   constructor(options: JobServerOptions = {}) {
     this.#options = options;
+    const { logger, tls, maxConnections, maxAttempts, onShutdown } = options;
     const onConnection = (socket: Socket) => this.#onConnection(socket);
-    this.#listener = options.tls
-      ? tls.createServer(options.tls, onConnection)
-      : net.createServer(onConnection);
-    this.#listener.on('connection', (socket) => this.#onSocket(socket));
-    this.#listener.on('error', (error) =>
-      options.logger?.error(`the job server's listener failed: ${error.message}`),
-    );
-    const host = os.hostname().slice(0, MAX_HOST_NAME_LENGTH);
+    this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
     this.#state = {
-      queue: new JobQueue(`H:${host}`, ({ owner }) => this.#wake(owner)),
+      queue: new JobQueue({
+        handlePrefix: `H:${os.hostname().slice(0, MAX_HOST_NAME_LENGTH)}`,
+        maxAttempts,
+        onWake: ({ owner }) => this.#wake(owner),
+        onGiveUp: (job) => this.#giveUp(job),
+      }),
       timers: new JobTimers(),
       connections: this.#connections,
+      onShutdown,
     };
   }
 
   /** Where the server listens; undefined before {@link listen} and after {@link close}. */
   get address(): ListenAddress | undefined {
-    const address = this.#listener.address() as AddressInfo | null;
-    return address ? { host: address.address, port: address.port } : undefined;
+    return this.#listener.address;
   }
 
   /**
@@ -89,40 +96,41 @@ export class JobServer implements AsyncDisposable {
    * @throws GearmanError `listen-failed`, for instance because the port is taken
    */
   async listen(port: number = DEFAULT_PORT, host = '127.0.0.1'): Promise<ListenAddress> {
-    await new Promise<void>((resolve, reject) => {
-      const onError = (cause: Error) => {
-        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another one running there?`;
-        reject(new GearmanError('listen-failed', message, { cause }));
-      };
-      this.#listener.once('error', onError);
-      this.#listener.listen(port, host, () => {
-        this.#listener.off('error', onError);
-        resolve();
-      });
-    });
-    return this.address as ListenAddress;
+    return await this.#listener.listen(port, host);
+  }
+
+  /**
+   * Takes a renewed certificate, its key, or other authorities into use. Connections that stand stay as they are.
+   *
+   * @throws GearmanError `invalid-argument` for what is no certificate or key, which changes nothing, and without TLS
+   */
+  setSecureContext(options: SecureContextOptions): void {
+    this.#listener.setSecureContext(options);
+  }
+
+  /**
+   * Takes no further connections and jobs, hands out nothing more, and waits for the jobs that run. {@link close} has
+   * still to be called.
+   *
+   * @throws GearmanError `aborted`
+   */
+  async drain(signal?: AbortSignal): Promise<void> {
+    void this.#listener.stop(); // it never rejects
+    await unlessAborted(this.#state.queue.drain(), signal);
   }
 
   /** Stops to listen and hangs up on everybody. The jobs it has are lost. */
   async close(): Promise<void> {
     clearTimeout(this.#wakeTimer);
     this.#state.timers.stopAll();
-    const closed = new Promise((resolve) => this.#listener.close(resolve));
+    const stopped = this.#listener.stop();
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
+    this.#listener.destroySockets();
+    await stopped;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  /** Before a TLS handshake, if there is one. */
-  #onSocket(socket: Socket): void {
-    socket.setNoDelay(true);
-    socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
   }
 
   #onConnection(socket: Socket): void {
@@ -152,6 +160,13 @@ export class JobServer implements AsyncDisposable {
     this.#state.queue.disconnect(connection.peer);
     if (error.code !== 'connection-lost' && error.code !== 'closed')
       this.#options.logger?.warn(error.message);
+  }
+
+  #giveUp(job: QueuedJob<ServerConnection>): void {
+    this.#options.logger?.error(
+      `job ${job.handle} of ${job.queue.name} failed: ${job.retries} workers were lost with it or took too long`,
+    );
+    for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
   }
 
   #wake(worker: ServerConnection): void {

@@ -7,4 +7,6 @@ export interface ServerState {
   readonly queue: JobQueue<ServerConnection>;
   readonly timers: JobTimers;
   readonly connections: ReadonlySet<ServerConnection>;
+  /** Undefined where nobody may shut the server down. */
+  readonly onShutdown: ((graceful: boolean) => void) | undefined;
 }

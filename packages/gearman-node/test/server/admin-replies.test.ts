@@ -168,3 +168,21 @@ test('packets and commands may be mixed on one connection', async (t) => {
     ['ECHO_RES', 'x'],
   ]);
 });
+
+test('shutdown is passed on, once it is answered, where the server allows it', async (t) => {
+  const wishes: boolean[] = [];
+  const site = await JobServerSite.start(t, { onShutdown: (graceful) => wishes.push(graceful) });
+  const admin = await site.connect();
+  assert.match((await command(admin, 'shutdown now')).join(), /^ERR INVALID_ARGUMENTS /);
+  assert.deepEqual(await command(admin, 'shutdown graceful'), ['OK']);
+  assert.deepEqual(await command(admin, 'shutdown'), ['OK']);
+  assert.deepEqual(wishes, [true, false]);
+});
+
+test('shutdown is answered also when it closes the server at once', async (t) => {
+  const closing = Promise.withResolvers<void>();
+  const site = await JobServerSite.start(t, { onShutdown: () => closing.resolve(site.server.close()) });
+  const admin = await site.connect();
+  assert.deepEqual(await command(admin, 'shutdown'), ['OK']);
+  await Promise.all([closing.promise, admin.closed]);
+});

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
 test('a job goes to a worker that offers its function, the oldest first', () => {
@@ -135,4 +136,35 @@ test('a held job that was cancelled is not released', () => {
   queue.finish(job);
   queue.release(job);
   assert.equal(queue.grab(able), undefined);
+});
+
+test('a job whose workers are lost too often is given up', () => {
+  const { queue, submit, worker, givenUp } = new QueueSite({ maxAttempts: 2 });
+  const job = submit('f', { isBackground: true });
+  for (const others of [[], [job.handle]]) {
+    const lost = worker('f');
+    assert.equal(queue.grab(lost), job);
+    queue.disconnect(lost);
+    assert.deepEqual(givenUp, others);
+  }
+  assert.equal(queue.job(job.handle), undefined);
+  assert.equal(queue.grab(worker('f')), undefined);
+});
+
+test('a drained queue hands out nothing, wakes nobody, and waits for what runs', async () => {
+  const { queue, submit, worker, sleeper, woken } = new QueueSite();
+  const [first, second] = [submit('f'), submit('f')];
+  const [finishing, losing] = [worker('f'), worker('f')];
+  queue.grab(finishing);
+  queue.grab(losing);
+  submit('f');
+  const drained = queue.drain();
+  assert.equal(queue.grab(finishing), undefined);
+  sleeper('f');
+  assert.deepEqual(woken, []);
+  queue.finish(first);
+  assert.equal(await Promise.race([drained, setImmediate('still running')]), 'still running');
+  queue.requeue(second);
+  await drained;
+  await queue.drain();
 });

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { type ConnectionOptions, connect } from 'node:tls';
+import type { Logger } from '../../src/logger.ts';
+import { JobServerSite } from '../fixtures/job-server-site.ts';
+import { RawPeer } from '../fixtures/raw-peer.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
+
+/** A connection over TLS, and the server's certificate. */
+async function connectTls(
+  t: TestContext,
+  port: number,
+  options: ConnectionOptions,
+): Promise<[peer: RawPeer, name: string | undefined]> {
+  const socket = connect({ host: '127.0.0.1', port, ...options });
+  t.after(() => socket.destroy());
+  await once(socket, 'secureConnect');
+  const name = socket.getPeerCertificate().subject.CN;
+  return [new RawPeer(socket, 'REQ'), Array.isArray(name) ? name.join() : name];
+}
+
+/** Resolves with the first warning. */
+function firstWarning(): { readonly logger: Logger; readonly warning: Promise<string> } {
+  const { promise: warning, resolve: warn } = Promise.withResolvers<string>();
+  return { logger: { debug() {}, info() {}, warn, error: assert.fail }, warning };
+}
+
+test('a renewed certificate is used for new connections, and those that stand go on', async (t) => {
+  const [former, renewed] = [await selfSigned('former'), await selfSigned('renewed')];
+  const site = await JobServerSite.start(t, { tls: former });
+  const [first, firstName] = await connectTls(t, site.port, { ca: former.cert });
+  assert.equal(firstName, 'former');
+  site.server.setSecureContext(renewed);
+  const [second, secondName] = await connectTls(t, site.port, { ca: renewed.cert });
+  assert.equal(secondName, 'renewed');
+  for (const peer of [first, second]) {
+    assert.deepEqual(await peer.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+  }
+});
+
+test('what is no certificate is refused, and the former one stays', async (t) => {
+  const tls = await selfSigned('former');
+  const site = await JobServerSite.start(t, { tls });
+  assert.throws(() => site.server.setSecureContext({ cert: 'nonsense', key: tls.key }), {
+    code: 'invalid-argument',
+    message: /the former ones stay/,
+  });
+  assert.equal((await connectTls(t, site.port, { ca: tls.cert }))[1], 'former');
+});
+
+test('a certificate for a server without TLS is refused', async (t) => {
+  const { server } = await JobServerSite.start(t);
+  assert.throws(() => server.setSecureContext({}), { code: 'invalid-argument', message: /option tls/ });
+});
+
+test('who does not finish a TLS handshake in time is hung up on', async (t) => {
+  const { logger, warning } = firstWarning();
+  const tls = { ...(await selfSigned()), handshakeTimeout: 50 };
+  const site = await JobServerSite.start(t, { tls, logger });
+  const mute = await site.connect();
+  await mute.closed;
+  assert.match(await warning, /a TLS handshake with 127\.0\.0\.1 failed: .*timeout/);
+});
+
+test('a connection over maxConnections is hung up on; one that ends makes room', async (t) => {
+  const { logger, warning } = firstWarning();
+  const site = await JobServerSite.start(t, { maxConnections: 2, logger });
+  const [first, second] = [await site.connect(), await site.connect()];
+  assert.deepEqual(await first.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+  assert.deepEqual(await second.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+  const third = await site.connect();
+  await third.closed;
+  assert.match(await warning, /a connection from 127\.0\.0\.1 was refused: there are 2 already/);
+  first.socket.end();
+  await first.closed;
+  const fourth = await site.connect();
+  assert.deepEqual(await fourth.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+});
+
+test('drain takes no connection and no job, and waits for what runs, unless it is aborted', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  await assert.rejects(site.server.drain(AbortSignal.abort()), { code: 'aborted' });
+  const drained = site.server.drain();
+  await assert.rejects(site.connect());
+  assert.deepEqual((await client.ask('SUBMIT_JOB', 'f', '', '')).slice(0, 2), ['ERROR', 'QUEUE_ERROR']);
+  worker.send('WORK_COMPLETE', handle, 'done');
+  await drained;
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
+});
