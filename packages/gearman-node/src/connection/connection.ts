@@ -62,7 +62,7 @@ export class Connection {
     return this.#writer.pending;
   }
 
-  /** Sends a packet at the end of this turn of the event loop. Does nothing when the connection is over. */
+  /** Sends a packet once this callback and its promise reactions are done. Does nothing when the connection is over. */
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     if (this.isOpen) this.#writer.send(name, ...args);
   }

@@ -7,6 +7,7 @@ import type { Logger } from '../logger.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
+import { GrabForecast } from './grab-forecast.ts';
 import { type JobHandler, type JobOutcome, runHandler } from './job-outcome.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
@@ -48,6 +49,7 @@ export class WorkerConnection {
   readonly #running = new Map<string, Set<AssignedJob>>();
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
+  readonly #forecast = new GrabForecast();
   readonly #spinGuard = new SpinGuard();
   readonly #jobConnection: JobConnection = {
     send: (name, ...args) => this.#connection.send(name, ...args),
@@ -56,13 +58,14 @@ export class WorkerConnection {
   };
   readonly #interval: NodeJS.Timeout;
   #pause: NodeJS.Timeout | undefined;
-  /** `awake`: there may be jobs. `drained`: there are none, and replies to grabs are due. `asleep`: NOOP wakes it. */
-  #state: 'awake' | 'drained' | 'asleep' = 'awake';
+  /**
+   * `awake`: there may be jobs. `served`: there was one, and probably no other. `drained`: there are none, and replies
+   * to grabs are due. `asleep`: NOOP wakes it.
+   */
+  #state: 'awake' | 'served' | 'drained' | 'asleep' = 'awake';
   /** Some servers know nothing but GRAB_JOB: that shows as an ERROR in place of the first answer. */
   #grabPacket: 'GRAB_JOB_UNIQ' | 'GRAB_JOB' = 'GRAB_JOB_UNIQ';
   #knowsGrab = false;
-  /** How many grabs may be outstanding. It grows with each job, for where one was there are often more. */
-  #window = 1;
 
   constructor(socket: Socket, peer: string, context: WorkerContext, knowledge: EchoKnowledge) {
     this.#peer = peer;
@@ -89,20 +92,25 @@ export class WorkerConnection {
     this.declare(context.functions.keys(), []);
   }
 
-  /** Whether a grab makes sense now. */
-  get mayGrab(): boolean {
+  /** Whether the connection has a use for a free slot. */
+  get mayAsk(): boolean {
     return (
-      this.#state === 'awake' &&
+      (this.#state === 'awake' || this.#state === 'served') &&
       this.#pause === undefined &&
       this.#connection.isOpen &&
       this.#abilities.size > 0 &&
-      this.#grabs.outstanding < this.#window &&
+      this.#grabs.outstanding < this.#forecast.window &&
       !this.#abilities.hasRemovable(this.#isRunning)
     );
   }
 
-  /** Asks for one job. The caller has taken a slot for it. */
-  grab(): void {
+  /** Asks for one job, for which it takes a slot, or to be woken for one. */
+  ask(): void {
+    if (this.#state === 'served') {
+      this.#sleep();
+      return;
+    }
+    this.#context.slots.take();
     this.#grabs.sent();
     this.#connection.send(this.#grabPacket);
   }
@@ -162,15 +170,18 @@ export class WorkerConnection {
   #onNoJob(): void {
     if (this.#grabs.outstanding === 0) return;
     this.#grabAnswered();
-    this.#window = 1;
+    this.#forecast.drained();
     this.#state = 'drained';
-    if (this.#grabs.outstanding === 0) {
-      this.#deregister();
-      this.#state = 'asleep';
-      this.#connection.send('PRE_SLEEP');
-      this.#spinGuard.slept();
-    }
+    if (this.#grabs.outstanding === 0) this.#sleep();
     this.#context.slots.give();
+  }
+
+  #sleep(): void {
+    this.#deregister();
+    this.#state = 'asleep';
+    this.#connection.send('PRE_SLEEP');
+    this.#forecast.slept();
+    this.#spinGuard.slept();
   }
 
   #onJob(packet: Packet, unique: string): void {
@@ -180,7 +191,7 @@ export class WorkerConnection {
       throw new ProtocolError('packet-unexpected', message);
     }
     this.#grabAnswered();
-    this.#window *= 2;
+    this.#forecast.served();
     this.#spinGuard.served();
     const job = new AssignedJob(
       {
@@ -193,7 +204,8 @@ export class WorkerConnection {
     );
     void this.#run(job); // it never rejects
     this.#deregister();
-    this.#wake();
+    this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
+    this.#context.dispatch();
   }
 
   async #run(job: AssignedJob): Promise<void> {

@@ -197,9 +197,8 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     while (!this.#isClosing && slots.free > 0 && passed < this.#connections.length) {
       const connection = this.#connections[this.#turn % this.#connections.length] as WorkerConnection;
       this.#turn += 1;
-      if (connection.mayGrab) {
-        slots.take();
-        connection.grab();
+      if (connection.mayAsk) {
+        connection.ask();
         passed = 0;
       } else {
         passed += 1;

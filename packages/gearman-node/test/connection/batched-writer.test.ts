@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { BatchedWriter } from '../../src/connection/batched-writer.ts';
 import { socketPair } from '../fixtures/socket-pair.ts';
 
-test('what is sent in one turn, promise reactions included, leaves in one write', async () => {
+test('what one callback sends, promise reactions included, leaves in one write', async () => {
   const writes: string[] = [];
   const { promise: written, resolve } = Promise.withResolvers<void>();
   const socket = new Writable({
@@ -19,10 +19,9 @@ test('what is sent in one turn, promise reactions included, leaves in one write'
   // From a callback of the event loop, as all that is sent is.
   setImmediate(() => {
     writer.send('CAN_DO', 'a');
-    queueMicrotask(() => {
-      writer.send('CAN_DO', 'b');
-      writer.sendBytes(Buffer.from('status\n'));
-    });
+    void Promise.resolve()
+      .then(() => writer.send('CAN_DO', 'b'))
+      .then(() => writer.sendBytes(Buffer.from('status\n')));
   });
   await written;
   assert.deepEqual(writes, ['\0REQ\0\0\0\x01\0\0\0\x01a\0REQ\0\0\0\x01\0\0\0\x01bstatus\n']);

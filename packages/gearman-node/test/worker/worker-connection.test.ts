@@ -45,6 +45,23 @@ test('it offers, grabs, sleeps when there is nothing, and grabs again when it is
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
 });
 
+test('where jobs come one by one, it sleeps after a job without a grab in vain', async (t) => {
+  const { server } = await scripted(t, { f: () => 'done' });
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
+  for (let job = 0; job < 4; job += 1) {
+    assign(server, 'f');
+    await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
+    server.send('NO_JOB');
+    await expect(server, ['PRE_SLEEP']);
+    server.send('NOOP');
+    await expect(server, ['GRAB_JOB_UNIQ']);
+  }
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['PRE_SLEEP']);
+  server.send('NOOP');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+});
+
 test('its client id goes first', async (t) => {
   const { server } = await scripted(t, { f: () => {} }, { clientId: 'builder-1' });
   await expect(server, ['SET_CLIENT_ID', 'builder-1'], ['CAN_DO', 'f']);

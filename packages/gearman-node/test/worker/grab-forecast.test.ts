@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GrabForecast } from '../../src/worker/grab-forecast.ts';
+
+/** Jobs that come one by one. Returns for each whether a grab after it was spared. */
+function loneJobs(forecast: GrabForecast, count: number): boolean[] {
+  return Array.from({ length: count }, () => {
+    forecast.served();
+    const { isLoneJob } = forecast;
+    forecast.slept();
+    return isLoneJob;
+  });
+}
+
+test('after some lone jobs the next one is taken for one, but for every eighth', () => {
+  const spared = loneJobs(new GrabForecast(), 18);
+  assert.deepEqual(
+    spared.flatMap((isSpared, index) => (isSpared ? [] : [index])),
+    [0, 1, 2, 3, 8, 16],
+  );
+});
+
+test('a second job before a sleep makes it grab again; a sleep without a job changes nothing', () => {
+  const forecast = new GrabForecast();
+  loneJobs(forecast, 5);
+  forecast.slept();
+  assert.deepEqual(loneJobs(forecast, 1), [true]);
+  forecast.served();
+  forecast.served();
+  assert.equal(forecast.isLoneJob, false);
+  forecast.slept();
+  assert.deepEqual(loneJobs(forecast, 5), [false, false, false, false, true]);
+});
+
+test('the window doubles with each job, and is one again when there is none', () => {
+  const forecast = new GrabForecast();
+  forecast.served();
+  forecast.served();
+  assert.equal(forecast.window, 4);
+  forecast.drained();
+  assert.equal(forecast.window, 1);
+  forecast.served();
+  forecast.slept();
+  assert.equal(forecast.window, 1);
+});
