@@ -37,6 +37,7 @@ export {
   type PacketType,
   type Sender,
 } from './packets.ts';
+export type { AccessRight, AccessRules } from './server/access-list.ts';
 export { JobServer, type JobServerOptions } from './server/job-server.ts';
 export type { ListenAddress } from './server/listener.ts';
 export type { JobPriority } from './submit-packets.ts';

@@ -5,7 +5,9 @@ import type { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 
 /** The reply to an admin command, line ends included. */
-type AdminReply = (args: readonly string[], server: ServerState) => string;
+type AdminReply = (args: readonly string[], server: ServerState, from: ServerConnection) => string;
+
+const DENIED = 'ERR ACCESS_DENIED Not+allowed+to+administer+this\r\n';
 
 const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
 
@@ -29,8 +31,9 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
   version: () => `OK ${VERSION}\n`,
   verbose: () => 'OK ERROR\n',
   getpid: () => `OK ${process.pid}\n`,
-  maxqueue: ([name, ...limits], { queue }) => {
+  maxqueue: ([name, ...limits], { queue, permits }, from) => {
     if (name === undefined) return incomplete('maxqueue');
+    if (!permits(from, 'administer', name)) return DENIED;
     const numbers = limits.map((limit) => Math.max(Number(limit) || 0, 0));
     const queueOfName = queue.pin(name);
     PRIORITIES.forEach((priority, index) => {
@@ -39,44 +42,48 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
     return 'OK\r\n';
   },
   create: () => incomplete('create'),
-  'create function': ([name, ...rest], { queue }) => {
+  'create function': ([name, ...rest], { queue, permits }, from) => {
     if (name === undefined || rest.length > 0) return incomplete('create');
+    if (!permits(from, 'administer', name)) return DENIED;
     queue.pin(name);
     return 'OK\r\n';
   },
   drop: () => incomplete('drop'),
-  'drop function': ([name, ...rest], { queue }) => {
+  'drop function': ([name, ...rest], { queue, permits }, from) => {
     if (name === undefined || rest.length > 0) return incomplete('drop');
+    if (!permits(from, 'administer', name)) return DENIED;
     const queueOfName = queue.function(name);
     if (!queueOfName) return 'ERR function not found\r\n';
     return queue.drop(queueOfName)
       ? 'OK\r\n'
       : 'ERR there are still connected workers or executing clients\r\n';
   },
-  'cancel job': ([handle], { queue, timers }) => {
+  'cancel job': ([handle], { queue, timers, permits }, from) => {
     if (handle === undefined) return unknown('cancel');
     const job = queue.job(handle);
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
+    if (!permits(from, 'administer', job.queue.name)) return DENIED;
     for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
     timers.stop(job);
     queue.finish(job);
     return 'OK\r\n';
   },
-  shutdown: ([mode, ...rest], { onShutdown }) => {
+  shutdown: ([mode, ...rest], { onShutdown, permits }, from) => {
     if (!onShutdown) return unknown('shutdown');
     if (rest.length > 0 || (mode !== undefined && mode !== 'graceful')) return incomplete('shutdown');
+    if (!permits(from, 'administer', '')) return DENIED;
     queueMicrotask(() => onShutdown(mode === 'graceful')); // after the answer, which a close would cut off
     return 'OK\r\n';
   },
 };
 
 /** Answers one line of the admin text protocol. */
-export function adminReply(line: string, server: ServerState): string {
+export function adminReply(line: string, from: ServerConnection, server: ServerState): string {
   const words = line.split(/\s+/).filter((word) => word !== '');
   for (const length of [3, 2, 1]) {
     const command = words.slice(0, length).join(' ').toLowerCase();
     const reply = Object.hasOwn(REPLIES, command) ? REPLIES[command] : undefined;
-    if (reply && words.length >= length) return reply(words.slice(length), server);
+    if (reply && words.length >= length) return reply(words.slice(length), server, from);
   }
   return unknown(words[0] ?? '');
 }

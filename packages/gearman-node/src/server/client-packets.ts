@@ -47,7 +47,7 @@ interface SubmitVariant {
 }
 
 function submit({ priority = 'normal', isBackground = false, due, reducer }: SubmitVariant): PacketHandler {
-  return (from, packet, { queue, timers }) => {
+  return (from, packet, { queue, timers, permits }) => {
     const delay = due ? due(packet) - Date.now() : 0;
     const submission = {
       function: packet.key('function'),
@@ -61,6 +61,10 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
     const tooLarge = LIMITS.find(({ argument, bytes }) => submission[argument].length > bytes);
     if (tooLarge) {
       from.send('ERROR', 'ARGUMENT_TOO_LARGE', tooLarge.text);
+      return;
+    }
+    if (!permits(from, 'submit', submission.function)) {
+      from.send('ERROR', 'ACCESS_DENIED', 'Not allowed to submit jobs of this function');
       return;
     }
     if (queue.isDraining) {

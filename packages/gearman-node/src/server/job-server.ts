@@ -3,9 +3,10 @@ import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
-import type { GearmanError } from '../errors.ts';
+import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { unlessAborted } from '../unless-aborted.ts';
+import { AccessList, type AccessRight, type AccessRules } from './access-list.ts';
 import { adminReply } from './admin-replies.ts';
 import { CLIENT_PACKETS } from './client-packets.ts';
 import { GENERAL_PACKETS } from './general-packets.ts';
@@ -36,6 +37,11 @@ export interface JobServerOptions {
    * certificate of `ca`. A handshake may take 10 s, unless `handshakeTimeout` says otherwise.
    */
   readonly tls?: TlsOptions | undefined;
+  /**
+   * Who may submit, register or administer which functions, by certificate; it needs `tls` with `requestCert`. What
+   * is refused is answered with the code `ACCESS_DENIED`. Default: all may do all.
+   */
+  readonly access?: AccessRules | undefined;
   /** How many connections there may be; more are hung up on. Default: any number. */
   readonly maxConnections?: number | undefined;
   /**
@@ -61,14 +67,23 @@ export interface JobServerOptions {
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
   readonly #listener: Listener;
+  readonly #access: AccessList | undefined;
   readonly #connections = new Set<ServerConnection>();
   readonly #state: ServerState;
   #connectionCount = 0;
   #wakeTimer: NodeJS.Timeout | undefined;
 
+  /** @throws GearmanError `invalid-argument` for `access` without clients' certificates */
   constructor(options: JobServerOptions = {}) {
     this.#options = options;
-    const { logger, tls, maxConnections, maxAttempts, onShutdown } = options;
+    const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
+    if (access && !tls?.requestCert) {
+      throw new GearmanError(
+        'invalid-argument',
+        'an access list goes by certificate: give the job server the option tls, with requestCert and ca',
+      );
+    }
+    this.#access = access && new AccessList(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
     this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
     this.#state = {
@@ -80,6 +95,7 @@ export class JobServer implements AsyncDisposable {
       }),
       timers: new JobTimers(),
       connections: this.#connections,
+      permits: (from, right, functionName) => this.#permits(from, right, functionName),
       onShutdown,
     };
   }
@@ -141,7 +157,7 @@ export class JobServer implements AsyncDisposable {
         maxPacketSize: this.#options.maxPacketSize,
         maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
         onPacket: (connection, packet) => this.#onPacket(connection, packet),
-        onLine: (connection, line) => connection.sendText(adminReply(line, this.#state)),
+        onLine: (connection, line) => connection.sendText(adminReply(line, connection, this.#state)),
         onClose: (connection, error) => this.#onClose(connection, error),
       }),
     );
@@ -160,6 +176,15 @@ export class JobServer implements AsyncDisposable {
     this.#state.queue.disconnect(connection.peer);
     if (error.code !== 'connection-lost' && error.code !== 'closed')
       this.#options.logger?.warn(error.message);
+  }
+
+  #permits(from: ServerConnection, right: AccessRight, functionName: string): boolean {
+    const isPermitted = this.#access?.permits(from.certificate, right, functionName) ?? true;
+    if (!isPermitted) {
+      const who = from.certificate === undefined ? 'without a certificate' : `as "${from.certificate}"`;
+      this.#options.logger?.warn(`${from.ip} ${who} may not ${right} "${functionName}"`);
+    }
+    return isPermitted;
   }
 
   #giveUp(job: QueuedJob<ServerConnection>): void {

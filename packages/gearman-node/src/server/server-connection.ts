@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import { GearmanError, type ProtocolError } from '../errors.ts';
@@ -21,6 +22,8 @@ export interface ServerConnectionOptions {
 export class ServerConnection {
   readonly number: number;
   readonly ip: string;
+  /** The common name of the certificate that it proved to have; undefined for none. */
+  readonly certificate: string | undefined;
   /** Its place in the queue. */
   readonly peer: Peer<ServerConnection> = new Peer(this);
   /** What SET_CLIENT_ID said; `-` until then. One character per byte. */
@@ -35,6 +38,7 @@ export class ServerConnection {
   constructor(socket: Socket, options: ServerConnectionOptions) {
     this.number = options.number;
     this.ip = socket.remoteAddress ?? '-';
+    this.certificate = socket instanceof TLSSocket && socket.authorized ? commonName(socket) : undefined;
     this.#maxOutputBuffer = options.maxOutputBuffer;
     this.#connection = new Connection(socket, {
       magic: 'RES',
@@ -86,3 +90,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
   'argument-missing': 'INVALID_PACKET',
   'packet-too-large': 'ARGUMENT_TOO_LARGE',
 };
+
+/** A certificate with several common names counts as having none. */
+function commonName(socket: TLSSocket): string | undefined {
+  const name: unknown = socket.getPeerCertificate().subject?.CN;
+  return typeof name === 'string' ? name : undefined;
+}

@@ -1,3 +1,4 @@
+import type { AccessRight } from './access-list.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobTimers } from './job-timers.ts';
 import type { ServerConnection } from './server-connection.ts';
@@ -7,6 +8,8 @@ export interface ServerState {
   readonly queue: JobQueue<ServerConnection>;
   readonly timers: JobTimers;
   readonly connections: ReadonlySet<ServerConnection>;
+  /** Whether the peer has the right to a function; a refusal is logged. */
+  readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;
   /** Undefined where nobody may shut the server down. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
 }

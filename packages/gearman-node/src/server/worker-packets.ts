@@ -66,6 +66,10 @@ function offer(
     from.send('ERROR', 'ARGUMENT_TOO_LARGE', 'Function name too large');
     return;
   }
+  if (!server.permits(from, 'register', name)) {
+    from.send('ERROR', 'ACCESS_DENIED', 'Not allowed to register this function');
+    return;
+  }
   if (timeLimit === undefined) from.timeLimits.delete(name);
   else from.timeLimits.set(name, Math.max(timeLimit, MIN_TIME_LIMIT));
   server.queue.offer(from.peer, name);

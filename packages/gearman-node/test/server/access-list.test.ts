@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { connect } from 'node:tls';
+import type { Logger } from '../../src/logger.ts';
+import { AccessList, type AccessRules } from '../../src/server/access-list.ts';
+import { JobServer } from '../../src/server/job-server.ts';
+import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
+import { RawPeer } from '../fixtures/raw-peer.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
+
+test('a right extends to the functions with a prefix, in bytes', () => {
+  const list = new AccessList({ zuul: { submit: ['image-', 'ü'] }, root: { administer: [''] }, idle: {} });
+  assert.ok(list.permits('zuul', 'submit', 'image-build:debian'));
+  assert.ok(list.permits('zuul', 'submit', Buffer.from('üben').toString('latin1')));
+  assert.ok(list.permits('root', 'administer', ''));
+  for (const [name, right, functionName] of [
+    ['zuul', 'submit', 'image'],
+    ['zuul', 'register', 'image-build:debian'],
+    ['idle', 'submit', 'image-build:debian'],
+    ['constructor', 'submit', 'image-build:debian'],
+    [undefined, 'submit', 'image-build:debian'],
+  ] as const) {
+    assert.ok(!list.permits(name, right, functionName), `${name} ${right} ${functionName}`);
+  }
+});
+
+test('an access list without clients’ certificates is refused', async () => {
+  const { cert, key } = await selfSigned();
+  for (const tls of [undefined, { cert, key }]) {
+    assert.throws(() => new JobServer({ tls, access: {} }), {
+      code: 'invalid-argument',
+      message: /requestCert/,
+    });
+  }
+});
+
+/** A server for one certificate, and a connection that has it. */
+async function site(
+  t: TestContext,
+  name: string,
+  access: AccessRules,
+): Promise<{ peer: RawPeer; warnings: string[] }> {
+  const warnings: string[] = [];
+  const logger: Logger = { debug() {}, info() {}, warn: (text) => warnings.push(text), error: assert.fail };
+  const { cert, key } = await selfSigned(name);
+  const tls = { cert, key, ca: cert, requestCert: true };
+  const { port } = await JobServerSite.start(t, { tls, access, logger, onShutdown: assert.fail });
+  const socket = connect({ host: '127.0.0.1', port, ca: cert, cert, key });
+  t.after(() => socket.destroy());
+  await once(socket, 'secureConnect');
+  return { peer: new RawPeer(socket, 'REQ'), warnings };
+}
+
+test('what is not allowed is refused and logged, and changes nothing', async (t) => {
+  const rights = { submit: ['build:'], register: ['build:'], administer: ['build:'] };
+  const { peer, warnings } = await site(t, 'builder', { builder: rights, other: { submit: [''] } });
+  peer.send('SUBMIT_JOB_BG', 'other', '', '');
+  peer.send('CAN_DO', 'other');
+  peer.send('CAN_DO_TIMEOUT', 'other', 1000);
+  assert.deepEqual(
+    (await settled(peer)).map((answer) => answer.slice(0, 2)),
+    Array.from({ length: 3 }, () => ['ERROR', 'ACCESS_DENIED']),
+  );
+  const commands = ['maxqueue other 1', 'create function other', 'drop function other', 'shutdown', 'status'];
+  peer.sendBytes(commands.map((line) => `${line}\r\n`).join(''));
+  const denied = ['LINE', 'ERR ACCESS_DENIED Not+allowed+to+administer+this'];
+  assert.deepEqual(await settled(peer), [denied, denied, denied, denied, ['LINE', '.']]);
+  assert.equal(warnings.length, 7);
+  assert.equal(warnings[0], '127.0.0.1 as "builder" may not submit "other"');
+});
+
+test('what is allowed is done', async (t) => {
+  const { peer, warnings } = await site(t, 'builder', {
+    builder: { submit: ['f'], register: ['f'], administer: ['f'] },
+  });
+  const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', 'x');
+  peer.send('CAN_DO', 'f');
+  assert.deepEqual(await peer.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', 'x']);
+  peer.sendBytes(`cancel job ${handle}\ncreate function g\n`);
+  assert.deepEqual(
+    (await settled(peer)).map(([, line]) => line?.split(' ', 2).join(' ')),
+    ['OK', 'ERR ACCESS_DENIED'],
+  );
+  assert.equal(warnings.length, 1);
+});
+
+test('a job of a function that one may not administer is not cancelled', async (t) => {
+  const { peer } = await site(t, 'zuul', { zuul: { submit: [''] } });
+  const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', '');
+  peer.sendBytes(`cancel job ${handle}\nstatus\n`);
+  const [denied, status] = await settled(peer);
+  assert.match(String(denied), /ERR ACCESS_DENIED/);
+  assert.deepEqual(status, ['LINE', 'f\t1\t0\t0']);
+});
