@@ -14,6 +14,9 @@ import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
 import { AssignedJob, type JobConnection, type WorkerJob } from './worker-job.ts';
 
+/** The codes of refusals that answer other packets than a grab: a WORK_* packet, a CAN_DO. */
+const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);
+
 /** From so many functions on RESET_ABILITIES is cheaper for gearmand than as many CANT_DO, each a linear search. */
 const RESET_THRESHOLD = 256;
 
@@ -247,7 +250,7 @@ export class WorkerConnection {
 
   #onError(error: ServerError): void {
     const isFirstGrab =
-      !this.#knowsGrab && this.#grabs.outstanding > 0 && error.serverCode !== 'JOB_NOT_FOUND';
+      !this.#knowsGrab && this.#grabs.outstanding > 0 && !NOT_OF_A_GRAB.has(error.serverCode);
     if (!isFirstGrab) {
       this.#context.logger?.warn(`${this.#peer}: ${error.message}`);
     } else if (this.#grabPacket === 'GRAB_JOB_UNIQ') {

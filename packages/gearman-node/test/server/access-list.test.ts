@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
+import { Client } from '../../src/client/client.ts';
 import type { Logger } from '../../src/logger.ts';
 import { AccessList, type AccessRules } from '../../src/server/access-list.ts';
 import { JobServer } from '../../src/server/job-server.ts';
+import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 import { selfSigned } from '../fixtures/self-signed.ts';
@@ -45,7 +47,7 @@ async function site(
   const logger: Logger = { debug() {}, info() {}, warn: (text) => warnings.push(text), error: assert.fail };
   const { cert, key } = await selfSigned(name);
   const tls = { cert, key, ca: cert, requestCert: true };
-  const { port } = await JobServerSite.start(t, { tls, access, logger, onShutdown: assert.fail });
+  const { port } = await JobServerSite.start(t, { tls, access, logger, onShutdown() {} });
   const socket = connect({ host: '127.0.0.1', port, ca: cert, cert, key });
   t.after(() => socket.destroy());
   await once(socket, 'secureConnect');
@@ -83,6 +85,21 @@ test('what is allowed is done', async (t) => {
     ['OK', 'ERR ACCESS_DENIED'],
   );
   assert.equal(warnings.length, 1);
+});
+
+test('a Worker that may not offer one of its functions does the jobs of the other', async (t) => {
+  const { cert, key } = await selfSigned('builder');
+  const site = await JobServerSite.start(t, {
+    tls: { cert, key, ca: cert, requestCert: true },
+    access: { builder: { submit: [''], register: ['allowed'] } },
+  });
+  const server = { ...site.address, tls: { ca: cert, cert, key } };
+  const worker = new Worker({ servers: [server], timeout: 1000 });
+  const client = new Client({ servers: [server] });
+  t.after(() => Promise.all([worker.close(), client.close()]));
+  worker.setFunctions(new Map(['refused', 'allowed'].map((name) => [name, () => name])));
+  assert.equal(String(await client.submit('allowed')), 'allowed');
+  assert.equal(String(await client.submit('allowed')), 'allowed');
 });
 
 test('a job of a function that one may not administer is not cancelled', async (t) => {
