@@ -5,14 +5,18 @@ import { HEADER_SIZE, type Magic, Packet } from './packet.ts';
 /** The largest packet that is taken unless an option says otherwise: 64 MiB. */
 export const DEFAULT_MAX_PACKET_SIZE: number = 64 * 1024 * 1024;
 
-/** What a peer may claim as a length without sending it costs at most this much memory. */
-const FIRST_ALLOCATION = 1024 * 1024;
+/** What a peer may claim as a length without sending it costs at most this many bytes, … */
+const FIRST_ALLOCATION = 64 * 1024;
+
+/** … or so many times what it has sent. */
+const GROWTH = 32;
 
 const MAX_LINE_SIZE = 8192;
 const NEWLINE = 0x0a;
 
 /** `\0REQ` and `\0RES` as big-endian numbers. */
-const MAGIC_NUMBERS: Readonly<Record<number, Magic>> = { 5391697: 'REQ', 5391699: 'RES' };
+const REQ = 0x00_52_45_51;
+const RES = 0x00_52_45_53;
 
 /** How a {@link PacketDecoder} is set up. */
 export interface DecoderOptions {
@@ -98,7 +102,7 @@ export class PacketDecoder {
 
   /** Starts to hold; `size` is how long the whole is known to be. Returns the end of the chunk. */
   #hold(chunk: Buffer, at: number, size: number): number {
-    this.#held = Buffer.allocUnsafeSlow(Math.min(size, Math.max(chunk.length - at, FIRST_ALLOCATION)));
+    this.#held = Buffer.allocUnsafeSlow(allocation(chunk.length - at, size));
     this.#heldLength = chunk.copy(this.#held, 0, at);
     return chunk.length;
   }
@@ -108,9 +112,7 @@ export class PacketDecoder {
     const stop = Math.min(end, chunk.length);
     const length = this.#heldLength + stop - at;
     if (length > this.#held.length) {
-      const larger = Buffer.allocUnsafeSlow(
-        Math.max(length, Math.min(size, Math.max(2 * this.#held.length, FIRST_ALLOCATION))),
-      );
+      const larger = Buffer.allocUnsafeSlow(allocation(length, size));
       this.#held.copy(larger, 0, 0, this.#heldLength);
       this.#held = larger;
     }
@@ -127,7 +129,8 @@ export class PacketDecoder {
 
   /** Reads a header. Returns the packet's length, header included. */
   #packetSize(bytes: Buffer, at: number): number {
-    if (MAGIC_NUMBERS[bytes.readUInt32BE(at)] === undefined) {
+    const opening = bytes.readUInt32BE(at);
+    if (opening !== RES && opening !== REQ) {
       const magic = bytes.toString('latin1', at, at + 4);
       throw new ProtocolError(
         'bad-magic',
@@ -150,7 +153,7 @@ export class PacketDecoder {
 
   #packet(bytes: Buffer, at: number, end: number): void {
     const type = PACKET_TYPES[bytes.readUInt32BE(at + 4)] as PacketType;
-    const magic = MAGIC_NUMBERS[bytes.readUInt32BE(at)] as Magic;
+    const magic: Magic = bytes.readUInt32BE(at) === RES ? 'RES' : 'REQ';
     this.#options.onPacket(
       new Packet(type, magic, bytes, argumentStarts(type, bytes, at + HEADER_SIZE, end)),
     );
@@ -171,6 +174,11 @@ export class PacketDecoder {
     );
     return newline + 1;
   }
+}
+
+/** How much to allocate for a packet of `size` bytes of which `arrived` are there. */
+function allocation(arrived: number, size: number): number {
+  return Math.max(arrived, Math.min(size, Math.max(FIRST_ALLOCATION, GROWTH * arrived)));
 }
 
 /** Where each argument starts, and where one more would. */
