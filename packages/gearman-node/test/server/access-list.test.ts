@@ -38,7 +38,7 @@ test('an access list without clients’ certificates is refused', async () => {
 });
 
 /** A server for one certificate, and a connection that has it. */
-async function site(
+async function connected(
   t: TestContext,
   name: string,
   access: AccessRules,
@@ -56,7 +56,7 @@ async function site(
 
 test('what is not allowed is refused and logged, and changes nothing', async (t) => {
   const rights = { submit: ['build:'], register: ['build:'], administer: ['build:'] };
-  const { peer, warnings } = await site(t, 'builder', { builder: rights, other: { submit: [''] } });
+  const { peer, warnings } = await connected(t, 'builder', { builder: rights, other: { submit: [''] } });
   peer.send('SUBMIT_JOB_BG', 'other', '', '');
   peer.send('CAN_DO', 'other');
   peer.send('CAN_DO_TIMEOUT', 'other', 1000);
@@ -73,7 +73,7 @@ test('what is not allowed is refused and logged, and changes nothing', async (t)
 });
 
 test('what is allowed is done', async (t) => {
-  const { peer, warnings } = await site(t, 'builder', {
+  const { peer, warnings } = await connected(t, 'builder', {
     builder: { submit: ['f'], register: ['f'], administer: ['f'] },
   });
   const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', 'x');
@@ -103,7 +103,7 @@ test('a Worker that may not offer one of its functions does the jobs of the othe
 });
 
 test('a job of a function that one may not administer is not cancelled', async (t) => {
-  const { peer } = await site(t, 'zuul', { zuul: { submit: [''] } });
+  const { peer } = await connected(t, 'zuul', { zuul: { submit: [''] } });
   const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', '');
   peer.sendBytes(`cancel job ${handle}\nstatus\n`);
   const [denied, status] = await settled(peer);
