@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+
+const CROWD = 100;
+
+/** What each of a crowd may cost; the stacks of sockets and their buffers included. */
+const COST = 256 * 1024;
+
+/** Sends bytes one by one, each in a segment of its own. */
+async function sendSlowly(peer: RawPeer, bytes: Buffer): Promise<void> {
+  for (const byte of bytes) {
+    await new Promise((resolve) => peer.socket.write(Buffer.of(byte), resolve));
+  }
+}
+
+/** Opens many connections that all send the same, and waits until the server has read it. */
+async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
+  const peers = await Promise.all(Array.from({ length: CROWD }, () => site.connect()));
+  for (const peer of peers) peer.sendBytes(Buffer.concat([encodePacket('REQ', 'ECHO_REQ', ''), bytes]));
+  await Promise.all(peers.map((peer) => peer.until('ECHO_RES')));
+  return peers;
+}
+
+test('slow-loris: clients that never send the end of a packet hold up nobody, and cost little', async (t) => {
+  const site = await JobServerSite.start(t);
+  const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(60_000)).subarray(0, 30_000);
+  const before = process.memoryUsage.rss();
+  const peers = await crowd(site, beginning);
+  const each = (process.memoryUsage.rss() - before) / CROWD;
+  assert.ok(each < COST, `${each} bytes each`);
+
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f', 'quick');
+  assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', 'quick']);
+  worker.send('WORK_COMPLETE', handle, '');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, '']);
+  for (const peer of peers) assert.equal(peer.socket.destroyed, false);
+});
+
+test('4 GiB: clients that claim such a length are told so and cut off, and cost little', async (t) => {
+  const site = await JobServerSite.start(t);
+  const header = encodePacket('REQ', 'SUBMIT_JOB', '', '', '').subarray(0, 12);
+  header.writeUInt32BE(0xffff_ffff, 8);
+  const before = process.memoryUsage.rss();
+  const peers = await crowd(site, header);
+  for (const peer of peers)
+    assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'ARGUMENT_TOO_LARGE']);
+  await Promise.all(peers.map((peer) => peer.closed));
+  const each = (process.memoryUsage.rss() - before) / CROWD;
+  assert.ok(each < COST, `${each} bytes each`);
+});
+
+test('one byte at a time: client and worker get their job done, while another goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const [client, worker, other] = [await site.connect(), await site.connect(), await site.connect()];
+  await sendSlowly(worker, encodePacket('REQ', 'CAN_DO', 'f'));
+  await sendSlowly(client, encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'slow'));
+  const [, handle = ''] = await client.next();
+  await sendSlowly(worker, encodePacket('REQ', 'GRAB_JOB'));
+  assert.deepEqual(await worker.next(), ['JOB_ASSIGN', handle, 'f', 'slow']);
+  assert.deepEqual(await settled(other), []);
+  await sendSlowly(worker, encodePacket('REQ', 'WORK_COMPLETE', handle, 'done'));
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
+  await sendSlowly(client, Buffer.from('version\n'));
+  assert.match((await client.next())[1] ?? '', /^OK /);
+});
+
+test('half-open: who ends its sending side is gone, and its job is another’s', async (t) => {
+  const site = await JobServerSite.start(t);
+  const gone = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await gone.ask('GRAB_JOB');
+  gone.socket.end(); // and goes on to read
+  await gone.closed;
+  const worker = await site.worker('f');
+  assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);
+  client.socket.end();
+  await client.closed;
+  worker.send('WORK_COMPLETE', handle, 'for nobody');
+  assert.deepEqual(await settled(worker), []);
+});

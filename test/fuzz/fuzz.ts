@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as fc from 'fast-check';
+import type { HostilePacket } from './hostile-packets.ts';
+
+/** What hostile packets are thrown at. */
+export interface FuzzTarget {
+  readonly name: string;
+  readonly open: () => Promise<OpenTarget>;
+}
+
+/** A target that stands and can be thrown at, session after session. */
+export interface OpenTarget {
+  readonly sessions: fc.Arbitrary<HostilePacket[]>;
+  /** Throws one session's packets; rejects if that did anything it must not do. */
+  readonly run: (session: readonly HostilePacket[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** How long, and with which numbers. */
+export interface FuzzOptions {
+  readonly packets: number;
+  readonly seed: number;
+  /** Told now and then how many packets were thrown. */
+  readonly progress?: (packets: number) => void;
+}
+
+/** What was thrown. */
+export interface FuzzReport {
+  readonly sessions: number;
+  readonly packets: number;
+  readonly mutated: number;
+  /** How much more memory was in use at the end than after the first sessions, in bytes. */
+  readonly growth: number;
+}
+
+/** Sessions between two looks at the memory. A batch's seed is the first one's plus its number. */
+const BATCH = 100;
+
+/** A session that takes longer, in milliseconds, hangs. */
+const SESSION_LIMIT = 5_000;
+
+/** What may stay after all that was opened is closed: caches, compiled code, and the fuzzer's own. */
+const MAX_GROWTH = 48 * 1024 * 1024;
+
+/** What may be in use at a time, beyond what was at the start. */
+const MAX_PEAK = 768 * 1024 * 1024;
+
+/**
+ * Throws packets at a target.
+ *
+ * @throws Error with the smallest session that shows the fault, and the seed that leads to it again
+ */
+export async function fuzz(target: FuzzTarget, options: FuzzOptions): Promise<FuzzReport> {
+  const crashes: unknown[] = [];
+  const onCrash = (error: unknown): void => void crashes.push(error);
+  process.on('uncaughtException', onCrash);
+  process.on('unhandledRejection', onCrash);
+  const { sessions, run, close } = await target.open();
+  const thrown = { sessions: 0, packets: 0, mutated: 0 };
+  const property = fc.asyncProperty(sessions, async (session) => {
+    thrown.sessions += 1;
+    thrown.packets += session.length;
+    thrown.mutated += session.filter(({ isMutated }) => isMutated).length;
+    await run(session);
+    await turn();
+    if (crashes.length > 0) throw new Error('the process would have crashed', { cause: crashes.shift() });
+  });
+  const atStart = process.memoryUsage.rss();
+  let settled: number | undefined;
+  try {
+    for (let batch = 0; thrown.packets < options.packets; batch += 1) {
+      const seed = options.seed + batch;
+      const details = await fc.check(property, { seed, numRuns: BATCH, timeout: SESSION_LIMIT });
+      if (details.failed) throw failure(target, seed, details);
+      const peak = process.memoryUsage.rss() - atStart;
+      assert.ok(peak < MAX_PEAK, `${target.name} with seed ${seed}: ${peak} bytes more are in use`);
+      settled ??= await inUse();
+      options.progress?.(thrown.packets);
+    }
+    const growth = (await inUse()) - (settled ?? 0);
+    assert.ok(growth < MAX_GROWTH, `${target.name}: ${growth} bytes were not given back`);
+    return { ...thrown, growth };
+  } finally {
+    await close();
+    process.off('uncaughtException', onCrash);
+    process.off('unhandledRejection', onCrash);
+  }
+}
+
+function failure(
+  { name }: FuzzTarget,
+  seed: number,
+  { errorInstance, counterexample }: fc.RunDetails<[HostilePacket[]]>,
+): Error {
+  const [session = []] = counterexample ?? [];
+  const packets = session.map(
+    ({ connection, name: packet, bytes }) => `  ${connection} ${packet}: ${bytes.toString('latin1')}`,
+  );
+  const lines = packets.map((line) => (line.length > 300 ? `${line.slice(0, 300)}…` : line));
+  const message = [
+    `${name}: ${errorInstance instanceof Error ? errorInstance.message : String(errorInstance)}`,
+    `smallest session (connection, packet, bytes):`,
+    ...lines.map((line) => JSON.stringify(line)),
+    `again: npm run fuzz -- --target ${name} --seed ${seed}`,
+  ].join('\n');
+  return new Error(message, { cause: errorInstance });
+}
+
+/** Bytes in use that a garbage collection cannot free. */
+async function inUse(): Promise<number> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  for (let round = 0; round < 3; round += 1) {
+    await turn();
+    collect();
+  }
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}

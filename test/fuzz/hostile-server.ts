@@ -1,0 +1,27 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
+
+/** A job server that takes one connection and no more, so that whoever lost it goes elsewhere. */
+export class HostileServer {
+  readonly address: { readonly host: string; readonly port: number };
+  /** The one connection. What its peer sends must be packets. */
+  readonly accepted: Promise<RawPeer>;
+
+  private constructor(server: Server) {
+    const { port } = server.address() as { port: number };
+    this.address = { host: '127.0.0.1', port };
+    this.accepted = new Promise((resolve) => {
+      server.once('connection', (socket) => {
+        server.close();
+        resolve(new RawPeer(socket, 'RES'));
+      });
+    });
+  }
+
+  static async listen(): Promise<HostileServer> {
+    const server = createServer({ noDelay: true }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new HostileServer(server);
+  }
+}
