@@ -6,10 +6,10 @@ export type {
   WorkerInfo,
 } from './admin/admin-commands.ts';
 export { Client, type ClientOptions } from './client/client.ts';
-export type { JobStatus } from './client/client-connection.ts';
+export type { JobStatus, UniqueJobStatus } from './client/client-connection.ts';
 export type { Job } from './client/job.ts';
 export type { JobEvent } from './client/job-events.ts';
-export type { SubmitOptions } from './client/submitted-job.ts';
+export type { SubmitOptions } from './client/submission.ts';
 export { type DecoderOptions, PacketDecoder } from './codec/decoder.ts';
 export { encodePacket } from './codec/encoder.ts';
 export { type Magic, Packet } from './codec/packet.ts';

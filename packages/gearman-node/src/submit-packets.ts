@@ -9,6 +9,3 @@ export const SUBMIT_PACKETS = {
   foreground: { high: 'SUBMIT_JOB_HIGH', normal: 'SUBMIT_JOB', low: 'SUBMIT_JOB_LOW' },
   background: { high: 'SUBMIT_JOB_HIGH_BG', normal: 'SUBMIT_JOB_BG', low: 'SUBMIT_JOB_LOW_BG' },
 } as const;
-
-/** The name of a packet of {@link SUBMIT_PACKETS}. */
-export type SubmitPacket = (typeof SUBMIT_PACKETS)['foreground' | 'background'][JobPriority];

@@ -26,6 +26,12 @@ export interface JobStatus {
   readonly denominator: number;
 }
 
+/** What a server knows of the job with a unique key. */
+export interface UniqueJobStatus extends JobStatus {
+  /** How many clients wait for its result. */
+  readonly clients: number;
+}
+
 /** A client's side of one connection: the requests that wait for an answer, and the jobs in flight. */
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
@@ -55,7 +61,7 @@ export class ClientConnection {
   }
 
   submit(job: SubmittedJob): void {
-    this.#connection.send(job.packet, ...job.arguments);
+    this.#connection.send(job.submission.packet, ...job.submission.arguments);
     this.#requests.push({
       expects: 'JOB_CREATED',
       // In the same turn: the job's WORK_COMPLETE may lie in the same chunk.
@@ -64,21 +70,12 @@ export class ClientConnection {
     });
   }
 
-  status(handle: string): Promise<JobStatus> {
-    const { promise, resolve, reject } = Promise.withResolvers<JobStatus>();
-    this.#connection.send('GET_STATUS', handle);
-    this.#requests.push({
-      expects: 'STATUS_RES',
-      onReply: (packet) =>
-        resolve({
-          known: packet.number('known') !== 0,
-          running: packet.number('running') !== 0,
-          numerator: packet.number('numerator'),
-          denominator: packet.number('denominator'),
-        }),
-      onFailure: reject,
-    });
-    return promise;
+  async status(handle: string): Promise<JobStatus> {
+    return await this.#ask('STATUS_RES', statusIn, 'GET_STATUS', handle);
+  }
+
+  async statusByUnique(unique: string): Promise<UniqueJobStatus> {
+    return await this.#ask('STATUS_RES_UNIQUE', uniqueStatusIn, 'GET_STATUS_UNIQUE', unique);
   }
 
   async close(reason: GearmanError): Promise<void> {
@@ -90,6 +87,7 @@ export class ClientConnection {
   } = {
     JOB_CREATED: (self, packet) => self.#requests.answer(packet),
     STATUS_RES: (self, packet) => self.#requests.answer(packet),
+    STATUS_RES_UNIQUE: (self, packet) => self.#requests.answer(packet),
     ERROR: (self, packet) => self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))),
     WORK_STATUS: (self, packet) =>
       self
@@ -114,6 +112,18 @@ export class ClientConnection {
     WORK_EXCEPTION: (self, packet) => self.#ended(packet)?.throwException(packet.bytes('data')),
     WORK_FAIL: (self, packet) => self.#ended(packet)?.fail(),
   };
+
+  #ask<T>(
+    expects: PacketName,
+    read: (packet: Packet) => T,
+    name: 'GET_STATUS' | 'GET_STATUS_UNIQUE',
+    argument: string,
+  ): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#connection.send(name, argument);
+    this.#requests.push({ expects, onReply: (packet) => resolve(read(packet)), onFailure: reject });
+    return promise;
+  }
 
   #accepted(job: SubmittedJob, handle: string): void {
     job.accept(handle, { hold: () => this.#hold(job), release: () => this.#release(job) });
@@ -164,4 +174,17 @@ export class ClientConnection {
     }
     this.#jobs.clear();
   }
+}
+
+function statusIn(packet: Packet): JobStatus {
+  return {
+    known: packet.number('known') !== 0,
+    running: packet.number('running') !== 0,
+    numerator: packet.number('numerator'),
+    denominator: packet.number('denominator'),
+  };
+}
+
+function uniqueStatusIn(packet: Packet): UniqueJobStatus {
+  return { ...statusIn(packet), clients: packet.number('clients') };
 }

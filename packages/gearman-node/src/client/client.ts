@@ -1,15 +1,16 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { checkFunctionName, checkHandle, checkUnique } from '../argument-checks.ts';
+import { checkHandle, checkUnique } from '../argument-checks.ts';
 import { Backoff, type BackoffOptions } from '../connection/backoff.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
-import { ClientConnection, type JobStatus } from './client-connection.ts';
+import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client-connection.ts';
 import type { Job } from './job.ts';
-import { type SubmitOptions, SubmittedJob } from './submitted-job.ts';
+import type { SubmitOptions } from './submission.ts';
+import { SubmittedJob } from './submitted-job.ts';
 
 /** How a {@link Client} is set up. */
 export interface ClientOptions {
@@ -59,11 +60,10 @@ export class Client implements AsyncDisposable {
    * Submits a job. What goes wrong later rejects the job's promises.
    *
    * @param payload the job's argument; bytes must not change until the job's `handle` is there. Default: empty
-   * @throws GearmanError `invalid-argument` for a name or a key that no server takes; `closed`
+   * @throws GearmanError `invalid-argument` for a name or a key that no server takes, or for options that exclude each
+   * other; `closed`
    */
   submit(functionName: string, payload: string | Uint8Array = '', options: SubmitOptions = {}): Job {
-    checkFunctionName(functionName);
-    checkUnique(options.unique ?? '');
     this.#checkOpen();
     const job = new SubmittedJob(functionName, payload, options, (lost) => this.#send(lost));
     this.#send(job);
@@ -77,14 +77,18 @@ export class Client implements AsyncDisposable {
    */
   async status(handle: string): Promise<JobStatus> {
     checkHandle(handle);
-    this.#checkOpen();
-    return await new Promise<JobStatus>((resolve, reject) => {
-      this.#whenConnected({
-        start: (connection) => resolve(connection.status(handle)),
-        fail: reject,
-        isPatient: () => false,
-      });
-    });
+    return await this.#ask((connection) => connection.status(handle));
+  }
+
+  /**
+   * Asks the server that is connected what it knows of the job with a unique key. Python's job server never answers:
+   * its connection is then given up, and the jobs on it are lost.
+   *
+   * @throws as {@link status}
+   */
+  async statusByUnique(unique: string): Promise<UniqueJobStatus> {
+    checkUnique(unique);
+    return await this.#ask((connection) => connection.statusByUnique(unique));
   }
 
   /** Hangs up. Jobs in flight reject with `closed`; those of the foreground that have not begun do not run any more. */
@@ -102,6 +106,17 @@ export class Client implements AsyncDisposable {
 
   #checkOpen(): void {
     if (this.#stop.signal.aborted) throw new GearmanError('closed', 'the client was closed; make a new one');
+  }
+
+  async #ask<T>(request: (connection: ClientConnection) => Promise<T>): Promise<T> {
+    this.#checkOpen();
+    return await new Promise<T>((resolve, reject) => {
+      this.#whenConnected({
+        start: (connection) => resolve(request(connection)),
+        fail: reject,
+        isPatient: () => false,
+      });
+    });
   }
 
   #send(job: SubmittedJob): void {

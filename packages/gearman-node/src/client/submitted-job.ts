@@ -1,40 +1,15 @@
 /* oxlint-disable unicorn/no-thenable -- a job is awaitable by design */
 import { GearmanError, JobExceptionError, JobFailedError, JobLostError } from '../errors.ts';
-import type { ArgumentValues } from '../packets.ts';
-import { type JobPriority, SUBMIT_PACKETS, type SubmitPacket } from '../submit-packets.ts';
 import { abortedError } from '../unless-aborted.ts';
 import type { Job } from './job.ts';
 import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
 import { LazyPromise } from './lazy-promise.ts';
-
-/** How one job is submitted. */
-export interface SubmitOptions {
-  /**
-   * Jobs of one function with the same key are one job to the server. At most 63 bytes. Default: none. Do not use
-   * one key for foreground and background jobs: gearmand may lose the background one.
-   */
-  readonly unique?: string | undefined;
-  /** Default `normal`. */
-  readonly priority?: JobPriority | undefined;
-  /** The job outlives the client, which gets no result. Default false. */
-  readonly background?: boolean | undefined;
-  /** Stops waiting for the job. Gearman has no way to stop the job itself. */
-  readonly signal?: AbortSignal | undefined;
-  /** Milliseconds until the job must have ended, waiting for a server included. Default: no limit. */
-  readonly timeout?: number | undefined;
-  /**
-   * What to do with the job when its server is lost while it is in flight: `reject` (default) with JobLostError, or
-   * `resubmit` it, for as long as it takes, to the first server that can be reached. The job may then run twice.
-   */
-  readonly onServerLost?: 'reject' | 'resubmit' | undefined;
-}
+import { type Submission, type SubmitOptions, submissionOf } from './submission.ts';
 
 /** A job as the client sees it: what the caller gets, and what the connections do with it. */
 export class SubmittedJob implements Job {
   readonly function: string;
-  readonly packet: SubmitPacket;
-  /** What the packet carries. */
-  readonly arguments: ArgumentValues<SubmitPacket>;
+  readonly submission: Submission;
   readonly #options: SubmitOptions;
   readonly #resubmit: (job: SubmittedJob) => void;
   readonly #handle = new LazyPromise<string>();
@@ -48,17 +23,19 @@ export class SubmittedJob implements Job {
   #error: GearmanError | undefined;
   #isResubmitted = false;
 
-  /** @param resubmit sends the job again after its server was lost */
+  /**
+   * @param resubmit sends the job again after its server was lost
+   * @throws GearmanError `invalid-argument`
+   */
   constructor(
     functionName: string,
     payload: string | Uint8Array,
     options: SubmitOptions,
     resubmit: (job: SubmittedJob) => void,
   ) {
-    const { priority = 'normal', unique = '', timeout, signal } = options;
+    const { timeout, signal } = options;
     this.function = functionName;
-    this.packet = SUBMIT_PACKETS[options.background ? 'background' : 'foreground'][priority];
-    this.arguments = [functionName, unique, payload];
+    this.submission = submissionOf(functionName, payload, options);
     this.#options = options;
     this.#resubmit = resubmit;
     this.#timer = timeout === undefined ? undefined : setTimeout(this.#onTimeout, timeout);

@@ -195,3 +195,22 @@ test('a job whose signal aborts rejects, and its packets are taken no notice of'
   peer.send('WORK_COMPLETE', 'H:x:2', 'done');
   assert.equal(String(await next), 'done');
 });
+
+test('a job by its unique key: its status, and how many wait for it', async (t) => {
+  const { client, submit } = await scripted(t);
+  const [peer] = await submit('f', '', { unique: 'key' });
+  peer.send('JOB_CREATED', 'H:x:1');
+  const status = client.statusByUnique('key');
+  assert.deepEqual(await peer.next(), ['GET_STATUS_UNIQUE', 'key']);
+  peer.send('STATUS_RES_UNIQUE', 'key', '1', '1', '3', '4', '2');
+  assert.deepEqual(await status, { known: true, running: true, numerator: 3, denominator: 4, clients: 2 });
+  await assert.rejects(client.statusByUnique('x'.repeat(64)), { code: 'invalid-argument' });
+});
+
+test('what a job gets with a request’s magic counts, as python’s server sends WORK_FAIL', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.sendBytes(encodePacket('REQ', 'WORK_FAIL', 'H:x:1'));
+  await assert.rejects(job.result, { code: 'job-failed' });
+});

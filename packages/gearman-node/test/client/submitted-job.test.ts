@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { mock, test } from 'node:test';
-import { type SubmitOptions, SubmittedJob } from '../../src/client/submitted-job.ts';
+import type { SubmitOptions } from '../../src/client/submission.ts';
+import { SubmittedJob } from '../../src/client/submitted-job.ts';
 import { GearmanError } from '../../src/errors.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 
@@ -11,20 +12,6 @@ function submitted(options: SubmitOptions = {}) {
   const resubmit = mock.fn();
   return { job: new SubmittedJob('f', 'payload', options, resubmit), resubmit };
 }
-
-test('the packet follows from background and priority', () => {
-  for (const [options, packet] of [
-    [{}, 'SUBMIT_JOB'],
-    [{ priority: 'high' }, 'SUBMIT_JOB_HIGH'],
-    [{ priority: 'low' }, 'SUBMIT_JOB_LOW'],
-    [{ background: true }, 'SUBMIT_JOB_BG'],
-    [{ background: true, priority: 'high' }, 'SUBMIT_JOB_HIGH_BG'],
-    [{ background: true, priority: 'low' }, 'SUBMIT_JOB_LOW_BG'],
-  ] as const) {
-    assert.equal(submitted(options).job.packet, packet);
-  }
-  assert.deepEqual(submitted({ unique: 'key' }).job.arguments, ['f', 'key', 'payload']);
-});
 
 test('a foreground job is over with its result, a background job when it was accepted', async () => {
   const { job } = submitted();

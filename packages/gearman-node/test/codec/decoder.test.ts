@@ -75,15 +75,15 @@ test('packets and lines come out the same in chunks of random sizes', () => {
 });
 
 test('a packet of 1 MiB in pieces of 64 KiB is copied once', (t) => {
-  const bytes = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', Buffer.alloc(1024 * 1024, 'x'));
+  const stream = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', Buffer.alloc(1024 * 1024, 'x'));
   const sizes: number[] = [];
   const decoder = new PacketDecoder({ onPacket: (packet) => sizes.push(packet.bytes('data').length) });
   const { mock } = t.mock.method(Buffer, 'allocUnsafeSlow');
-  for (let at = 0; at < bytes.length; at += 65_536) decoder.decode(bytes.subarray(at, at + 65_536));
+  for (let at = 0; at < stream.length; at += 65_536) decoder.decode(stream.subarray(at, at + 65_536));
   assert.deepEqual(sizes, [1024 * 1024]);
   assert.deepEqual(
     mock.calls.map((call) => call.arguments),
-    [[bytes.length]],
+    [[stream.length]],
   );
 });
 
