@@ -8,6 +8,7 @@ export const GEARMAN_ERRORS = {
   'invalid-argument': { retriable: false },
   'peer-too-slow': { retriable: true },
   'listen-failed': { retriable: true },
+  'journal-failed': { retriable: true },
   'connect-failed': { retriable: true },
   'connection-lost': { retriable: true },
   'server-silent': { retriable: true },

@@ -1,9 +1,11 @@
 import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
+import type { Journal } from '../journal/journal.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
 import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
 import type { ServerConnection } from './server-connection.ts';
+import type { ServerState } from './server-state.ts';
 
 /** What a submission may hold. A key is limited as by gearmand, which then keeps but 63 bytes of it. */
 const LIMITS = [
@@ -47,8 +49,10 @@ interface SubmitVariant {
 }
 
 function submit({ priority = 'normal', isBackground = false, due, reducer }: SubmitVariant): PacketHandler {
-  return (from, packet, { queue, timers, permits }) => {
-    const delay = due ? due(packet) - Date.now() : 0;
+  return (from, packet, server) => {
+    const { queue, timers, permits } = server;
+    const start = due?.(packet) ?? 0;
+    const delay = start - Date.now();
     const submission = {
       function: packet.key('function'),
       unique: packet.key('unique'),
@@ -78,8 +82,37 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
     }
     const { job, isNew } = submitted;
     if (isNew && submission.isHeld) timers.start(job, delay, () => queue.release(job));
-    from.send('JOB_CREATED', job.handle);
+    if (isBackground && server.journal) {
+      void from.sendLater(journaled(from, job, isNew ? start : 0, server.journal, server)); // it never rejects
+    } else {
+      from.send('JOB_CREATED', job.handle);
+    }
   };
+}
+
+/** Puts a job on the disk. Returns how to answer its client: a job that is not there is none. */
+async function journaled(
+  from: ServerConnection,
+  job: QueuedJob<ServerConnection>,
+  due: number,
+  journal: Journal,
+  { queue, timers }: ServerState,
+): Promise<() => void> {
+  if (!journal.has(job.handle)) {
+    const { handle, unique, reducer, priority, payload } = job;
+    journal.add({ handle, function: job.queue.name, unique, reducer, priority, due, payload });
+  }
+  try {
+    await journal.synced();
+    return () => from.send('JOB_CREATED', job.handle);
+  } catch {
+    if (queue.job(job.handle) === job && !job.worker && job.clients.length === 0) {
+      timers.stop(job);
+      queue.finish(job);
+    }
+    return () =>
+      from.send('ERROR', 'QUEUE_ERROR', 'The job cannot be kept; the log of the job server has the reason');
+  }
 }
 
 /** Known, running, numerator and denominator, as a status packet has them. */

@@ -37,6 +37,8 @@ export interface JobQueueOptions<Owner> {
   readonly onWake: (worker: Peer<Owner>) => void;
   /** So many workers lost the job as there may be; then it is over. */
   readonly onGiveUp: (job: QueuedJob<Owner>) => void;
+  /** The job is over, or was cancelled, or nobody waits for it any longer. */
+  readonly onFinish?: (job: QueuedJob<Owner>) => void;
 }
 
 /**
@@ -91,6 +93,16 @@ export class JobQueue<Owner> {
     }
     if (!existing && !submission.isHeld) this.#enqueue(job);
     return { job, isNew: !existing };
+  }
+
+  /** Takes a job of an earlier process; new handles come after its own. */
+  restore(handle: string, submission: Submission): QueuedJob<Owner> {
+    const number = Number(handle.slice(handle.lastIndexOf(':') + 1));
+    this.#lastNumber = Math.max(this.#lastNumber, number);
+    const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
+    const job = this.#add(handle, this.#function(submission.function), uniqueKey, submission);
+    if (!submission.isHeld) this.#enqueue(job);
+    return job;
   }
 
   /** The start time of a held job has come. */
@@ -166,6 +178,7 @@ export class JobQueue<Owner> {
     for (const client of job.clients) client.submitted.delete(job);
     job.queue.total -= 1;
     this.#forgetUnused(job.queue);
+    this.#options.onFinish?.(job);
   }
 
   /** The worker does not do the job any more: it waits again, unless nobody waits for it. */
@@ -240,8 +253,17 @@ export class JobQueue<Owner> {
   ): QueuedJob<Owner> | undefined {
     if (queue.isFullFor(submission.priority)) return undefined;
     this.#lastNumber += 1;
+    return this.#add(`${this.#options.handlePrefix}:${this.#lastNumber}`, queue, uniqueKey, submission);
+  }
+
+  #add(
+    handle: string,
+    queue: FunctionQueue<Owner>,
+    uniqueKey: string,
+    submission: Submission,
+  ): QueuedJob<Owner> {
     const job: QueuedJob<Owner> = {
-      handle: `${this.#options.handlePrefix}:${this.#lastNumber}`,
+      handle,
       queue,
       unique: submission.unique,
       uniqueKey,

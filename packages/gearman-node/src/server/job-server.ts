@@ -4,6 +4,7 @@ import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';
+import { Journal } from '../journal/journal.ts';
 import type { Logger } from '../logger.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { AccessList, type AccessRight, type AccessRules } from './access-list.ts';
@@ -15,6 +16,7 @@ import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
 import type { PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
+import { restoreJobs } from './restore-jobs.ts';
 import { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 import { WORKER_PACKETS } from './worker-packets.ts';
@@ -42,6 +44,12 @@ export interface JobServerOptions {
    * is refused is answered with the code `ACCESS_DENIED`. Default: all may do all.
    */
   readonly access?: AccessRules | undefined;
+  /**
+   * A directory for the background jobs: each is on the disk before its client gets JOB_CREATED, and is there again
+   * after a crash, or a {@link JobServer.close}. One that ran at that moment is run again. A directory belongs to one
+   * server at a time. Default: jobs live in memory alone.
+   */
+  readonly journal?: string | undefined;
   /** How many connections there may be; more are hung up on. Default: any number. */
   readonly maxConnections?: number | undefined;
   /**
@@ -62,14 +70,14 @@ export interface JobServerOptions {
 
 /**
  * A job server in this process: the same protocol as gearmand's, admin text protocol included. It behaves as gearmand
- * does, but for gearmand's defects: see {@link JobQueue}. It keeps its jobs in memory.
+ * does, but for gearmand's defects: see {@link JobQueue}.
  */
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
   readonly #listener: Listener;
   readonly #access: AccessList | undefined;
   readonly #connections = new Set<ServerConnection>();
-  readonly #state: ServerState;
+  readonly #state: ServerState & { journal: Journal | undefined };
   #connectionCount = 0;
   #wakeTimer: NodeJS.Timeout | undefined;
 
@@ -92,8 +100,10 @@ export class JobServer implements AsyncDisposable {
         maxAttempts,
         onWake: ({ owner }) => this.#wake(owner),
         onGiveUp: (job) => this.#giveUp(job),
+        onFinish: ({ handle }) => this.#state.journal?.remove(handle),
       }),
       timers: new JobTimers(),
+      journal: undefined,
       connections: this.#connections,
       permits: (from, right, functionName) => this.#permits(from, right, functionName),
       onShutdown,
@@ -109,9 +119,14 @@ export class JobServer implements AsyncDisposable {
    * Starts to listen.
    *
    * @param port 0 takes a free one
-   * @throws GearmanError `listen-failed`, for instance because the port is taken
+   * @throws GearmanError `listen-failed`, for instance because the port is taken; `journal-failed`
    */
   async listen(port: number = DEFAULT_PORT, host = '127.0.0.1'): Promise<ListenAddress> {
+    const { journal, logger } = this.#options;
+    if (journal !== undefined && !this.#state.journal) {
+      this.#state.journal = await Journal.open(journal, logger);
+      restoreJobs(this.#state.journal, this.#state);
+    }
     return await this.#listener.listen(port, host);
   }
 
@@ -135,11 +150,12 @@ export class JobServer implements AsyncDisposable {
     await unlessAborted(this.#state.queue.drain(), signal);
   }
 
-  /** Stops to listen and hangs up on everybody. The jobs it has are lost. */
+  /** Stops to listen and hangs up on everybody. The jobs it has are lost, but for those in a journal. */
   async close(): Promise<void> {
     clearTimeout(this.#wakeTimer);
     this.#state.timers.stopAll();
     const stopped = this.#listener.stop();
+    await this.#state.journal?.close(); // first: a job is not over because its worker is hung up on
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
     this.#listener.destroySockets();
     await stopped;

@@ -34,6 +34,8 @@ export class ServerConnection {
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
+  /** What waits its turn to be sent; undefined is a place that is kept for an answer. */
+  #kept: { send: (() => void) | undefined }[] = [];
 
   constructor(socket: Socket, options: ServerConnectionOptions) {
     this.number = options.number;
@@ -52,14 +54,44 @@ export class ServerConnection {
   }
 
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
+    if (this.#kept.length > 0) {
+      this.#kept.push({ send: () => this.#connection.send(name, ...args) });
+      return;
+    }
     this.#checkOutput();
     this.#connection.send(name, ...args);
   }
 
   /** Sends a reply of the admin text protocol. */
   sendText(text: string): void {
+    const bytes = Buffer.from(text, 'latin1');
+    if (this.#kept.length > 0) {
+      this.#kept.push({ send: () => this.#connection.sendBytes(bytes) });
+      return;
+    }
     this.#checkOutput();
-    this.#connection.sendBytes(Buffer.from(text, 'latin1'));
+    this.#connection.sendBytes(bytes);
+  }
+
+  /**
+   * Keeps a place for an answer that is known later: what is sent meanwhile comes after it, for a client takes answers
+   * in the order of its requests. Until then nothing is read, so that no more than a chunk's answers are kept.
+   *
+   * @param answer sends it
+   */
+  async sendLater(answer: Promise<() => void>): Promise<void> {
+    const place: { send: (() => void) | undefined } = { send: undefined };
+    this.#kept.push(place);
+    this.#connection.pause();
+    place.send = await answer;
+    if (this.#kept[0] !== place) return;
+    const rest = this.#kept.findIndex(({ send }) => send === undefined);
+    const due = this.#kept.splice(0, rest < 0 ? this.#kept.length : rest);
+    const later = this.#kept;
+    this.#kept = [];
+    for (const { send } of due) send?.();
+    this.#kept = later;
+    if (later.length === 0) this.#connection.resume();
   }
 
   async close(): Promise<void> {

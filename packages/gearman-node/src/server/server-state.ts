@@ -1,3 +1,4 @@
+import type { Journal } from '../journal/journal.ts';
 import type { AccessRight } from './access-list.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobTimers } from './job-timers.ts';
@@ -7,6 +8,8 @@ import type { ServerConnection } from './server-connection.ts';
 export interface ServerState {
   readonly queue: JobQueue<ServerConnection>;
   readonly timers: JobTimers;
+  /** Undefined where background jobs live in memory alone. */
+  readonly journal: Journal | undefined;
   readonly connections: ReadonlySet<ServerConnection>;
   /** Whether the peer has the right to a function; a refusal is logged. */
   readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Journal } from '../../src/journal/journal.ts';
+import type { JournaledJob } from '../../src/journal/journal-record.ts';
+
+async function temporaryDirectory(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'journal-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+function job(number: number, values: Partial<JournaledJob> = {}): JournaledJob {
+  return {
+    handle: `H:test:${number}`,
+    function: 'f',
+    unique: '',
+    reducer: '',
+    priority: 'normal',
+    due: 0,
+    payload: Buffer.from(`payload ${number}`),
+    ...values,
+  };
+}
+
+/** The jobs that a server would find there. */
+async function found(directory: string): Promise<JournaledJob[]> {
+  const journal = await Journal.open(directory);
+  const jobs = [...journal.jobs];
+  await journal.close();
+  return jobs;
+}
+
+test('what was added and not removed is there again, byte by byte and in order', async (t) => {
+  const directory = join(await temporaryDirectory(t), 'made', 'by-need');
+  const journal = await Journal.open(directory);
+  assert.deepEqual([...journal.jobs], []);
+  const payload = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  const odd = job(2, {
+    function: '\xff\n"',
+    unique: 'k\x80',
+    reducer: 'r',
+    priority: 'low',
+    due: 1e12,
+    payload,
+  });
+  for (const each of [job(1), odd, job(3, { payload: Buffer.alloc(0) })]) journal.add(each);
+  journal.remove('H:test:1');
+  journal.remove('H:test:99');
+  await journal.synced();
+  assert.ok(journal.has('H:test:2') && !journal.has('H:test:1'));
+  await journal.close();
+  assert.deepEqual(await found(directory), [odd, job(3, { payload: Buffer.alloc(0) })]);
+});
+
+test('a job is in the file when synced resolves, also for adds at the same time', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  t.after(() => journal.close());
+  const path = join(directory, 'jobs.journal');
+  await Promise.all(
+    Array.from({ length: 20 }, async (_, number) => {
+      if (number % 2 === 0) await journal.synced();
+      journal.add(job(number));
+      await journal.synced();
+      assert.ok((await readFile(path, 'latin1')).includes(`payload ${number}\n`));
+    }),
+  );
+});
+
+test('a record that is cut short or damaged is left out, with what follows', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  journal.add(job(1));
+  await journal.synced();
+  const path = join(directory, 'jobs.journal');
+  const { size: first } = await stat(path);
+  journal.add(job(2));
+  await journal.close();
+  const whole = await readFile(path);
+  for (let size = first; size < whole.length; size += 1) {
+    await writeFile(path, whole);
+    await truncate(path, size);
+    assert.deepEqual(await found(directory), [job(1)], `${size} bytes`);
+  }
+  const damaged = Buffer.from(whole);
+  damaged.write('X', whole.length - 2);
+  await writeFile(path, damaged);
+  assert.deepEqual(await found(directory), [job(1)]);
+});
+
+test('the file does not grow with jobs that are over', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  journal.add(job(0));
+  const payload = Buffer.alloc(300_000, 'x');
+  for (let number = 1; number <= 20; number += 1) {
+    journal.add(job(number, { payload }));
+    await journal.synced();
+    journal.remove(`H:test:${number}`);
+    await journal.synced();
+  }
+  const { size } = await stat(join(directory, 'jobs.journal'));
+  assert.ok(size < 2_000_000, `${size} bytes`);
+  await journal.close();
+  assert.deepEqual(await found(directory), [job(0)]);
+});
+
+test('many jobs and large ones survive', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  const jobs = Array.from({ length: 1000 }, (_, number) =>
+    job(number, { payload: Buffer.alloc(number * 10, number) }),
+  );
+  for (const each of jobs) journal.add(each);
+  await journal.close();
+  assert.deepEqual(await found(directory), jobs);
+  assert.deepEqual(await found(directory), jobs);
+});
+
+test('a second server on the directory is refused, until the first one is gone', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  await assert.rejects(Journal.open(directory), { code: 'journal-failed', message: /another job server/ });
+  await journal.close();
+  assert.deepEqual(await found(directory), []);
+});
+
+test('a directory that is none is journal-failed', async (t) => {
+  const path = join(await temporaryDirectory(t), 'file');
+  await writeFile(path, '');
+  await assert.rejects(Journal.open(path), { code: 'journal-failed' });
+});
+
+test('a journal that is closed takes nothing', async (t) => {
+  const journal = await Journal.open(await temporaryDirectory(t));
+  await journal.close();
+  await journal.close();
+  await assert.rejects(journal.synced(), { code: 'closed' });
+});
+
+test('what cannot be written rejects, and is made up for with the next write', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));
+  await journal.synced();
+  await rm(directory, { recursive: true });
+  journal.remove('H:test:1');
+  journal.add(job(2)); // the file is large enough to be written anew, which cannot be done
+  await assert.rejects(journal.synced(), { code: 'journal-failed', message: /ENOENT/ });
+  await mkdir(directory);
+  journal.add(job(3));
+  await journal.synced();
+  await journal.close();
+  assert.deepEqual(await found(directory), [job(2), job(3)]);
+});
