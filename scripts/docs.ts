@@ -1,11 +1,20 @@
-/** Writes the tables of docs/configuration.md: `npm run docs`. */
+/** Writes the generated parts of the pages in docs/: `npm run docs`. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PACKETS } from '@nodepool-builder/gearman-node';
 import { CONFIGURATION_SCHEMA } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
+import { packetTable } from './docs/packet-table.ts';
 import { replaceSection } from './markdown.ts';
 
-const page = join(import.meta.dirname, '../docs/configuration.md');
 const [begin, end] = ['<!-- begin of tables: written by npm run docs -->', '<!-- end of tables -->'];
-const text = await readFile(page, 'utf8');
-await writeFile(page, replaceSection(text, begin, end, `\n${configurationTables(CONFIGURATION_SCHEMA)}\n`));
+
+const GENERATED: Readonly<Record<string, string>> = {
+  'configuration.md': configurationTables(CONFIGURATION_SCHEMA),
+  'gearman-protocol.md': packetTable(PACKETS),
+};
+
+for (const [name, tables] of Object.entries(GENERATED)) {
+  const page = join(import.meta.dirname, '../docs', name);
+  await writeFile(page, replaceSection(await readFile(page, 'utf8'), begin, end, `\n${tables}\n`));
+}

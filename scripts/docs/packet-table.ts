@@ -1,0 +1,15 @@
+import type { PACKETS } from '@nodepool-builder/gearman-node';
+import { markdownTable } from '../markdown.ts';
+
+/** Packet types as Markdown: a row for each, in the order of their numbers. */
+export function packetTable(packets: typeof PACKETS): string {
+  const rows = Object.entries(packets)
+    .toSorted(([, a], [, b]) => a.number - b.number)
+    .map(([name, row]) => [
+      String(row.number),
+      `\`${name}\``,
+      row.senders.join(', '),
+      row.arguments.map((argument) => `\`${argument}\``).join(', '),
+    ]);
+  return markdownTable(['number', 'packet', 'sent by', 'arguments'], rows);
+}
