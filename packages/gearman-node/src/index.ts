@@ -43,4 +43,5 @@ export type { ListenAddress } from './server/listener.ts';
 export type { JobPriority } from './submit-packets.ts';
 export type { JobHandler, JobResult } from './worker/job-outcome.ts';
 export { Worker, type WorkerEvents, type WorkerOptions } from './worker/worker.ts';
+export type { TimedFunction, WorkerFunction } from './worker/worker-function.ts';
 export type { WorkerJob } from './worker/worker-job.ts';

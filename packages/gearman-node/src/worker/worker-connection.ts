@@ -2,16 +2,17 @@ import type { Socket } from 'node:net';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
-import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
+import { ConnectionError, GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
-import { type JobHandler, type JobOutcome, runHandler } from './job-outcome.ts';
+import { type JobOutcome, runHandler } from './job-outcome.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
+import type { DeclaredFunction } from './worker-function.ts';
 import { AssignedJob, type JobConnection, type WorkerJob } from './worker-job.ts';
 
 /** The codes of refusals that answer other packets than a grab: a WORK_* packet, a CAN_DO. */
@@ -23,10 +24,19 @@ const RESET_THRESHOLD = 256;
 /** How often a sleeper asks anyway, in milliseconds: a NOOP can be lost, and some jobs become due without one. */
 const GRAB_INTERVAL = 30_000;
 
+/** The packets that ask for a job, each with the one to try when a server does not know it. */
+const GRAB_PACKETS = {
+  GRAB_JOB_ALL: 'GRAB_JOB_UNIQ',
+  GRAB_JOB_UNIQ: 'GRAB_JOB',
+  GRAB_JOB: undefined,
+} as const;
+
 /** What a connection shares with its worker. */
 export interface WorkerContext {
   /** What is offered now. */
-  readonly functions: ReadonlyMap<string, JobHandler>;
+  readonly functions: ReadonlyMap<string, DeclaredFunction>;
+  /** Whether to ask for jobs together with their reducers. */
+  readonly takesReducers: boolean;
   readonly slots: Slots;
   readonly jobs: RunningJobs;
   readonly clientId: string | undefined;
@@ -48,7 +58,7 @@ export class WorkerConnection {
   readonly #peer: string;
   readonly #context: WorkerContext;
   readonly #connection: Connection;
-  readonly #abilities = new Abilities<JobHandler>();
+  readonly #abilities = new Abilities<DeclaredFunction>();
   readonly #running = new Map<string, Set<AssignedJob>>();
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
@@ -58,6 +68,8 @@ export class WorkerConnection {
     send: (name, ...args) => this.#connection.send(name, ...args),
     writable: () => this.#connection.writable(),
     confirm: () => this.confirm(),
+    // Only Perl's server knows no other grab, and it waits for WORK_FAIL.
+    wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
   };
   readonly #interval: NodeJS.Timeout;
   #pause: NodeJS.Timeout | undefined;
@@ -67,12 +79,13 @@ export class WorkerConnection {
    */
   #state: 'awake' | 'served' | 'drained' | 'asleep' = 'awake';
   /** Some servers know nothing but GRAB_JOB: that shows as an ERROR in place of the first answer. */
-  #grabPacket: 'GRAB_JOB_UNIQ' | 'GRAB_JOB' = 'GRAB_JOB_UNIQ';
+  #grabPacket: keyof typeof GRAB_PACKETS;
   #knowsGrab = false;
 
   constructor(socket: Socket, peer: string, context: WorkerContext, knowledge: EchoKnowledge) {
     this.#peer = peer;
     this.#context = context;
+    this.#grabPacket = context.takesReducers ? 'GRAB_JOB_ALL' : 'GRAB_JOB_UNIQ';
     const { promise, resolve } = Promise.withResolvers<GearmanError>();
     this.closed = promise;
     this.#connection = new Connection(socket, {
@@ -119,9 +132,9 @@ export class WorkerConnection {
   }
 
   /** The worker offers functions that it did not, and no longer others. */
-  declare(added: Iterable<string>, removed: Iterable<readonly [string, JobHandler]>): void {
+  declare(added: Iterable<string>, removed: Iterable<readonly [string, DeclaredFunction]>): void {
     const due = this.#abilities.want(added);
-    for (const name of due) this.#connection.send('CAN_DO', name);
+    for (const name of due) this.#register(name);
     // No server wakes a sleeper for a job that waited for the new function.
     if (due.length > 0) this.#state = 'awake';
     this.#abilities.drop(removed);
@@ -144,9 +157,9 @@ export class WorkerConnection {
   } = {
     NOOP: (self) => self.#onNoop(),
     NO_JOB: (self) => self.#onNoJob(),
-    JOB_ASSIGN: (self, packet) => self.#onJob(packet, ''),
-    JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet, packet.text('unique')),
-    JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet, packet.text('unique')),
+    JOB_ASSIGN: (self, packet) => self.#onJob(packet, '', ''),
+    JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet, packet.text('unique'), ''),
+    JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet, packet.text('unique'), packet.text('reducer')),
     ECHO_RES: (self, packet) => self.#echo.answered(packet.key('data')),
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
   };
@@ -187,7 +200,7 @@ export class WorkerConnection {
     this.#spinGuard.slept();
   }
 
-  #onJob(packet: Packet, unique: string): void {
+  #onJob(packet: Packet, unique: string, reducer: string): void {
     if (this.#grabs.outstanding === 0) {
       // It has no slot. Hung up on, the server gives the job to somebody who asks for one.
       const message = `${this.#peer} assigned job ${packet.key('handle')} to a worker that did not ask for one`;
@@ -201,6 +214,7 @@ export class WorkerConnection {
         handle: packet.key('handle'),
         function: packet.text('function'),
         unique,
+        reducer,
         payload: packet.bytes('data'),
       },
       this.#jobConnection,
@@ -213,14 +227,17 @@ export class WorkerConnection {
 
   async #run(job: AssignedJob): Promise<void> {
     const { functions, jobs, slots } = this.#context;
-    const handler =
-      functions.get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? neverOffered;
+    const { handler, timeout } =
+      functions.get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? NEVER_OFFERED;
+    const timer =
+      timeout === undefined ? undefined : setTimeout(() => job.stop(timedOut(job, timeout)), timeout);
     jobs.add(job);
     const ofFunction = this.#running.get(job.function) ?? new Set();
     this.#running.set(job.function, ofFunction.add(job));
 
     const outcome = await runHandler(handler, job);
 
+    clearTimeout(timer);
     jobs.delete(job);
     ofFunction.delete(job);
     if (ofFunction.size === 0) this.#running.delete(job.function);
@@ -230,6 +247,12 @@ export class WorkerConnection {
     slots.give();
   }
 
+  #register(name: string): void {
+    const timeout = this.#context.functions.get(name)?.timeout;
+    if (timeout === undefined) this.#connection.send('CAN_DO', name);
+    else this.#connection.send('CAN_DO_TIMEOUT', name, timeout);
+  }
+
   /** Tells the server which functions are gone, those of them for which that is safe. */
   #deregister(): void {
     // A job that the server assigns at this moment would be taken for dropped, and run twice.
@@ -237,7 +260,7 @@ export class WorkerConnection {
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
     if (removal.reset) {
       this.#connection.send('RESET_ABILITIES');
-      for (const name of removal.register) this.#connection.send('CAN_DO', name);
+      for (const name of removal.register) this.#register(name);
     } else {
       for (const name of removal.deregister) this.#connection.send('CANT_DO', name);
     }
@@ -253,11 +276,14 @@ export class WorkerConnection {
       !this.#knowsGrab && this.#grabs.outstanding > 0 && !NOT_OF_A_GRAB.has(error.serverCode);
     if (!isFirstGrab) {
       this.#context.logger?.warn(`${this.#peer}: ${error.message}`);
-    } else if (this.#grabPacket === 'GRAB_JOB_UNIQ') {
-      this.#grabPacket = 'GRAB_JOB';
-      this.#connection.send('GRAB_JOB');
-    } else {
+      return;
+    }
+    const next = GRAB_PACKETS[this.#grabPacket];
+    if (next === undefined) {
       this.#connection.destroy(error);
+    } else {
+      this.#grabPacket = next;
+      this.#connection.send(next);
     }
   }
 
@@ -293,6 +319,13 @@ export class WorkerConnection {
   }
 }
 
-function neverOffered(job: WorkerJob): never {
-  throw new JobFailure(`this worker does not offer ${job.function}`);
+const NEVER_OFFERED: DeclaredFunction = {
+  handler: (job: WorkerJob): never => {
+    throw new JobFailure(`this worker does not offer ${job.function}`);
+  },
+  timeout: undefined,
+};
+
+function timedOut(job: WorkerJob, timeout: number): GearmanError {
+  return new GearmanError('job-timeout', `job ${job.handle} of ${job.function} did not end in ${timeout} ms`);
 }

@@ -11,6 +11,8 @@ export interface WorkerJob {
   readonly function: string;
   /** The submitter's key for coalescing; empty if it gave none. */
   readonly unique: string;
+  /** What the submitter gave as the job's reducer; empty unless the worker has `takesReducers`. */
+  readonly reducer: string;
   /** The argument, as the submitter sent it. Copy what is kept beyond the job: it may be part of a larger buffer. */
   readonly payload: Buffer;
   /** Aborted when the job must stop; its reason is the GearmanError that says why. */
@@ -41,6 +43,8 @@ export interface JobConnection {
   writable(): Promise<void>;
   /** Resolves when the server has had all that was sent, as far as that can be known. */
   confirm(): Promise<void>;
+  /** Whether the server takes a job for running until it gets WORK_FAIL, even after WORK_EXCEPTION. */
+  wantsFailAfterException(): boolean;
 }
 
 /** What JOB_ASSIGN said. */
@@ -48,6 +52,7 @@ export interface Assignment {
   readonly handle: string;
   readonly function: string;
   readonly unique: string;
+  readonly reducer: string;
   readonly payload: Buffer;
 }
 
@@ -56,6 +61,7 @@ export class AssignedJob implements WorkerJob {
   readonly handle: string;
   readonly function: string;
   readonly unique: string;
+  readonly reducer: string;
   readonly payload: Buffer;
   readonly #connection: JobConnection;
   readonly #stop = new LazyAbort();
@@ -68,6 +74,7 @@ export class AssignedJob implements WorkerJob {
     this.handle = assignment.handle;
     this.function = assignment.function;
     this.unique = assignment.unique;
+    this.reducer = assignment.reducer;
     this.payload = assignment.payload;
     this.#connection = connection;
   }
@@ -115,10 +122,13 @@ export class AssignedJob implements WorkerJob {
     this.#lost.abort(reason);
   }
 
-  /** Sends the one final packet. */
+  /** Sends the one final packet; to some servers an exception alone is not final. */
   finish(outcome: JobOutcome): void {
-    if (outcome.packet === 'WORK_FAIL') this.#connection.send('WORK_FAIL', this.handle);
-    else this.#connection.send(outcome.packet, this.handle, outcome.data);
+    if (outcome.packet !== 'WORK_FAIL') this.#connection.send(outcome.packet, this.handle, outcome.data);
+    const isException = outcome.packet === 'WORK_EXCEPTION';
+    if (outcome.packet === 'WORK_FAIL' || (isException && this.#connection.wantsFailAfterException())) {
+      this.#connection.send('WORK_FAIL', this.handle);
+    }
     this.#isOver = true;
     this.#acknowledge?.(this.#connection.confirm());
   }

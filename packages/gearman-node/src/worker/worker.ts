@@ -9,10 +9,10 @@ import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
 import type { EchoKnowledge } from './echo-confirmation.ts';
-import type { JobHandler } from './job-outcome.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { Slots } from './slots.ts';
 import { WorkerConnection, type WorkerContext } from './worker-connection.ts';
+import { type DeclaredFunction, declaredFunction, type WorkerFunction } from './worker-function.ts';
 
 /** How a {@link Worker} is set up. */
 export interface WorkerOptions {
@@ -36,6 +36,10 @@ export interface WorkerOptions {
    * way the result of this run is dropped.
    */
   readonly onServerLost?: 'finish' | 'abort' | undefined;
+  /**
+   * Ask for jobs together with their reducers (GRAB_JOB_ALL). Python's job server does not answer that. Default false.
+   */
+  readonly takesReducers?: boolean | undefined;
   /** Bytes of the largest packet that is taken. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
 }
@@ -53,7 +57,7 @@ export interface WorkerEvents {
  * connection is lost.
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
-  readonly #functions = new Map<string, JobHandler>();
+  readonly #functions = new Map<string, DeclaredFunction>();
   #connections: WorkerConnection[] = [];
   readonly #context: WorkerContext;
   readonly #reconnectors: readonly Reconnector[];
@@ -75,6 +79,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     }
     this.#context = {
       functions: this.#functions,
+      takesReducers: options.takesReducers ?? false,
       slots: new Slots(concurrency, () => this.#dispatch()),
       jobs: new RunningJobs(),
       clientId: options.clientId,
@@ -105,9 +110,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
    * as it cannot confuse a job: when none of that function runs and none is being assigned. A job that comes before
    * still runs.
    *
-   * @throws GearmanError `invalid-argument`, with nothing changed, for a name that no server takes
+   * @throws GearmanError `invalid-argument`, with nothing changed, for a name that no server takes or a bad time limit
    */
-  setFunctions(functions: Readonly<Record<string, JobHandler>> | ReadonlyMap<string, JobHandler>): void {
+  setFunctions(
+    functions: Readonly<Record<string, WorkerFunction>> | ReadonlyMap<string, WorkerFunction>,
+  ): void {
     const wanted = functions instanceof Map ? functions : new Map(Object.entries(functions));
     this.#declare(
       [...wanted],
@@ -116,14 +123,14 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   /** Declares one more function, or another handler for it. @throws as {@link setFunctions} */
-  add(name: string, handler: JobHandler): void {
-    this.#declare([[name, handler]], []);
+  add(name: string, declared: WorkerFunction): void {
+    this.#declare([[name, declared]], []);
   }
 
   /** Declares that a function is no longer offered. */
   remove(name: string): void {
-    const handler = this.#functions.get(name);
-    if (handler) this.#declare([], [[name, handler]]);
+    const declared = this.#functions.get(name);
+    if (declared) this.#declare([], [[name, declared]]);
   }
 
   /**
@@ -157,16 +164,19 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await this.close();
   }
 
-  #declare(added: readonly [string, JobHandler][], removed: readonly [string, JobHandler][]): void {
+  #declare(added: readonly [string, WorkerFunction][], removed: readonly [string, DeclaredFunction][]): void {
     if (this.#isClosing)
       throw new GearmanError('closed', 'the worker is being closed and offers nothing any more');
     for (const [name] of added) checkFunctionName(name);
-    this.#apply(added, removed);
+    this.#apply(
+      added.map(([name, declared]) => [name, declaredFunction(name, declared)]),
+      removed,
+    );
   }
 
-  #apply(added: readonly [string, JobHandler][], removed: readonly [string, JobHandler][]): void {
+  #apply(added: readonly [string, DeclaredFunction][], removed: readonly [string, DeclaredFunction][]): void {
     for (const [name] of removed) this.#functions.delete(name);
-    for (const [name, handler] of added) this.#functions.set(name, handler);
+    for (const [name, declared] of added) this.#functions.set(name, declared);
     const names = added.map(([name]) => name);
     for (const connection of this.#connections) connection.declare(names, removed);
     this.#dispatch();

@@ -5,8 +5,13 @@ import { type JobHandler, runHandler } from '../../src/worker/job-outcome.ts';
 import { AssignedJob } from '../../src/worker/worker-job.ts';
 
 const job = new AssignedJob(
-  { handle: 'H:x:1', function: 'f', unique: '', payload: Buffer.alloc(0) },
-  { send: () => assert.fail(), writable: () => Promise.resolve(), confirm: () => Promise.resolve() },
+  { handle: 'H:x:1', function: 'f', unique: '', reducer: '', payload: Buffer.alloc(0) },
+  {
+    send: () => assert.fail(),
+    writable: () => Promise.resolve(),
+    confirm: () => Promise.resolve(),
+    wantsFailAfterException: () => false,
+  },
 );
 
 test('text and bytes are the result, and nothing an empty one', async () => {

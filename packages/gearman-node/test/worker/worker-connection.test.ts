@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import type { ServerAddress } from '../../src/connection/server-address.ts';
 import { type GearmanError, JobFailure } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
+import type { WorkerJob } from '../../src/worker/worker-job.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
@@ -203,6 +204,50 @@ test('a server that does not know GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
   await expect(server, ['GRAB_JOB']);
   server.send('JOB_ASSIGN', 'H:x:1', 'f', '');
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB']);
+});
+
+test('a server that knows nothing but GRAB_JOB gets WORK_FAIL after an exception', async (t) => {
+  const { server } = await scripted(t, { f: () => Promise.reject(new Error('boom')) });
+  await server.until('GRAB_JOB_UNIQ');
+  server.send('ERROR', 'server_error', 'unknown command');
+  await expect(server, ['GRAB_JOB']);
+  server.send('JOB_ASSIGN', 'H:x:1', 'f', '');
+  await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'boom'], ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB']);
+});
+
+test('a worker that takes reducers gets them, from a server that knows of them', async (t) => {
+  const { server } = await scripted(
+    t,
+    { f: (job) => `${job.unique} ${job.reducer}` },
+    { takesReducers: true },
+  );
+  await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_ALL']);
+  server.send('JOB_ASSIGN_ALL', 'H:x:1', 'f', 'key', 'r', '');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'key r'], ['GRAB_JOB_ALL']);
+  assign(server, 'f', 'H:x:2');
+  await expect(server, ['WORK_COMPLETE', 'H:x:2', ' '], ['GRAB_JOB_ALL']);
+});
+
+test('a server that does not know GRAB_JOB_ALL gets GRAB_JOB_UNIQ', async (t) => {
+  const { server } = await scripted(t, { f: () => 'done' }, { takesReducers: true });
+  await server.until('GRAB_JOB_ALL');
+  server.send('ERROR', 'INVALID_COMMAND', 'unknown');
+  await expect(server, ['GRAB_JOB_UNIQ']);
+  assign(server, 'f');
+  await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
+});
+
+function untilStopped(job: WorkerJob): Promise<void> {
+  return new Promise((_, reject) => {
+    job.signal.addEventListener('abort', () => reject(job.signal.reason as GearmanError));
+  });
+}
+
+test('a time limit is told to the server, and ends the job’s signal', async (t) => {
+  const { server } = await scripted(t, { f: { handler: untilStopped, timeout: 20 }, g: () => {} });
+  await expect(server, ['CAN_DO_TIMEOUT', 'f', '20'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
+  assign(server, 'f');
+  await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'job H:x:1 of f did not end in 20 ms'], ['GRAB_JOB_UNIQ']);
 });
 
 test('ERROR for a job that is gone is no answer to a grab', async (t) => {

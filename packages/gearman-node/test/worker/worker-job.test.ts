@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { GearmanError } from '../../src/errors.ts';
 import { AssignedJob, type JobConnection } from '../../src/worker/worker-job.ts';
 
-function assigned(): { job: AssignedJob; sent: unknown[][]; confirmations: PromiseWithResolvers<void>[] } {
+function assigned(wantsFail = false): {
+  job: AssignedJob;
+  sent: unknown[][];
+  confirmations: PromiseWithResolvers<void>[];
+} {
   const sent: unknown[][] = [];
   const confirmations: PromiseWithResolvers<void>[] = [];
   const connection: JobConnection = {
@@ -14,8 +18,9 @@ function assigned(): { job: AssignedJob; sent: unknown[][]; confirmations: Promi
       confirmations.push(confirmation);
       return confirmation.promise;
     },
+    wantsFailAfterException: () => wantsFail,
   };
-  const assignment = { handle: 'H:x:1', function: 'f', unique: 'u', payload: Buffer.from('p') };
+  const assignment = { handle: 'H:x:1', function: 'f', unique: 'u', reducer: '', payload: Buffer.from('p') };
   return { job: new AssignedJob(assignment, connection), sent, confirmations };
 }
 
@@ -35,6 +40,15 @@ test('status, data and warnings go out until the job is over, and nothing after 
     ['WORK_WARNING', 'H:x:1', 'w'],
     ['WORK_COMPLETE', 'H:x:1', 'done'],
   ]);
+});
+
+test('an exception is followed by WORK_FAIL only for a server that waits for it', () => {
+  for (const wantsFail of [false, true]) {
+    const { job, sent } = assigned(wantsFail);
+    job.finish({ packet: 'WORK_EXCEPTION', data: 'boom', error: undefined });
+    const exception = ['WORK_EXCEPTION', 'H:x:1', 'boom'];
+    assert.deepEqual(sent, wantsFail ? [exception, ['WORK_FAIL', 'H:x:1']] : [exception]);
+  }
 });
 
 test('acknowledged waits for the final packet and for the server to have had it', async () => {

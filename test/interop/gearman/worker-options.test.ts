@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Worker } from '@nodepool-builder/gearman-node';
+import { SERVERS } from './site.ts';
+
+for (const [name, start] of Object.entries(SERVERS)) {
+  test(`${name}: a worker that takes reducers gets them, and jobs without one`, async (t) => {
+    const { address, client } = await start(t);
+    const worker = new Worker({ servers: [address], takesReducers: true });
+    t.after(() => worker.close());
+    worker.add('f', (job) => `${job.unique}|${job.reducer}|${job.payload.toString()}`);
+    assert.equal(String(await client.submit('f', 'a\0b', { unique: 'key', reducer: 'r' })), 'key|r|a\0b');
+    assert.equal(String(await client.submit('f', 'c', { unique: 'other' })), 'other||c');
+  });
+
+  test(`${name}: a worker that takes none gets the job alone`, async (t) => {
+    const { client, worker } = await start(t);
+    worker().add('f', (job) => `${job.reducer}|${job.payload.toString()}`);
+    assert.equal(String(await client.submit('f', 'a', { reducer: 'r', aggregator: 'x' })), '|a');
+  });
+
+  test(`${name}: a function with a time limit is offered like any other`, async (t) => {
+    const { client, admin, worker } = await start(t);
+    const timed = worker();
+    timed.add('f', { handler: (job) => job.payload, timeout: 60_000 });
+    assert.equal(String(await client.submit('f', 'in time')), 'in time');
+    timed.remove('f');
+    timed.add('g', () => {});
+    await timed.registered();
+    assert.equal((await admin.status()).find((status) => status.name === 'f')?.availableWorkers ?? 0, 0);
+  });
+}
