@@ -31,11 +31,13 @@ export async function openSocket(address: ServerAddress, options: OpenOptions): 
   }
 }
 
-function connect(address: ServerAddress, options: OpenOptions): Promise<net.Socket> {
+function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Promise<net.Socket> {
   const { host, port = DEFAULT_PORT } = address;
-  const { signal, timeout } = options;
   return new Promise((resolve, reject) => {
-    const socket = address.tls ? tls.connect({ ...address.tls, host, port }) : net.connect({ host, port });
+    // Whatever the options are, even none: who asked for TLS never gets plain text.
+    const isSecure = address.tls !== undefined;
+    const options = typeof address.tls === 'function' ? address.tls() : address.tls;
+    const socket = isSecure ? tls.connect({ ...options, host, port }) : net.connect({ host, port });
     // Nagle's algorithm against delayed acknowledgements holds each job up for 40 ms.
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
@@ -55,7 +57,7 @@ function connect(address: ServerAddress, options: OpenOptions): Promise<net.Sock
     const timer = setTimeout(() => onError(new Error(`no answer in ${timeout} ms`)), timeout);
 
     socket.once('error', onError);
-    socket.once(address.tls ? 'secureConnect' : 'connect', () => {
+    socket.once(isSecure ? 'secureConnect' : 'connect', () => {
       settle();
       resolve(socket);
     });

@@ -11,9 +11,10 @@ export interface ServerAddress {
   readonly port?: number;
   /**
    * Speak TLS, with these options of `node:tls` (`ca`, `cert`, `key`, `servername`, …). A server that does not
-   * speak TLS is then an error: there is no fallback to plain text.
+   * speak TLS is then an error: there is no fallback to plain text. A function is asked before each connection, so
+   * that renewed certificates count from the next one on.
    */
-  readonly tls?: TlsConnectionOptions;
+  readonly tls?: TlsConnectionOptions | (() => TlsConnectionOptions);
 }
 
 /** `host:port`, as messages and log lines name a server. */
