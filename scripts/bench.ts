@@ -1,21 +1,16 @@
 /**
- * Measures what the project promises: `npm run bench -- [--write] [PART...]`. Prints a table of results;
- * --write puts it into docs/benchmarks.md. Fails if a benchmark cannot run, not if a bar is missed: that
- * depends on the machine, and the table says it.
+ * Measures what the project promises: `npm run bench -- [--write] [PART...]`, and the same for `bench:gearman`.
+ * Prints a table of results; --write puts it into the suite's page. Fails if a benchmark cannot run, not if a bar is
+ * missed: that depends on the machine, and the table says it.
  */
 import { readFile, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { delimiter } from 'node:path';
 import { parseArgs } from 'node:util';
-import { appearance } from '../test/benchmarks/appearance.ts';
 import type { Benchmark, Measurement } from '../test/benchmarks/benchmark.ts';
-import { memory } from '../test/benchmarks/memory.ts';
-import { roundTrips } from '../test/benchmarks/round-trips.ts';
-import { startUp } from '../test/benchmarks/start-up.ts';
+import { barChart } from './bench/chart.ts';
 import { describeMachine } from './bench/machine.ts';
+import { SUITES, type Suite } from './bench/suites.ts';
 import { replaceResults, resultTable } from './bench/table.ts';
-
-const BENCHMARKS: readonly Benchmark[] = [startUp, appearance, memory, roundTrips];
-const PAGE = join(import.meta.dirname, '../docs/benchmarks.md');
 
 // gearmand lies where Debian lets only root look for commands.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
@@ -26,31 +21,38 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 try {
-  const { values: options, positionals: parts } = parseArgs({
+  const { values: options, positionals } = parseArgs({
     options: { write: { type: 'boolean', default: false } },
     allowPositionals: true,
   });
-  await bench(parts, options.write);
+  const [name = '', ...parts] = positionals;
+  const suite = SUITES[name];
+  if (suite === undefined)
+    throw new Error(`there is no suite "${name}"; there are ${Object.keys(SUITES).join(', ')}`);
+  await bench(suite, parts, options.write);
 } catch (error) {
   const reason: unknown = interrupted.signal.aborted ? interrupted.signal.reason : error;
   console.error(`bench: ${reason instanceof Error ? reason.message : String(reason)}`);
   process.exitCode = 1;
 }
 
-async function bench(parts: readonly string[], write: boolean): Promise<void> {
+async function bench(suite: Suite, parts: readonly string[], write: boolean): Promise<void> {
   if (write && parts.length > 0) throw new Error('--write takes a run of all parts; leave the parts out');
-  const chosen = parts.length === 0 ? BENCHMARKS : parts.map(benchmarkOf);
+  const chosen = parts.length === 0 ? suite.benchmarks : parts.map((part) => benchmarkOf(suite, part));
   const measurements: Measurement[] = [];
   for (const benchmark of chosen) measurements.push(...(await runOne(benchmark)));
   const results = `${await describeMachine()}:\n\n${resultTable(measurements)}`;
   console.log(`\n${results}`);
-  if (write) await writeFile(PAGE, replaceResults(await readFile(PAGE, 'utf8'), results));
+  if (!write) return;
+  await writeFile(suite.page, replaceResults(await readFile(suite.page, 'utf8'), results));
+  const figures = measurements.flatMap(({ figure }) => figure ?? []);
+  if (suite.chart !== undefined) await writeFile(suite.chart, barChart(figures));
 }
 
-function benchmarkOf(part: string): Benchmark {
-  const benchmark = BENCHMARKS.find(({ name }) => name === part);
+function benchmarkOf({ benchmarks }: Suite, part: string): Benchmark {
+  const benchmark = benchmarks.find(({ name }) => name === part);
   if (benchmark !== undefined) return benchmark;
-  throw new Error(`there is no part "${part}"; there are ${BENCHMARKS.map(({ name }) => name).join(', ')}`);
+  throw new Error(`there is no part "${part}"; there are ${benchmarks.map(({ name }) => name).join(', ')}`);
 }
 
 /** Runs a benchmark and, whatever comes of it, closes all that it opened. */

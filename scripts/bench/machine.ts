@@ -8,7 +8,7 @@ export async function describeMachine(): Promise<string> {
     `${availableParallelism()} cores`,
     `${Math.round(totalmem() / 2 ** 30)} GiB of memory`,
     `Node ${process.versions.node}`,
-    `gearmand ${await versionOf('gearmand')}`,
+    `gearmand ${await versionOf('/usr/sbin/gearmand')}`,
     `qemu-img ${await versionOf('qemu-img')}`,
   ].join(', ');
 }

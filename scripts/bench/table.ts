@@ -1,7 +1,7 @@
 import type { Measurement } from '../../test/benchmarks/benchmark.ts';
 import { markdownTable, replaceSection } from '../markdown.ts';
 
-const BEGIN = '<!-- results: written by npm run bench -- --write -->';
+const BEGIN = '<!-- results: written with --write -->';
 const END = '<!-- end of results -->';
 
 /** The measurements as a table in Markdown. */

@@ -4,6 +4,19 @@ export interface Measurement {
   readonly result: string;
   /** What the figure must not exceed, or fall below; absent where a figure is only told. */
   readonly bar?: { readonly limit: string; readonly met: boolean };
+  /** What a chart shows of it; absent where it shows nothing. */
+  readonly figure?: Figure;
+}
+
+/** A bar of a chart. */
+export interface Figure {
+  /** Bars of one group have one scale. */
+  readonly group: string;
+  readonly label: string;
+  readonly value: number;
+  /** The ends of the line that shows the spread. */
+  readonly min: number;
+  readonly max: number;
 }
 
 /** What a benchmark works with. */

@@ -1,6 +1,7 @@
 /** What is told of many samples. */
 export interface Distribution {
   readonly count: number;
+  readonly min: number;
   readonly median: number;
   /** The 95th percentile: no more than one sample in twenty is above. */
   readonly p95: number;
@@ -19,5 +20,5 @@ export function distributionOf(samples: readonly number[]): Distribution {
     if (sample === undefined) throw new RangeError('there is nothing to sum up without a sample');
     return sample;
   };
-  return { count: sorted.length, median: rank(0.5), p95: rank(0.95), max: rank(1) };
+  return { count: sorted.length, min: rank(0), median: rank(0.5), p95: rank(0.95), max: rank(1) };
 }

@@ -32,6 +32,6 @@ test('results take the place of earlier ones, and the rest of the page stays', a
 
 test('a page without a place for results is refused', () => {
   assert.throws(() => replaceResults('# A page', 'results'), /has no "<!-- results/);
-  const reversed = '<!-- end of results -->\n<!-- results: written by npm run bench -- --write -->';
+  const reversed = '<!-- end of results -->\n<!-- results: written with --write -->';
   assert.throws(() => replaceResults(reversed, 'results'), /has no "<!-- results/);
 });

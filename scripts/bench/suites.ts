@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import { appearance } from '../../test/benchmarks/appearance.ts';
+import type { Benchmark } from '../../test/benchmarks/benchmark.ts';
+import { decoding } from '../../test/benchmarks/gearman/decoding.ts';
+import { echo } from '../../test/benchmarks/gearman/echo.ts';
+import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
+import { largePayloads } from '../../test/benchmarks/gearman/large-payloads.ts';
+import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
+import { memory } from '../../test/benchmarks/memory.ts';
+import { roundTrips } from '../../test/benchmarks/round-trips.ts';
+import { startUp } from '../../test/benchmarks/start-up.ts';
+
+/** Benchmarks that run together and share a page. */
+export interface Suite {
+  readonly benchmarks: readonly Benchmark[];
+  /** The page that holds the results. */
+  readonly page: string;
+  /** The chart beside it, for a suite whose measurements have figures. */
+  readonly chart?: string;
+}
+
+const DOCS = join(import.meta.dirname, '../../docs');
+
+/** All suites, by the name that scripts/bench.ts takes. */
+export const SUITES: Readonly<Record<string, Suite>> = {
+  builder: {
+    benchmarks: [startUp, appearance, memory, roundTrips],
+    page: join(DOCS, 'benchmarks.md'),
+  },
+  gearman: {
+    benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer],
+    page: join(DOCS, 'benchmarks-gearman.md'),
+    chart: join(DOCS, 'benchmarks-gearman.svg'),
+  },
+};

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { bestOf, compare, figureOf, ratioOf, ratioRow, rowsOf } from './comparison.ts';
+
+const SAMPLES = new Map([
+  ['one', [100, 200, 1000]],
+  ['other', [300, 100, 1500]],
+]);
+
+test('contenders take turns, and what warms them up does not count', async () => {
+  const order: string[] = [];
+  const contender = (name: string) => ({ name, sample: async () => order.push(name) });
+  const samples = await compare([contender('a'), contender('b')], {
+    signal: new AbortController().signal,
+    after: () => {},
+    progress: () => {},
+  });
+  assert.equal(order.join(''), 'ab'.repeat(6));
+  assert.deepEqual(
+    [...samples],
+    [
+      ['a', [3, 5, 7, 9, 11]],
+      ['b', [4, 6, 8, 10, 12]],
+    ],
+  );
+});
+
+test('no further sample is taken once it is aborted', async () => {
+  const aborted = new AbortController();
+  let taken = 0;
+  const sample = async () => {
+    taken += 1;
+    if (taken === 3) aborted.abort(new Error('stopped'));
+    return taken;
+  };
+  const comparing = compare([{ name: 'a', sample }], {
+    signal: aborted.signal,
+    after: () => {},
+    progress: () => {},
+  });
+  await assert.rejects(comparing, /stopped/);
+  assert.equal(taken, 3);
+});
+
+test('a row has the median, the spread, and the median of the ratios of each round', () => {
+  const [one, other] = rowsOf('jobs', { name: 'jobs/s', digits: 0 }, SAMPLES);
+  assert.equal(one?.result, '200 jobs/s (100–1,000)');
+  assert.equal(other?.result, '300 jobs/s (100–1,500), × 1.50');
+  assert.deepEqual(other?.figure, { group: 'jobs, jobs/s', label: 'other', value: 300, min: 100, max: 1500 });
+});
+
+test('a bar is met by the median of the ratios', () => {
+  const ratio = ratioOf(SAMPLES, 'other', 'one');
+  assert.deepEqual([ratio.min, ratio.median, ratio.max], [0.5, 1.5, 3]);
+  const met = (bar: Parameters<typeof ratioRow>[2]) => ratioRow('other', ratio, bar).bar?.met;
+  assert.deepEqual([met({ atLeast: 1.5 }), met({ atLeast: 1.6 })], [true, false]);
+  assert.deepEqual([met({ atMost: 1.5 }), met({ atMost: 1.4 })], [true, false]);
+  assert.equal(ratioRow('other', ratio, { atLeast: 1 / 3 }).bar?.limit, '≥ × 0.33');
+});
+
+test('the best has the greatest median, and a name without samples is refused', () => {
+  assert.equal(bestOf(SAMPLES, ['one', 'other']), 'other');
+  assert.throws(() => ratioOf(SAMPLES, 'one', 'none'), /"none" was not measured/);
+});
+
+test('one figure is taken out of samples that hold several', () => {
+  const samples = new Map([['a', [{ time: 1 }, { time: 2 }]]]);
+  assert.deepEqual([...figureOf(samples, ({ time }) => time)], [['a', [1, 2]]]);
+});

@@ -1,0 +1,105 @@
+import type { BenchmarkContext, Measurement } from '../benchmark.ts';
+import { distributionOf } from '../distribution.ts';
+
+/** One of several that are measured in turn. */
+export interface Contender<T = number> {
+  readonly name: string;
+  /** Measures once. */
+  readonly sample: () => Promise<T>;
+}
+
+/** The samples of each contender, by its name. Samples of equal index were taken one right after the other. */
+export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
+
+/** Rounds that count. */
+const ROUNDS = 5;
+
+/** Measures the contenders in turn, round after round, so that they share what else the machine does. */
+export async function compare<T>(
+  contenders: readonly Contender<T>[],
+  { signal, progress }: BenchmarkContext,
+): Promise<Samples<T>> {
+  const samples = new Map(contenders.map(({ name }) => [name, [] as T[]]));
+  for (const { sample } of contenders) await sample(); // warms up
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    for (const { name, sample } of contenders) {
+      signal.throwIfAborted();
+      samples.get(name)?.push(await sample());
+    }
+    progress(`round ${round} of ${ROUNDS}`);
+  }
+  return samples;
+}
+
+/** One figure of samples that hold several. */
+export function figureOf<T>(samples: Samples<T>, pick: (sample: T) => number): Samples {
+  return new Map(Array.from(samples, ([name, own]) => [name, own.map(pick)]));
+}
+
+/** How figures of one kind are written. */
+export interface Unit {
+  readonly name: string;
+  readonly digits: number;
+}
+
+/** A row for each contender, with its ratio to the first one. */
+export function rowsOf(what: string, unit: Unit, samples: Samples): Measurement[] {
+  const [base = ''] = samples.keys();
+  return Array.from(samples, ([name, own]) => {
+    const { min, median, max } = distributionOf(own);
+    const [low, middle, high] = [min, median, max].map((value) => formatNumber(value, unit.digits));
+    const ratio = name === base ? '' : `, × ${formatRatio(ratioOf(samples, name, base).median)}`;
+    return {
+      what: `${what}: ${name}`,
+      result: `${middle} ${unit.name} (${low}–${high})${ratio}`,
+      figure: { group: `${what}, ${unit.name}`, label: name, value: median, min, max },
+    };
+  });
+}
+
+/** The ratio of one contender to another. `min` and `max` are of single rounds. */
+export interface Ratio {
+  readonly min: number;
+  readonly median: number;
+  readonly max: number;
+}
+
+/** Sums up the ratios of the rounds. */
+export function ratioOf(samples: Samples, one: string, other: string): Ratio {
+  const base = samplesOf(samples, other);
+  return distributionOf(samplesOf(samples, one).map((value, round) => value / (base[round] as number)));
+}
+
+/** The row of a bar that a ratio must reach. */
+export function ratioRow(
+  what: string,
+  ratio: Ratio,
+  bar: { readonly atLeast: number } | { readonly atMost: number },
+): Measurement {
+  const [low, middle, high] = [ratio.min, ratio.median, ratio.max].map(formatRatio);
+  const [limit, met] =
+    'atLeast' in bar
+      ? [`≥ × ${Number(bar.atLeast.toFixed(2))}`, ratio.median >= bar.atLeast]
+      : [`≤ × ${bar.atMost}`, ratio.median <= bar.atMost];
+  return { what: `**${what}**`, result: `× ${middle} (${low}–${high})`, bar: { limit, met } };
+}
+
+/** The contender, of those that are named, with the greatest median. */
+export function bestOf(samples: Samples, names: readonly string[]): string {
+  const medianOf = (name: string): number => distributionOf(samplesOf(samples, name)).median;
+  return names.reduce((best, name) => (medianOf(name) > medianOf(best) ? name : best));
+}
+
+export function formatNumber(value: number, digits: number): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+function formatRatio(ratio: number): string {
+  return ratio < 0.1 ? ratio.toPrecision(1) : ratio.toFixed(2);
+}
+
+function samplesOf(samples: Samples, name: string): readonly number[] {
+  const own = samples.get(name);
+  if (own === undefined) throw new Error(`"${name}" was not measured`);
+  return own;
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { encodePacket, PacketDecoder } from '@nodepool-builder/gearman-node';
+import { copyFile, decodeFile } from './decode-file.ts';
+import type { NodeLibrary } from './libraries/node-library.ts';
+
+/** 3 packets of 40,012 bytes: chunks of 64 KiB end within packets. */
+async function recorded(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'decode-file-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const packet = encodePacket('RES', 'ECHO_RES', Buffer.alloc(40_000, 'x'));
+  await writeFile(join(directory, 'stream'), Buffer.concat([packet, packet, packet]));
+  return join(directory, 'stream');
+}
+
+/** A library of which only the decoder is used. */
+function decoding(decoder: NonNullable<NodeLibrary['decoder']>): NodeLibrary {
+  return { work: () => {}, connect: () => () => Promise.resolve(Buffer.alloc(0)), decoder };
+}
+
+test('whole passes are counted, also of a decoder that ends its work later', async (t) => {
+  const library = decoding((onPacket) => {
+    const decoder = new PacketDecoder({ onPacket: () => void setImmediate(onPacket) });
+    return (chunk) => decoder.decode(chunk);
+  });
+  const [packets = 0, bytes = 0] = (await decodeFile(library, await recorded(t), 1)).split(' ').map(Number);
+  assert.ok(packets >= 3 && packets % 3 === 0);
+  assert.equal(bytes, (packets / 3) * 120_036);
+});
+
+test('a decoder that finds too many packets is refused', async (t) => {
+  const twice = decoding((onPacket) => () => [onPacket(), onPacket(), onPacket(), onPacket()]);
+  await assert.rejects(decodeFile(twice, await recorded(t), 1), / packets were decoded, and \d+ were there/);
+});
+
+test('copying counts bytes and no packets', async (t) => {
+  const [packets, bytes = 0] = (await copyFile(await recorded(t), 1)).split(' ').map(Number);
+  assert.equal(packets, 0);
+  assert.equal(bytes % 120_036, 0);
+});

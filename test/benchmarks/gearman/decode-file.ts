@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
+import type { NodeLibrary } from './libraries/node-library.ts';
+
+/** What a socket reads at a time. */
+const CHUNK = 64 * 1024;
+
+const HEADER = 12;
+
+/**
+ * Decodes a recorded stream, again and again, for some time.
+ *
+ * @returns `PACKETS BYTES SECONDS`
+ */
+export async function decodeFile(library: NodeLibrary, file: string, milliseconds: number): Promise<string> {
+  const stream = await readFile(file);
+  const chunks = chunksOf(stream);
+  const ends = packetsEndedBy(stream);
+  let packets = 0;
+  const feed = library.decoder?.(() => {
+    packets += 1;
+  });
+  if (feed === undefined) throw new Error('this library does not decode chunks of any size');
+  let bytes = 0;
+  let expected = 0;
+  const begin = performance.now();
+  while (performance.now() - begin < milliseconds) {
+    for (const [index, chunk] of chunks.entries()) {
+      feed(chunk);
+      bytes += chunk.length;
+      // Some libraries leave part of the work to later turns of the event loop, and lose their way without a pause.
+      while (packets < expected + (ends[index] as number)) await setImmediate();
+    }
+    expected += ends.at(-1) as number;
+  }
+  const seconds = (performance.now() - begin) / 1000;
+  if (packets !== expected) throw new Error(`${packets} packets were decoded, and ${expected} were there`);
+  return `${packets} ${bytes} ${seconds}`;
+}
+
+/**
+ * Copies the same chunks, for comparison, one after the other into the memory of a packet of 1 MiB.
+ *
+ * @returns as {@link decodeFile}, without packets
+ */
+export async function copyFile(file: string, milliseconds: number): Promise<string> {
+  const chunks = chunksOf(await readFile(file));
+  const target = Buffer.alloc(16 * CHUNK);
+  let bytes = 0;
+  const begin = performance.now();
+  while (performance.now() - begin < milliseconds) {
+    for (const chunk of chunks) {
+      chunk.copy(target, bytes % target.length);
+      bytes += chunk.length;
+    }
+  }
+  return `0 ${bytes} ${(performance.now() - begin) / 1000}`;
+}
+
+/** The stream as a socket would bring it. Each chunk is memory of its own, as it is there. */
+function chunksOf(stream: Buffer): Buffer[] {
+  const chunks: Buffer[] = [];
+  for (let at = 0; at < stream.length; at += CHUNK) {
+    chunks.push(Buffer.from(stream.subarray(at, at + CHUNK)));
+  }
+  return chunks;
+}
+
+/** For each chunk, how many packets have ended in it and in those before. */
+function packetsEndedBy(stream: Buffer): number[] {
+  const counts: number[] = [];
+  let [at, packets] = [0, 0];
+  for (let end = CHUNK; end < stream.length + CHUNK; end += CHUNK) {
+    while (at < stream.length) {
+      const next = at + HEADER + stream.readUInt32BE(at + 8);
+      if (next > end) break;
+      at = next;
+      packets += 1;
+    }
+    counts.push(packets);
+  }
+  return counts;
+}

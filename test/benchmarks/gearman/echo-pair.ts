@@ -1,0 +1,45 @@
+import type { BenchmarkContext } from '../benchmark.ts';
+import type { Unit } from './comparison.ts';
+import type { Server } from './libraries/node-library.ts';
+import type { Library } from './library-commands.ts';
+import { type Command, Program } from './program.ts';
+
+export const JOBS_PER_SECOND: Unit = { name: 'jobs/s', digits: 0 };
+
+/** How long one sample takes. */
+const MILLISECONDS = 500;
+
+/** What the jobs of a pair are like. */
+export interface EchoJobs {
+  readonly inFlight: number;
+  readonly bytes: number;
+}
+
+/** A client and a worker of one library, a process each, whose jobs have their argument as their result. */
+export class EchoPair {
+  readonly #client: Program;
+  readonly #jobs: EchoJobs;
+
+  /** @param inside what a command becomes in order to run in another place */
+  constructor(
+    library: Library,
+    { host, port }: Server,
+    jobs: EchoJobs,
+    context: BenchmarkContext,
+    inside: (command: Command) => Command = (command) => command,
+  ) {
+    const functionName = `${library.name} ${jobs.inFlight}`;
+    const start = (role: string, ...more: number[]) =>
+      Program.start(inside(library.command(role, host, port, functionName, ...more)), context);
+    start('worker', jobs.inFlight);
+    this.#client = start('client');
+    this.#jobs = jobs;
+  }
+
+  /** Keeps that many jobs in flight for a while. */
+  async jobsPerSecond(): Promise<number> {
+    const { inFlight, bytes } = this.#jobs;
+    const [jobs = 0, seconds = 0] = await this.#client.askNumbers(`${inFlight} ${bytes} ${MILLISECONDS}`);
+    return jobs / seconds;
+  }
+}

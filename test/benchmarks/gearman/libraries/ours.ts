@@ -1,0 +1,27 @@
+import { Client, PacketDecoder, Worker } from '@nodepool-builder/gearman-node';
+import type { NodeLibrary } from './node-library.ts';
+
+/** The library of this project. */
+export const library: NodeLibrary = {
+  work: (server, functionName, concurrency) => {
+    new Worker({ servers: [server], concurrency }).add(functionName, (job) => job.payload);
+  },
+
+  connect: (server, functionName) => {
+    const client = new Client({ servers: [server] });
+    return (payload) => client.submit(functionName, payload);
+  },
+
+  functions: (server) => {
+    const worker = new Worker({ servers: [server] });
+    return {
+      register: (names) => worker.setFunctions(new Map(names.map((name) => [name, () => {}]))),
+      unregister: () => worker.setFunctions({}),
+    };
+  },
+
+  decoder: (onPacket) => {
+    const decoder = new PacketDecoder({ onPacket });
+    return (chunk) => decoder.decode(chunk);
+  },
+};

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { BenchmarkContext } from '../benchmark.ts';
+import { PEERS } from './libraries/peers.ts';
+import type { Command } from './program.ts';
+
+/** The name of this project's library in all results. */
+export const OURS = '@nodepool-builder/gearman-node';
+
+export const LIBGEARMAN = 'libgearman (C)';
+
+export const PERL = 'Gearman (Perl)';
+
+/** What npm has, by their names there. */
+export const NPM_PEERS = ['abraxas', 'gearman', 'gearman-node', 'gearmanode', 'node-gearman'] as const;
+
+/** A library that is compared with others. */
+export interface Library {
+  readonly name: string;
+  /** How its program is started in a role, which the sources of the programs list. */
+  readonly command: (role: string, ...args: readonly (string | number)[]) => Command;
+}
+
+const run = promisify(execFile);
+
+/** Makes ready all libraries; npm installs some, and the C compiler is needed for another. */
+export async function prepareLibraries(context: BenchmarkContext): Promise<Library[]> {
+  await installPeers(context);
+  const npmPeers = NPM_PEERS.map((name) => nodeLibrary(name, name));
+  return [await libgearman(context), nodeLibrary(OURS, 'ours'), perl, ...npmPeers];
+}
+
+/** Compiles the program on libgearman. */
+export async function libgearman({ signal, after }: BenchmarkContext): Promise<Library> {
+  const directory = await mkdtemp(join(tmpdir(), 'bench-libgearman-'));
+  after(() => rm(directory, { recursive: true }));
+  const program = join(directory, 'libgearman');
+  const source = join(import.meta.dirname, 'libgearman.c');
+  await run('gcc', ['-O2', '-o', program, source, '-lgearman'], { signal });
+  return { name: LIBGEARMAN, command: (role, ...args) => [program, role, ...args.map(String)] };
+}
+
+/** The library of this project, as its users get it: compiled. */
+export const ours: Library = nodeLibrary(OURS, 'ours');
+
+const perl: Library = {
+  name: PERL,
+  command: (role, ...args) => [
+    'perl',
+    join(import.meta.dirname, 'perl-gearman.pl'),
+    role,
+    ...args.map(String),
+  ],
+};
+
+/** @param module the file in `libraries` that drives it */
+export function nodeLibrary(name: string, module: string): Library {
+  const program = join(import.meta.dirname, 'node-program.ts');
+  return {
+    name,
+    command: (role, ...args) => [
+      process.execPath,
+      '--no-warnings', // most of them use `new Buffer`
+      program,
+      module,
+      role,
+      ...args.map(String),
+    ],
+  };
+}
+
+/** Installs what the lock file names, unless it is there. */
+export async function installPeers({ signal, progress }: BenchmarkContext): Promise<void> {
+  if (existsSync(join(PEERS, 'node_modules/.package-lock.json'))) return;
+  progress('installing the libraries of npm (npm ci)');
+  await run('npm', ['ci', '--ignore-scripts', '--loglevel=error'], { cwd: PEERS, signal });
+}

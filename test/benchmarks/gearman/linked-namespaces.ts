@@ -1,0 +1,95 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { waitUntil } from '../../fixtures/wait-until.ts';
+import { type BenchmarkContext, unlessAborted } from '../benchmark.ts';
+import type { Server } from './libraries/node-library.ts';
+import { type Command, Program } from './program.ts';
+
+/** Makes a command run in a network namespace. */
+type Inside = (command: Command) => Command;
+
+const run = promisify(execFile);
+
+/** What each end of the link is called. */
+const INTERFACE = 'wire';
+
+/** Nobody else is in the namespace: address and port are free. */
+const SERVER: Server = { host: '192.0.2.1', port: 4730 };
+
+/** Two network namespaces with a link between them. */
+export interface LinkedNamespaces {
+  /** Where the job server runs. */
+  readonly server: Inside;
+  /** Where clients and workers run. */
+  readonly peers: Inside;
+}
+
+/**
+ * Makes two network namespaces with a link between them, as between two machines: MTU 1500. They have no names, so
+ * that they and the link are gone with the last process inside, whatever happens.
+ */
+export async function linkNamespaces(context: BenchmarkContext): Promise<LinkedNamespaces> {
+  const { signal } = context;
+  const [server, peers] = [await makeNamespace(context), await makeNamespace(context)];
+  const link = ['type', 'veth', 'peer', 'name', INTERFACE, 'netns', String(peers)];
+  await run('ip', ['link', 'add', 'name', INTERFACE, 'mtu', '1500', 'netns', String(server), ...link], {
+    signal,
+  });
+  for (const [pid, address] of [
+    [server, `${SERVER.host}/24`],
+    [peers, '192.0.2.2/24'],
+  ] as const) {
+    const ip = async (...args: string[]) => {
+      const [file, ...rest] = inside(pid)(['ip', ...args]);
+      await run(file, rest, { signal });
+    };
+    await ip('address', 'add', address, 'dev', INTERFACE);
+    await ip('link', 'set', INTERFACE, 'up');
+  }
+  return { server: inside(server), peers: inside(peers) };
+}
+
+/** Starts gearmand on one side and waits until it answers the other. */
+export async function startGearmandInside(
+  { server, peers }: LinkedNamespaces,
+  context: BenchmarkContext,
+): Promise<Server> {
+  const directory = await mkdtemp(join(tmpdir(), 'bench-gearmand-'));
+  context.after(() => rm(directory, { recursive: true }));
+  const address = ['-p', String(SERVER.port)];
+  const files = ['-l', join(directory, 'log'), '-P', join(directory, 'pid')];
+  Program.start(
+    server(['/usr/sbin/gearmand', '--threads=1', '-L', SERVER.host, ...address, ...files]),
+    context,
+  );
+  const [file, ...args] = peers(['gearadmin', '-h', SERVER.host, ...address, '--server-version']);
+  const answers = (): Promise<boolean> =>
+    run(file, args).then(
+      () => true,
+      () => false,
+    );
+  await unlessAborted(waitUntil('gearmand to answer', answers), context.signal);
+  return SERVER;
+}
+
+/** Starts a process in a namespace of its own. Returns its id. */
+async function makeNamespace({ after, signal }: BenchmarkContext): Promise<number> {
+  // `cat` says that it is there, and ends when this process does.
+  const holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'pipe', 'inherit'], signal });
+  const exited = once(holder, 'exit').catch(() => {});
+  after(async () => {
+    holder.stdin.end();
+    await exited;
+  });
+  holder.stdin.write('\n');
+  await once(holder.stdout, 'data', { signal });
+  return holder.pid as number;
+}
+
+function inside(pid: number): Inside {
+  return (command) => ['nsenter', `--net=/proc/${pid}/ns/net`, '--', ...command];
+}

@@ -1,0 +1,48 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { type BenchmarkContext, unlessAborted } from '../benchmark.ts';
+
+/** How a program is started. */
+export type Command = readonly [command: string, ...args: string[]];
+
+/** A process that takes orders, a line each, and answers each with a line. It lives as long as the benchmark. */
+export class Program {
+  readonly #command: Command;
+  readonly #child: ChildProcess;
+  readonly #signal: AbortSignal;
+  readonly #answers: AsyncIterator<string>;
+
+  private constructor(command: Command, { signal, after }: BenchmarkContext) {
+    const [file, ...args] = command;
+    this.#command = command;
+    this.#signal = signal;
+    const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child;
+    child.stdin.on('error', () => {}); // the answer that does not come says so
+    this.#answers = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const exited = once(child, 'exit');
+    after(async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+      await exited;
+    });
+  }
+
+  /** Starts a process. */
+  static start(command: Command, context: BenchmarkContext): Program {
+    return new Program(command, context);
+  }
+
+  /** @throws Error if the process ends in place of an answer; the signal's reason */
+  async ask(order: string): Promise<string> {
+    this.#child.stdin?.write(`${order}\n`);
+    const { done, value } = await unlessAborted(this.#answers.next(), this.#signal);
+    if (done === true) throw new Error(`${this.#command.join(' ')} ended and did not answer "${order}"`);
+    return value;
+  }
+
+  /** As {@link ask}, for an answer of numbers. */
+  async askNumbers(order: string): Promise<number[]> {
+    return (await this.ask(order)).split(' ').map(Number);
+  }
+}
