@@ -81,7 +81,7 @@ export class JobServer implements AsyncDisposable {
   #connectionCount = 0;
   #wakeTimer: NodeJS.Timeout | undefined;
 
-  /** @throws GearmanError `invalid-argument` for `access` without clients' certificates */
+  /** @throws GearmanError `invalid-argument` for `access` without clients' certificates, and for unusable `tls` */
   constructor(options: JobServerOptions = {}) {
     this.#options = options;
     const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;

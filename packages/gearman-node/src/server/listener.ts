@@ -30,9 +30,7 @@ export class Listener {
   readonly #sockets = new Set<Socket>();
 
   constructor({ logger, tls: tlsOptions, maxConnections, onConnection }: ListenerOptions) {
-    this.#server = tlsOptions
-      ? tls.createServer({ handshakeTimeout: HANDSHAKE_LIMIT, ...tlsOptions }, onConnection)
-      : net.createServer(onConnection);
+    this.#server = tlsOptions ? createTlsServer(tlsOptions, onConnection) : net.createServer(onConnection);
     if (maxConnections !== undefined) this.#server.maxConnections = maxConnections;
     this.#server.on('connection', (socket) => this.#onSocket(socket));
     this.#server.on('drop', (data) =>
@@ -41,7 +39,9 @@ export class Listener {
       ),
     );
     this.#server.on('tlsClientError', (error: Error, socket: tls.TLSSocket) => {
-      logger?.warn(`a TLS handshake with ${socket.remoteAddress ?? 'a peer'} failed: ${error.message}`);
+      logger?.warn(
+        `a TLS handshake with ${socket.remoteAddress ?? 'a peer'} failed: ${error.message.trim()}`,
+      );
       socket.destroy(); // Node leaves it open after a time-out
     });
     this.#server.on('error', (error) => logger?.error(`the job server's listener failed: ${error.message}`));
@@ -80,12 +80,7 @@ export class Listener {
     try {
       this.#server.setSecureContext(options);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new GearmanError(
-        'invalid-argument',
-        `the certificate or its key cannot be used: ${reason}; the former ones stay`,
-        { cause },
-      );
+      throw unusable(cause);
     }
   }
 
@@ -106,4 +101,18 @@ export class Listener {
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
   }
+}
+
+function createTlsServer(options: TlsOptions, onConnection: (socket: Socket) => void): tls.Server {
+  try {
+    return tls.createServer({ handshakeTimeout: HANDSHAKE_LIMIT, ...options }, onConnection);
+  } catch (cause) {
+    throw unusable(cause);
+  }
+}
+
+function unusable(cause: unknown): GearmanError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const message = `the certificate or its key cannot be used: ${reason}; give both as PEM, one of them for the other`;
+  return new GearmanError('invalid-argument', message, { cause });
 }

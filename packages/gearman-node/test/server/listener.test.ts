@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
 import type { Logger } from '../../src/logger.ts';
+import { JobServer } from '../../src/server/job-server.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 import { selfSigned } from '../fixtures/self-signed.ts';
@@ -44,7 +45,10 @@ test('what is no certificate is refused, and the former one stays', async (t) =>
   const site = await JobServerSite.start(t, { tls });
   assert.throws(() => site.server.setSecureContext({ cert: 'nonsense', key: tls.key }), {
     code: 'invalid-argument',
-    message: /the former ones stay/,
+    message: /the certificate or its key cannot be used/,
+  });
+  assert.throws(() => new JobServer({ tls: { cert: 'nonsense', key: tls.key } }), {
+    code: 'invalid-argument',
   });
   assert.equal((await connectTls(t, site.port, { ca: tls.cert }))[1], 'former');
 });

@@ -1,8 +1,20 @@
 import { formatAddress, JobServer } from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { openLogging } from '../logging/logging.ts';
-import { portNumber } from './options.ts';
-import { stopSignal } from './stop-signal.ts';
+import { portNumber, positiveInteger, wholeNumber } from './options.ts';
+import { type StopSignal, stopSignal } from './stop-signal.ts';
+import { readTlsFiles, type TlsFiles } from './tls-files.ts';
+
+interface GearmandOptions extends TlsFiles {
+  readonly listen: string;
+  readonly port: number;
+  /** 0 is any number. */
+  readonly jobRetries: number;
+  readonly maxConnections?: number;
+  readonly journal?: string;
+  readonly allowShutdown?: true;
+}
 
 /** `gearmand`: the embedded job server by itself. */
 export function registerGearmand(program: Command): void {
@@ -12,18 +24,75 @@ export function registerGearmand(program: Command): void {
     .description('Runs the Gearman job server that is embedded here, until SIGTERM or SIGINT.')
     .option('-L, --listen <address>', 'address to listen on', '127.0.0.1')
     .option('-p, --port <port>', 'port to listen on', portNumber, 4730)
-    .action(async (options: { listen: string; port: number }) => {
-      const logging = openLogging();
-      const server = new JobServer({ logger: logging.logger('gear.Server') });
-      const stop = stopSignal();
-      try {
-        const address = await server.listen(options.port, options.listen);
-        console.log(`gearmand listens on ${formatAddress(address)}`);
-        await stop.requested;
-      } finally {
-        stop.close();
-        await server.close();
-        await logging.close();
-      }
-    });
+    .option(
+      '-j, --job-retries <n>',
+      'workers that may be lost with a job before it fails; 0: any',
+      wholeNumber,
+      0,
+    )
+    .option('--max-connections <n>', 'connections at a time', positiveInteger)
+    .option('--journal <directory>', 'keep background jobs there, so that they survive a crash')
+    .option('--tls-cert <file>', 'take TLS connections only, with this certificate')
+    .option('--tls-key <file>', 'the key of the certificate')
+    .option('--tls-ca <file>', 'require clients to have a certificate that this authority signed')
+    .option('--allow-shutdown', 'obey the admin commands "shutdown" and "shutdown graceful"')
+    .addHelpText('after', NOTES)
+    .action(run);
+}
+
+const NOTES = `
+SIGHUP reads the certificate, its key and the authority again; no connection is lost.
+
+Examples:
+  $ nodepool-builder gearmand --journal /var/lib/gearmand --job-retries 3
+  $ nodepool-builder gearmand -L 0.0.0.0 --tls-cert server.pem --tls-key server.key --tls-ca ca.pem`;
+
+async function run(options: GearmandOptions): Promise<void> {
+  const tls = await readTlsFiles(options);
+  const logging = openLogging();
+  const logger = logging.logger('gear.Server');
+  const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
+  const onHangup = (): void => void renewCertificates(server, options, logger);
+  const server = new JobServer({
+    logger,
+    tls,
+    maxConnections: options.maxConnections,
+    maxAttempts: options.jobRetries === 0 ? undefined : options.jobRetries,
+    journal: options.journal,
+    onShutdown: options.allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
+  });
+  const stop = stopSignal();
+  process.on('SIGHUP', onHangup);
+  try {
+    const address = await server.listen(options.port, options.listen);
+    console.log(`gearmand listens on ${formatAddress(address)}`);
+    await end(server, stop, shutdown.promise);
+  } finally {
+    process.off('SIGHUP', onHangup);
+    stop.close();
+    await server.close();
+    await logging.close();
+  }
+}
+
+/** Resolves when the server is to be closed: a signal does not wait for the jobs that run. */
+async function end(
+  server: JobServer,
+  stop: StopSignal,
+  shutdown: Promise<'at once' | 'graceful'>,
+): Promise<void> {
+  const wish = await Promise.race([stop.requested, shutdown]);
+  if (wish === 'graceful') await Promise.race([server.drain(), stop.requested]);
+}
+
+/** What cannot be used is logged; the former certificate stays. Without TLS there is nothing to do. */
+async function renewCertificates(server: JobServer, files: TlsFiles, logger: Logger): Promise<void> {
+  try {
+    const tls = await readTlsFiles(files);
+    if (!tls) return;
+    server.setSecureContext(tls);
+    logger.info('the certificate was read again');
+  } catch (error) {
+    logger.error(error instanceof Error ? error.message : String(error));
+  }
 }

@@ -16,6 +16,11 @@ export function positiveInteger(text: string): number {
   return value;
 }
 
+/** For options where 0 has a meaning of its own. */
+export function wholeNumber(text: string): number {
+  return text === '0' ? 0 : positiveInteger(text);
+}
+
 /** For a TCP port; 0 lets the system choose one. */
 export function portNumber(text: string): number {
   const value = Number(text);
