@@ -51,8 +51,8 @@ test('worker, client and admin client do what the README says', async (t) => {
   assert.match(status, new RegExp(`^${VERSION}\nreverse: \\d jobs, \\d of them running, 1 workers\n$`));
 });
 
-test('the embedded job server does what the README says', async (t) => {
-  assert.equal(await output(t, code('An embedded job server'), 0), 'Hello, world!\n');
+test('the program of the first screen does what the README says', async (t) => {
+  assert.equal(await output(t, code('Try it'), 0), 'Hello, world!\n');
 });
 
 test('all code in the README is run here', () => {
