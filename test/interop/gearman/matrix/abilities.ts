@@ -1,0 +1,26 @@
+/** What not every peer can do. */
+export type Ability =
+  | 'GRAB_JOB_UNIQ'
+  | 'GRAB_JOB_ALL'
+  | 'low priority'
+  | 'handle'
+  | 'query'
+  | 'empty result'
+  | 'status'
+  | 'data'
+  | 'warning'
+  | 'exception'
+  | 'requeue'
+  | 'fail for the dead'
+  | 'reducer';
+
+/** A client, a server or a worker. */
+export interface Peer {
+  /** What it cannot do, and why. */
+  readonly cannot: Partial<Record<Ability, string>>;
+}
+
+/** Whether all of them can do all that is needed. */
+export function areAble(peers: readonly Peer[], needs: readonly Ability[]): boolean {
+  return needs.every((ability) => peers.every(({ cannot }) => cannot[ability] === undefined));
+}

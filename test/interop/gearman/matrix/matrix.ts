@@ -1,0 +1,53 @@
+import { after, before, suite, test } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
+import { areAble } from './abilities.ts';
+import { CASES } from './cases.ts';
+import { clients } from './clients.ts';
+import { compilePeers } from './compiled.ts';
+import type { RunningServer, TestServer } from './servers.ts';
+import { workers } from './workers.ts';
+
+/** Most of a test's time passes in waiting for programs. */
+const CONCURRENCY = 4;
+
+/** Declares the tests of each client and each worker with one server, over all cases that they can do. */
+export async function testServer(serverName: string, server: TestServer): Promise<void> {
+  const compiled = await compilePeers();
+  let running: RunningServer;
+  let admin: Admin;
+  let count = 0;
+
+  before(async () => {
+    running = await server.start();
+    admin = new Admin({ host: '127.0.0.1', port: running.port });
+  });
+  after(async () => {
+    await admin.close();
+    await running.stop();
+    await compiled.remove();
+  });
+
+  for (const [clientName, client] of Object.entries(clients(compiled))) {
+    for (const [workerName, worker] of Object.entries(workers(compiled))) {
+      const peers = [client, server, worker];
+      if (!areAble(peers, worker.needs)) continue;
+      suite(
+        `client ${clientName}, server ${serverName}, worker ${workerName}`,
+        {
+          concurrency: CONCURRENCY,
+        },
+        () => {
+          for (const [what, { needs, run }] of Object.entries(CASES)) {
+            if (!areAble(peers, needs)) continue;
+            test(what, async (t) => {
+              count += 1;
+              const { port } = running;
+              const id = count;
+              await run({ t, port, admin, client, worker, name: (behaviour) => `${behaviour}:${id}` });
+            });
+          }
+        },
+      );
+    }
+  }
+}

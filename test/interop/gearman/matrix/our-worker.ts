@@ -1,0 +1,40 @@
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
+import { JobFailure, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
+
+/** Starts our worker for a function `BEHAVIOUR:ANYTHING`; it speaks the lines of the peers' programs. */
+export function startOurWorker(port: number, name: string, input: Readable, output: Writable): Worker {
+  const lines = createInterface(input)[Symbol.asyncIterator]();
+  const behaviours: Readonly<Record<string, JobHandler>> = {
+    ...BEHAVIOURS,
+    held: async (job) => {
+      output.write(`job ${job.payload.toString('hex')}\n`);
+      await lines.next();
+      return 'done';
+    },
+  };
+  const behaviour = behaviours[name.slice(0, name.indexOf(':'))];
+  if (!behaviour) throw new Error(`there is no behaviour of ${name}`);
+  const worker = new Worker({ servers: [{ host: '127.0.0.1', port }] });
+  worker.add(name, behaviour);
+  return worker;
+}
+
+const BEHAVIOURS: Readonly<Record<string, JobHandler>> = {
+  echo: (job) => job.payload,
+  empty: () => {},
+  status: (job) => {
+    job.sendStatus(1, 2);
+    return 'done';
+  },
+  data: async (job) => {
+    await job.sendData('part\0');
+    return 'done';
+  },
+  warning: async (job) => {
+    await job.sendWarning('part\0');
+    return 'done';
+  },
+  fail: () => Promise.reject(new JobFailure('as asked')),
+  exception: () => Promise.reject(new Error('boom\0')),
+};

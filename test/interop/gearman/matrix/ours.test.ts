@@ -1,0 +1,4 @@
+import { testServer } from './matrix.ts';
+import { SERVERS } from './servers.ts';
+
+await testServer('ours', SERVERS.ours);
