@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,7 +74,9 @@ export function nodeLibrary(name: string, module: string): Library {
 
 /** Installs what the lock file names, unless it is there. */
 export async function installPeers({ signal, progress }: BenchmarkContext): Promise<void> {
-  if (existsSync(join(PEERS, 'node_modules/.package-lock.json'))) return;
+  const check = join(import.meta.dirname, '../../../scripts/npm-packages-current.mjs');
+  const current = run(process.execPath, [check], { cwd: PEERS, signal });
+  if (await current.then(() => true).catch(() => false)) return;
   progress('installing the libraries of npm (npm ci)');
   await run('npm', ['ci', '--ignore-scripts', '--loglevel=error'], { cwd: PEERS, signal });
 }
