@@ -13,8 +13,11 @@ export interface JournaledJob {
   readonly payload: Buffer;
 }
 
-/** What a record of a journal says: there is a job, or the job of a handle is over. */
-export type JournalRecord = { readonly added: JournaledJob } | { readonly removed: string };
+/** What a record of a journal says: there is a job, or the job of a handle is over; or it cannot be read. */
+export type JournalRecord =
+  | { readonly added: JournaledJob }
+  | { readonly removed: string }
+  | { readonly damaged: true };
 
 /** The first line of a record; of a job, size and CRC-32 of the payload that follows, and one more newline. */
 type Header =
@@ -33,20 +36,20 @@ export function encodeRemoved(handle: string): Buffer {
   return Buffer.from(`${JSON.stringify(header)}\n`);
 }
 
-/** The records of a journal, up to one that is cut short or damaged: a crash leaves such a one at the end. */
+/** The records of a journal, up to one that is cut short or damaged: a crash may leave such a one at the end. */
 export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenerator<JournalRecord> {
   let bytes: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
     bytes = Buffer.concat([bytes, chunk]);
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE)) {
       const header = parseHeader(bytes.toString('utf8', 0, end));
-      if (!header) return;
+      if (!header) return yield { damaged: true };
       let next = end + 1;
       if ('added' in header) {
         next += header.size + 1;
         if (bytes.length < next) break;
         const payload = Buffer.from(bytes.subarray(end + 1, next - 1));
-        if (crc32(payload) !== header.crc) return;
+        if (crc32(payload) !== header.crc) return yield { damaged: true };
         yield { added: { ...header.added, payload } };
       } else {
         yield header;
@@ -54,11 +57,15 @@ export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenera
       bytes = bytes.subarray(next);
     }
   }
+  if (bytes.length > 0) yield { damaged: true };
 }
 
 function parseHeader(line: string): Header | undefined {
   try {
-    return JSON.parse(line) as Header;
+    const header: unknown = JSON.parse(line);
+    const isHeader =
+      typeof header === 'object' && header !== null && ('added' in header || 'removed' in header);
+    return isHeader ? (header as Header) : undefined;
   } catch {
     return undefined;
   }

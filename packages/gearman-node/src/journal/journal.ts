@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, rename } from 'node:fs/promises';
+import { copyFile, type FileHandle, mkdir, open, rename } from 'node:fs/promises';
 import type { Server } from 'node:net';
 import { join } from 'node:path';
 import { GearmanError } from '../errors.ts';
@@ -153,8 +153,18 @@ export class Journal {
     const chunks: AsyncIterable<Buffer> = createReadStream('', { fd: file, start: 0, highWaterMark: BLOCK });
     for await (const record of decodeRecords(chunks)) {
       if ('added' in record) this.#jobs.set(record.added.handle, record.added);
-      else this.#jobs.delete(record.removed);
+      else if ('removed' in record) this.#jobs.delete(record.removed);
+      else await this.#setAside();
     }
+  }
+
+  /** The journal is about to be written anew, without what cannot be read: that is for a person to look at. */
+  async #setAside(): Promise<void> {
+    await copyFile(this.#path(), this.#path('.damaged'));
+    this.#logger?.warn(
+      `the journal in ${this.#directory} ends with a record that is cut short or damaged, as a crash may leave it; ` +
+        `what it was is in ${this.#path('.damaged')}`,
+    );
   }
 
   #path(suffix = ''): string {

@@ -70,7 +70,7 @@ test('a job is in the file when synced resolves, also for adds at the same time'
   );
 });
 
-test('a record that is cut short or damaged is left out, with what follows', async (t) => {
+test('a record that is cut short or damaged is left out, with what follows, and the file kept aside', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1));
@@ -87,8 +87,20 @@ test('a record that is cut short or damaged is left out, with what follows', asy
   }
   const damaged = Buffer.from(whole);
   damaged.write('X', whole.length - 2);
-  await writeFile(path, damaged);
-  assert.deepEqual(await found(directory), [job(1)]);
+  for (const bytes of [damaged, Buffer.concat([whole.subarray(0, first), Buffer.from('5\n')])]) {
+    await writeFile(path, bytes);
+    const warnings: string[] = [];
+    const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error: assert.fail };
+    const opened = await Journal.open(directory, logger);
+    assert.deepEqual([...opened.jobs], [job(1)]);
+    await opened.close();
+    assert.match(warnings.join(), /cut short or damaged.*jobs\.journal\.damaged$/);
+    assert.deepEqual(await readFile(`${path}.damaged`), bytes);
+  }
+  await writeFile(path, whole);
+  await rm(`${path}.damaged`);
+  assert.deepEqual(await found(directory), [job(1), job(2)]);
+  await assert.rejects(stat(`${path}.damaged`), 'a whole journal is not set aside');
 });
 
 test('the file does not grow with jobs that are over', async (t) => {
