@@ -1,7 +1,7 @@
 /** Which of several waiting jobs a server hands out first, the most urgent first. */
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
 
-/** One of {@link PRIORITIES}. */
+/** How urgent a job is: of several that wait, the most urgent is handed out first. */
 export type JobPriority = (typeof PRIORITIES)[number];
 
 /** The packet that submits a job. */

@@ -26,7 +26,7 @@ export interface DecoderOptions {
    * begin with NUL is text.
    */
   readonly onLine?: (line: Buffer) => void;
-  /** Bytes of the largest packet that is taken, header included. Default {@link DEFAULT_MAX_PACKET_SIZE}. */
+  /** Bytes of the largest packet that is taken, header included. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
 }
 

@@ -69,8 +69,9 @@ export interface JobServerOptions {
 }
 
 /**
- * A job server in this process: the same protocol as gearmand's, admin text protocol included. It behaves as gearmand
- * does, but for gearmand's defects: see {@link JobQueue}.
+ * A job server in this process: the same protocol as gearmand's, admin text protocol included. It behaves as gearmand 2
+ * does, with gearmand's defects mended: a running job stays with its worker when that stops offering the function; a
+ * background job stays when a foreground job of the same key loses its client; a function that nobody uses is forgotten.
  */
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
