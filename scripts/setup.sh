@@ -31,6 +31,7 @@ openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
 systemd                   systemd-analyze                    test
+stunnel4                  stunnel4                           test
 TABLE
 }
 

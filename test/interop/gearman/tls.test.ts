@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { Admin, Client, GearmanError, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { selfSigned } from '../../../packages/gearman-node/test/fixtures/self-signed.ts';
+import { startGearmand } from '../../fixtures/gearmand.ts';
+import { type Certificate, startStunnel } from '../../fixtures/stunnel.ts';
+
+// Debian's gearmand takes --ssl and then speaks plain text: TLS is stunnel's.
+
+/** gearmand behind stunnel, and the certificates of those who may talk to it. */
+async function secured(t: TestContext): Promise<{
+  readonly address: { readonly host: string; readonly port: number };
+  readonly ca: string;
+  readonly clients: readonly [Certificate, Certificate];
+  readonly restart: () => Promise<void>;
+}> {
+  const [own, ...clients] = await Promise.all([selfSigned(), selfSigned(), selfSigned()]);
+  const gearmand = await startGearmand();
+  t.after(() => gearmand.stop());
+  const stunnel = await startStunnel(gearmand.port, own, clients);
+  t.after(() => stunnel.stop());
+  const address = { host: '127.0.0.1', port: stunnel.port };
+  return { address, ca: own.cert, clients, restart: () => gearmand.restart() };
+}
+
+function clientOf(t: TestContext, address: ServerAddress): Client {
+  const client = new Client({ servers: [address] });
+  t.after(() => client.close());
+  return client;
+}
+
+/** Whom TLS 1.3 refuses may find out only after it has sent its first packet. */
+const refused = (error: unknown): boolean =>
+  error instanceof GearmanError && (error.code === 'connect-failed' || error.code === 'job-lost');
+
+test('client, worker and admin with certificates work with gearmand behind stunnel', async (t) => {
+  const { address, ca, clients } = await secured(t);
+  const server = { ...address, tls: { ...clients[0], ca } };
+  const worker = new Worker({ servers: [server] });
+  t.after(() => worker.close());
+  const payload = Buffer.alloc(1024 * 1024, '\0payload');
+  worker.add('echo', (job) => job.payload);
+  assert.deepEqual(await clientOf(t, server).submit('echo', payload), payload);
+  const admin = new Admin(server);
+  t.after(() => admin.close());
+  assert.equal((await admin.status())[0]?.name, 'echo');
+});
+
+test('without a certificate, or with one that is not known, no job is taken', async (t) => {
+  const { address, ca } = await secured(t);
+  const stranger = await selfSigned();
+  for (const tls of [{ ca }, { ...stranger, ca }]) {
+    await assert.rejects(clientOf(t, { ...address, tls }).submit('f').handle, refused);
+  }
+});
+
+test('a server with another name than the wanted one gets no job', async (t) => {
+  const { address, ca, clients } = await secured(t);
+  const tls = { ...clients[0], ca, servername: 'jobs.example.org' };
+  await assert.rejects(clientOf(t, { ...address, tls }).submit('f').handle, { code: 'connect-failed' });
+});
+
+test('a client told to use TLS sends nothing to a server that speaks plain text', async (t) => {
+  const gearmand = await startGearmand();
+  t.after(() => gearmand.stop());
+  const address = { host: '127.0.0.1', port: gearmand.port };
+  await assert.rejects(clientOf(t, { ...address, tls: {} }).submit('f').handle, { code: 'connect-failed' });
+  const admin = new Admin(address);
+  t.after(() => admin.close());
+  assert.deepEqual(await admin.status(), []);
+});
+
+test('a worker takes its renewed certificate to its next connection, and does not lose the present one', async (t) => {
+  const { address, ca, clients, restart } = await secured(t);
+  let certificate: Certificate = clients[0];
+  const used: Certificate[] = [];
+  const tls = () => {
+    used.push(certificate);
+    return { ...certificate, ca };
+  };
+  const worker = new Worker({ servers: [{ ...address, tls }], reconnect: { minDelay: 10, maxDelay: 50 } });
+  t.after(() => worker.close());
+  worker.add('f', () => 'done');
+  await once(worker, 'connect');
+  certificate = clients[1];
+  const client = clientOf(t, { ...address, tls: { ...clients[0], ca } });
+  assert.equal(String(await client.submit('f')), 'done');
+  assert.deepEqual(used, [clients[0]]);
+
+  const lost = once(worker, 'disconnect');
+  await restart();
+  await lost;
+  assert.equal(String(await client.submit('f', '', { onServerLost: 'resubmit' })), 'done');
+  assert.equal(used.at(-1), clients[1]);
+});
