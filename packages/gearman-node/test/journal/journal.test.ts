@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { Journal } from '../../src/journal/journal.ts';
 import type { JournaledJob } from '../../src/journal/journal-record.ts';
 
@@ -165,6 +166,21 @@ test('what cannot be written rejects, and is made up for with the next write', a
   await mkdir(directory);
   journal.add(job(3));
   await journal.synced();
+  await journal.close();
+  assert.deepEqual(await found(directory), [job(2), job(3)]);
+});
+
+test('a job that comes while the file is written anew is not lost', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));
+  await journal.synced();
+  journal.remove('H:test:1');
+  journal.add(job(2));
+  const written = journal.synced();
+  await setImmediate();
+  journal.add(job(3));
+  await Promise.all([written, journal.synced()]);
   await journal.close();
   assert.deepEqual(await found(directory), [job(2), job(3)]);
 });

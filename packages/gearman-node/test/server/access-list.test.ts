@@ -110,3 +110,14 @@ test('a job of a function that one may not administer is not cancelled', async (
   assert.match(String(denied), /ERR ACCESS_DENIED/);
   assert.deepEqual(status, ['LINE', 'f\t1\t0\t0']);
 });
+
+test('a certificate that nobody vouches for gives no rights, where such are let in', async (t) => {
+  const [served, forged] = [await selfSigned('server'), await selfSigned('zuul')];
+  const tls = { ...served, requestCert: true, rejectUnauthorized: false };
+  const { port } = await JobServerSite.start(t, { tls, access: { zuul: { submit: [''] } } });
+  const socket = connect({ host: '127.0.0.1', port, ca: served.cert, cert: forged.cert, key: forged.key });
+  t.after(() => socket.destroy());
+  await once(socket, 'secureConnect');
+  const peer = new RawPeer(socket, 'REQ');
+  assert.deepEqual((await peer.ask('SUBMIT_JOB', 'f', '', '')).slice(0, 2), ['ERROR', 'ACCESS_DENIED']);
+});
