@@ -30,6 +30,8 @@ export const jobServerTarget: FuzzTarget = {
           'show jobs',
           'show unique jobs',
           'version',
+          'shutdown',
+          'shutdown graceful',
           'maxqueue f 2',
           'maxqueue g -1 0 x',
           'create function f',
