@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Client } from '../../src/client/client.ts';
+import type { Job } from '../../src/client/job.ts';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/errors.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
+
+/** A client with one job in flight, and its job server, played by the test. */
+async function scripted(t: TestContext, timeout?: number): Promise<{ job: Job; server: RawPeer }> {
+  const scriptedServer = await ScriptedServer.listen();
+  const client = new Client({ servers: [scriptedServer.address], timeout });
+  t.after(async () => {
+    await client.close();
+    await scriptedServer.close();
+  });
+  const job = client.submit('f', 'payload');
+  const server = await scriptedServer.accept();
+  await server.until('SUBMIT_JOB');
+  return { job, server };
+}
+
+async function assertLost(job: Job, code: GearmanErrorCode): Promise<void> {
+  await assert.rejects(job.result, (error) => {
+    assert.ok(error instanceof JobLostError);
+    assert.ok(error.cause instanceof GearmanError);
+    assert.equal(error.cause.code, code);
+    return true;
+  });
+}
+
+test('4 GiB: a server that claims such a length is hung up on', async (t) => {
+  const { job, server } = await scripted(t);
+  const header = encodePacket('RES', 'JOB_CREATED', '');
+  header.writeUInt32BE(0xffff_ffff, 8);
+  server.sendBytes(header);
+  await assertLost(job, 'packet-too-large');
+  await server.closed;
+});
+
+test('slow-loris: a server that never sends the end of its answer is given up', async (t) => {
+  const { job, server } = await scripted(t, 500);
+  server.sendBytes(encodePacket('RES', 'JOB_CREATED', 'H:x:1').subarray(0, -1));
+  await assertLost(job, 'server-silent');
+  await server.closed;
+});
+
+test('half-open: a server that ends its sending side is lost', async (t) => {
+  const { job, server } = await scripted(t);
+  server.send('JOB_CREATED', 'H:x:1');
+  server.socket.end(); // and goes on to read
+  await assertLost(job, 'connection-lost');
+  await server.closed;
+});
+
+test('one byte at a time: the result is whole', async (t) => {
+  const { job, server } = await scripted(t);
+  const answer = [
+    encodePacket('RES', 'JOB_CREATED', 'H:x:1'),
+    encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'a \0 result'),
+  ];
+  for (const byte of Buffer.concat(answer)) {
+    await new Promise((resolve) => server.socket.write(Buffer.of(byte), resolve));
+  }
+  assert.equal(String(await job), 'a \0 result');
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import type { GearmanError } from '../../src/errors.ts';
+import { Worker } from '../../src/worker/worker.ts';
+import { JobServerSite } from '../fixtures/job-server-site.ts';
+import type { RawPeer } from '../fixtures/raw-peer.ts';
+import { ScriptedServer } from '../fixtures/scripted-server.ts';
+
+/** A worker of two job servers: one is played by the test, the other does as it should. */
+async function scripted(t: TestContext, timeout?: number) {
+  const site = await JobServerSite.start(t);
+  const scriptedServer = await ScriptedServer.listen();
+  const worker = new Worker({
+    servers: [scriptedServer.address, site.address],
+    concurrency: 2,
+    reconnect: { minDelay: 1 },
+    timeout,
+  });
+  worker.add('f', ({ payload }) => payload);
+  t.after(async () => {
+    await scriptedServer.close();
+    await worker.close();
+  });
+  const server = await scriptedServer.accept();
+  const lost = new Promise<GearmanError>((resolve) => {
+    worker.on('disconnect', ({ port }, error) => {
+      if (port === scriptedServer.port) resolve(error);
+    });
+  });
+  await server.until('GRAB_JOB_UNIQ');
+  return { server, site, lost };
+}
+
+/** The worker has hung up on one server, and serves the other. */
+async function assertServesOther(server: RawPeer, site: JobServerSite): Promise<void> {
+  await server.closed;
+  const [client, handle] = await site.submit('f', 'still there');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'still there']);
+}
+
+test('4 GiB: a server that claims such a length is hung up on, and the other is served', async (t) => {
+  const { server, site, lost } = await scripted(t);
+  const header = encodePacket('RES', 'NO_JOB');
+  header.writeUInt32BE(0xffff_ffff, 8);
+  server.sendBytes(header);
+  assert.equal((await lost).code, 'packet-too-large');
+  await assertServesOther(server, site);
+});
+
+test('slow-loris: a server that never sends the end of a job is given up, and the other is served', async (t) => {
+  const { server, site, lost } = await scripted(t, 500);
+  server.sendBytes(encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload').subarray(0, -1));
+  assert.equal((await lost).code, 'server-silent');
+  await assertServesOther(server, site);
+});
+
+test('one byte at a time: the job is done', async (t) => {
+  const { server } = await scripted(t);
+  for (const byte of encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload')) {
+    await new Promise((resolve) => server.socket.write(Buffer.of(byte), resolve));
+  }
+  assert.deepEqual((await server.until('WORK_COMPLETE')).at(-1), ['WORK_COMPLETE', 'H:x:1', 'payload']);
+});
