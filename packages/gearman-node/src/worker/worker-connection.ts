@@ -9,6 +9,7 @@ import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
 import { type JobOutcome, runHandler } from './job-outcome.ts';
+import { type Registration, RegistrationQueue } from './registration-queue.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
@@ -59,6 +60,10 @@ export class WorkerConnection {
   readonly #context: WorkerContext;
   readonly #connection: Connection;
   readonly #abilities = new Abilities<DeclaredFunction>();
+  readonly #registrations = new RegistrationQueue(
+    (registration) => this.#register(registration),
+    () => this.#onRegistered(),
+  );
   readonly #running = new Map<string, Set<AssignedJob>>();
   readonly #grabs: ReplyTimer;
   readonly #echo: EchoConfirmation;
@@ -73,6 +78,7 @@ export class WorkerConnection {
   };
   readonly #interval: NodeJS.Timeout;
   #pause: NodeJS.Timeout | undefined;
+  #isDropScheduled = false;
   /**
    * `awake`: there may be jobs. `served`: there was one, and probably no other. `drained`: there are none, and replies
    * to grabs are due. `asleep`: NOOP wakes it.
@@ -115,6 +121,7 @@ export class WorkerConnection {
       this.#pause === undefined &&
       this.#connection.isOpen &&
       this.#abilities.size > 0 &&
+      this.#registrations.isEmpty &&
       this.#grabs.outstanding < this.#forecast.window &&
       !this.#abilities.hasRemovable(this.#isRunning)
     );
@@ -134,16 +141,17 @@ export class WorkerConnection {
   /** The worker offers functions that it did not, and no longer others. */
   declare(added: Iterable<string>, removed: Iterable<readonly [string, DeclaredFunction]>): void {
     const due = this.#abilities.want(added);
-    for (const name of due) this.#register(name);
+    this.#registrations.add(due.map((name) => ({ packet: 'CAN_DO', function: name })));
     // No server wakes a sleeper for a job that waited for the new function.
     if (due.length > 0) this.#state = 'awake';
     this.#abilities.drop(removed);
-    this.#deregister();
+    this.#deregisterSoon();
   }
 
   /** Resolves when the server has had all that was sent, as far as that can be known. Never rejects. */
-  confirm(): Promise<void> {
-    return this.#connection.isOpen ? this.#echo.request() : Promise.resolve();
+  async confirm(): Promise<void> {
+    await this.#registrations.empty();
+    if (this.#connection.isOpen) await this.#echo.request();
   }
 
   /** Hangs up when the server has had everything. */
@@ -247,10 +255,12 @@ export class WorkerConnection {
     slots.give();
   }
 
-  #register(name: string): void {
+  #register({ packet, function: name }: Registration): void {
     const timeout = this.#context.functions.get(name)?.timeout;
-    if (timeout === undefined) this.#connection.send('CAN_DO', name);
-    else this.#connection.send('CAN_DO_TIMEOUT', name, timeout);
+    if (packet === 'RESET_ABILITIES') this.#connection.send(packet);
+    else if (packet === 'CAN_DO' && timeout !== undefined)
+      this.#connection.send('CAN_DO_TIMEOUT', name, timeout);
+    else this.#connection.send(packet, name);
   }
 
   /** Tells the server which functions are gone, those of them for which that is safe. */
@@ -259,11 +269,28 @@ export class WorkerConnection {
     if (this.#grabs.outstanding > 0) return;
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
     if (removal.reset) {
-      this.#connection.send('RESET_ABILITIES');
-      for (const name of removal.register) this.#register(name);
+      this.#registrations.add([{ packet: 'RESET_ABILITIES', function: '' }]);
+      this.#registrations.add(removal.register.map((name) => ({ packet: 'CAN_DO', function: name })));
     } else {
-      for (const name of removal.deregister) this.#connection.send('CANT_DO', name);
+      this.#registrations.add(removal.deregister.map((name) => ({ packet: 'CANT_DO', function: name })));
     }
+  }
+
+  /** Functions that are removed one by one in one go leave in one go. */
+  #deregisterSoon(): void {
+    if (this.#isDropScheduled) return;
+    this.#isDropScheduled = true;
+    queueMicrotask(() => {
+      this.#isDropScheduled = false;
+      this.#deregister();
+      this.#context.dispatch();
+    });
+  }
+
+  #onRegistered(): void {
+    // A server that was told PRE_SLEEP meanwhile wakes nobody for a job that waited for one of these functions.
+    if (this.#state === 'asleep' && this.#abilities.size > 0) this.#state = 'awake';
+    this.#context.dispatch();
   }
 
   #grabAnswered(): void {
@@ -296,6 +323,7 @@ export class WorkerConnection {
   #onClose(error: GearmanError): void {
     clearInterval(this.#interval);
     clearTimeout(this.#pause);
+    this.#registrations.end();
     this.#echo.end();
     for (const job of [...this.#running.values()].flatMap((jobs) => [...jobs])) {
       job.loseConnection(error);

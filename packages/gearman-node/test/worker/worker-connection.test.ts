@@ -144,6 +144,23 @@ test('a large removal is one RESET_ABILITIES and CAN_DO for the rest', async (t)
   await expect(server, ['RESET_ABILITIES'], ['CAN_DO', 'stays']);
 });
 
+test('functions that are removed one by one leave as one large removal', async (t) => {
+  const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`);
+  const { server, worker } = await scripted(t, {});
+  for (const name of names) worker.add(name, () => {});
+  const registered = await server.until('GRAB_JOB_UNIQ');
+  assert.deepEqual(
+    registered.slice(0, -1),
+    names.map((name) => ['CAN_DO', name]),
+  );
+  server.send('NO_JOB');
+  await expect(server, ['PRE_SLEEP']);
+  for (const name of names) worker.remove(name);
+  worker.add('g', () => {});
+  const changed = await server.until('GRAB_JOB_UNIQ');
+  assert.deepEqual(changed.slice(0, -1), [['CAN_DO', 'g'], ['RESET_ABILITIES'], ['CAN_DO', 'g']]);
+});
+
 test('what a handler throws ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for all else', async (t) => {
   const { server } = await scripted(t, {
     fails: () => Promise.reject(new JobFailure('no')),
