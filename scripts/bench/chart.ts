@@ -29,6 +29,7 @@ export function barChart(figures: readonly Figure[]): string {
   const height = y + ROW;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="13">`,
+    '<title>Median and spread of each figure</title>',
     `<rect width="${WIDTH}" height="${height}" fill="white"/>`,
     ...parts,
     '</svg>',
@@ -47,7 +48,7 @@ function drawBar({ label, value, min, max }: Figure, x: (value: number) => numbe
   ];
 }
 
-function text(x: number, y: number, content: string, attributes = ''): string {
+function text(x: number, y: number, content: string, ...attributes: readonly string[]): string {
   const escaped = content.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-  return `<text x="${x}" y="${y}" ${attributes}>${escaped}</text>`;
+  return `<${['text', `x="${x}"`, `y="${y}"`, ...attributes].join(' ')}>${escaped}</text>`;
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism, loadavg, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
 /** What results depend on, in one line. */
@@ -10,6 +10,7 @@ export async function describeMachine(): Promise<string> {
     `Node ${process.versions.node}`,
     `gearmand ${await versionOf('/usr/sbin/gearmand')}`,
     `qemu-img ${await versionOf('qemu-img')}`,
+    `load average ${loadavg()[0]?.toFixed(1)} at the end, the benchmarks’ own included`,
   ].join(', ');
 }
 

@@ -12,7 +12,7 @@ export interface Contender<T = number> {
 export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 
 /** Rounds that count. */
-const ROUNDS = 5;
+const ROUNDS = 9;
 
 /** Measures the contenders in turn, round after round, so that they share what else the machine does. */
 export async function compare<T>(

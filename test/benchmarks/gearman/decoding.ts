@@ -9,7 +9,7 @@ import { type Command, Program } from './program.ts';
 import { recordStream } from './recorded-stream.ts';
 
 /** How long one sample takes at least: each ends with the end of the stream. */
-const MILLISECONDS = 250;
+const MILLISECONDS = 150;
 
 /** Small packets per second. */
 const BAR = 4e6;

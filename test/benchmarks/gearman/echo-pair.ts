@@ -7,7 +7,7 @@ import { type Command, Program } from './program.ts';
 export const JOBS_PER_SECOND: Unit = { name: 'jobs/s', digits: 0 };
 
 /** How long one sample takes. */
-const MILLISECONDS = 500;
+const MILLISECONDS = 250;
 
 /** What the jobs of a pair are like. */
 export interface EchoJobs {
