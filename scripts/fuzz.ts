@@ -1,7 +1,7 @@
 /**
  * Throws hostile packets at gearman-node: `npm run fuzz -- [--packets N] [--seed N] [--target NAME]`.
  *
- * The seed is a random one, and printed, unless it is given. Ends with 1, and the smallest session that shows it, at
+ * The seed is a random one, and printed, unless it is given. Ends with 1, and a small session that shows it, at
  * the first fault.
  */
 import { randomInt } from 'node:crypto';

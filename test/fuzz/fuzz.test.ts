@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { decoderTarget } from './decoder-target.ts';
 import { fuzz } from './fuzz.ts';
 import { FUZZ_TARGETS } from './targets.ts';
 
@@ -10,6 +12,27 @@ const SEED = 1;
 
 for (const target of FUZZ_TARGETS) {
   test(`hostile packets find no fault in the ${target.name}`, async () => {
-    await fuzz(target, { packets: PACKETS * target.share, seed: SEED });
+    const { packets, mutated } = await fuzz(target, { packets: PACKETS * target.share, seed: SEED });
+    assert.ok(packets >= PACKETS * target.share && mutated > packets / 3);
   });
 }
+
+test('a fault is told by a small session that shows it, and how to see it again', async () => {
+  const { sessions } = await decoderTarget.open();
+  const faulty = {
+    sessions,
+    run: async (session: readonly { name: string }[]) => {
+      assert.ok(!session.some(({ name }) => name === 'GRAB_JOB'), 'it was grabbed');
+    },
+    close: async () => {},
+  };
+  const found = fuzz({ name: 'faulty', open: async () => faulty }, { packets: 10_000, seed: SEED });
+  await assert.rejects(found, ({ message }: Error) => {
+    const [fault = '', , ...packets] = message.split('\n');
+    const again = packets.pop() ?? '';
+    assert.match(fault, /^faulty: it was grabbed/);
+    assert.ok(packets.some((packet) => packet.includes('GRAB_JOB: ')) && packets.length <= 2, message);
+    assert.match(again, /^again: npm run fuzz -- --target faulty --seed \d+$/);
+    return true;
+  });
+});

@@ -51,7 +51,7 @@ const MAX_PEAK = 768 * 1024 * 1024;
 /**
  * Throws packets at a target.
  *
- * @throws Error with the smallest session that shows the fault, and the seed that leads to it again
+ * @throws Error with a small session that shows the fault, and the seed that leads to it again
  */
 export async function fuzz(target: FuzzTarget, options: FuzzOptions): Promise<FuzzReport> {
   const crashes: unknown[] = [];
@@ -102,7 +102,7 @@ function failure(
   const lines = packets.map((line) => (line.length > 300 ? `${line.slice(0, 300)}…` : line));
   const message = [
     `${name}: ${errorInstance instanceof Error ? errorInstance.message : String(errorInstance)}`,
-    `smallest session (connection, packet, bytes):`,
+    `a session that shows it (connection, packet, bytes):`,
     ...lines.map((line) => JSON.stringify(line)),
     `again: npm run fuzz -- --target ${name} --seed ${seed}`,
   ].join('\n');
