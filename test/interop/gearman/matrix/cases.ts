@@ -93,6 +93,27 @@ export const CASES: Readonly<Record<string, Case>> = {
     needs: ['exception'],
     run: hears('exception', [`exception ${hex('boom\0')}`]),
   },
+  'an exception ends the job': {
+    needs: ['exception', 'end by exception'],
+    run: async (combination) => {
+      const { submit, work, counted } = stage(combination, 'exception');
+      work();
+      await submit({}).heard();
+      await counted(0);
+    },
+  },
+  'a job whose time has come is served': {
+    needs: ['scheduled'],
+    run: async (combination) => {
+      const { submit, work, counted } = stage(combination, 'held');
+      assert.deepEqual(await submit({ mode: 'scheduled', payload: EVERY_BYTE }).heard(), []);
+      await counted(1);
+      const worker = work();
+      assert.equal(await worker.nextJob(), hex(EVERY_BYTE));
+      worker.release();
+      await counted(0);
+    },
+  },
   'a background job runs when its client is gone': {
     needs: [],
     run: async (combination) => {
@@ -145,6 +166,21 @@ export const CASES: Readonly<Record<string, Case>> = {
       worker.release();
       await counted(0);
       assert.equal(await client.query?.(t, port, handle), 'known 0 running 0');
+    },
+  },
+  'the status of a job by its key': {
+    needs: ['handle', 'query by key'],
+    run: async (combination) => {
+      const { t, port, client, name } = combination;
+      const { submit, work, counted } = stage(combination, 'held');
+      const key = name('key');
+      await submit({ mode: 'background', unique: key }).handle();
+      assert.equal(await client.queryKey?.(t, port, key), 'known 1 running 0');
+      const worker = work();
+      await worker.nextJob();
+      assert.equal(await client.queryKey?.(t, port, key), 'known 1 running 1');
+      worker.release();
+      await counted(0);
     },
   },
   'the job of a worker that dies goes to the next': {

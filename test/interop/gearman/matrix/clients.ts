@@ -16,7 +16,8 @@ import { type Command, startProgram } from './program.ts';
 
 /** What a client is to submit. */
 export interface Submission {
-  readonly mode: 'foreground' | 'background';
+  /** A `scheduled` job is one of the background that has been due since 1970. */
+  readonly mode: 'foreground' | 'background' | 'scheduled';
   readonly priority: JobPriority;
   readonly function: string;
   readonly unique: string;
@@ -36,6 +37,8 @@ export interface TestClient extends Peer {
   readonly submit: (t: TestContext, port: number, submission: Submission) => ClientJob;
   /** Asks for the status of a job: `known 0|1 running 0|1`. */
   readonly query?: (t: TestContext, port: number, handle: string) => Promise<string>;
+  /** The same, of the job with a unique key. */
+  readonly queryKey?: (t: TestContext, port: number, key: string) => Promise<string>;
   /** Submits a job whose function hands its parts to the reducer; gives the result as a line. */
   readonly reduce?: (
     t: TestContext,
@@ -51,17 +54,26 @@ export function clients({ client }: CompiledPeers): Readonly<Record<string, Test
   const perl = ['perl', join(PEERS, 'client.pl')] as const;
   return {
     ours: {
-      cannot: { reducer: 'our client does not submit them' },
+      cannot: {},
       submit: submitOurs,
       query: async (t, port, handle) => {
         const { known, running } = await ourClient(t, port).status(handle);
         return `known ${Number(known)} running ${Number(running)}`;
       },
+      queryKey: async (t, port, key) => {
+        const { known, running } = await ourClient(t, port).statusByUnique(key);
+        return `known ${Number(known)} running ${Number(running)}`;
+      },
+      reduce: async (t, port, functionName, reducer, payload) => {
+        const result = await ourClient(t, port).submit(functionName, payload, { reducer });
+        return `complete ${result.toString('hex')}`;
+      },
     },
     libgearman: {
       cannot: {},
       submit: submitWith([client]),
-      query: queryWith([client]),
+      query: queryWith([client], 'query'),
+      queryKey: queryWith([client], 'query-key'),
       reduce: async (t, port, functionName, reducer, payload) => {
         const program = startProgram(t, [client, String(port), 'reduce', '', functionName, '', reducer]);
         program.stdin.end(payload);
@@ -69,14 +81,20 @@ export function clients({ client }: CompiledPeers): Readonly<Record<string, Test
       },
     },
     Perl: {
-      cannot: { reducer: 'Gearman::Client does not know them' },
+      cannot: {
+        reducer: 'Gearman::Client does not know them',
+        scheduled: 'Gearman::Client does not know them',
+        'query by key': 'Gearman::Client does not know GET_STATUS_UNIQUE',
+      },
       submit: submitWith(perl),
-      query: queryWith(perl),
+      query: queryWith(perl, 'query'),
     },
     gearman: {
       cannot: {
         handle: 'it does not tell the handle of a job',
         query: 'it has no such option',
+        'query by key': 'it has no such option',
+        scheduled: 'it has no such option',
         status: 'it mixes progress and result in one output',
         data: 'it mixes progress and result in one output',
         warning: 'it mixes progress and result in one output',
@@ -96,12 +114,14 @@ function ourClient(t: TestContext, port: number): Client {
 
 function submitOurs(t: TestContext, port: number, submission: Submission): ClientJob {
   const { function: name, payload, mode, ...options } = submission;
-  const job = ourClient(t, port).submit(name, payload, { ...options, background: mode === 'background' });
+  const background = mode !== 'foreground';
+  const startAt = mode === 'scheduled' ? new Date(1000) : undefined;
+  const job = ourClient(t, port).submit(name, payload, { ...options, background, startAt });
   return {
     handle: () => job.handle,
     heard: async () => {
       const lines = await hear(job);
-      return mode === 'background' ? [] : lines;
+      return background ? [] : lines;
     },
   };
 }
@@ -146,9 +166,9 @@ function submitWith(command: Command): TestClient['submit'] {
   };
 }
 
-function queryWith(command: Command): NonNullable<TestClient['query']> {
-  return async (t, port, handle) =>
-    await startProgram(t, [...command, String(port), 'query', '', handle, '']).nextLine();
+function queryWith(command: Command, mode: string): NonNullable<TestClient['query']> {
+  return async (t, port, job) =>
+    await startProgram(t, [...command, String(port), mode, '', job, '']).nextLine();
 }
 
 const PRIORITY_OPTIONS: Readonly<Record<JobPriority, readonly string[]>> = {

@@ -1,10 +1,11 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { JobFailure, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
+import { Client, JobFailure, type JobHandler, Worker } from '@nodepool-builder/gearman-node';
 
 /** Starts our worker for a function `BEHAVIOUR:ANYTHING`; it speaks the lines of the peers' programs. */
 export function startOurWorker(port: number, name: string, input: Readable, output: Writable): Worker {
   const lines = createInterface(input)[Symbol.asyncIterator]();
+  const address = { host: '127.0.0.1', port };
   const behaviours: Readonly<Record<string, JobHandler>> = {
     ...BEHAVIOURS,
     held: async (job) => {
@@ -12,10 +13,17 @@ export function startOurWorker(port: number, name: string, input: Readable, outp
       await lines.next();
       return 'done';
     },
+    split: async (job) => {
+      const client = new Client({ servers: [address] });
+      const words = job.payload.toString().split(' ');
+      const results = await Promise.all(words.map((word) => client.submit(job.reducer, word)));
+      await client.close();
+      return Buffer.concat(results);
+    },
   };
   const behaviour = behaviours[name.slice(0, name.indexOf(':'))];
   if (!behaviour) throw new Error(`there is no behaviour of ${name}`);
-  const worker = new Worker({ servers: [{ host: '127.0.0.1', port }] });
+  const worker = new Worker({ servers: [address], takesReducers: name.startsWith('split:') });
   worker.add(name, behaviour);
   return worker;
 }

@@ -39,6 +39,10 @@ export const SERVERS = {
       data: UNKNOWN_TO_PERL,
       warning: UNKNOWN_TO_PERL,
       reducer: UNKNOWN_TO_PERL,
+      scheduled: UNKNOWN_TO_PERL,
+      'query by key': UNKNOWN_TO_PERL,
+      'end by exception':
+        'a job is open until its WORK_FAIL, and most workers send none after WORK_EXCEPTION',
       requeue: 'it fails the job of a worker that is gone',
     },
     start: async () => {

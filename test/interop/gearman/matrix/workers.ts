@@ -40,7 +40,7 @@ const ONLY_A_COMMAND = 'the command that it runs has no way to send it';
 export function workers({ worker }: CompiledPeers): Readonly<Record<string, TestWorker>> {
   return {
     ours: {
-      cannot: { reducer: 'only libgearman has an interface for them' },
+      cannot: {},
       needs: [],
       start: startInProcess,
       startMortal: program((port, name) => [

@@ -84,6 +84,25 @@ static int query(gearman_client_st *client, const char *handle) {
   return 0;
 }
 
+static int query_key(gearman_client_st *client, const char *key) {
+  gearman_status_t status = gearman_client_unique_status(client, key, strlen(key));
+  if (gearman_failed(gearman_status_return(status))) printf("error %s\n", gearman_client_error(client));
+  else printf("known %d running %d\n", gearman_status_is_known(status), gearman_status_is_running(status));
+  return 0;
+}
+
+/* The second that the job waits for is the first of 1970. */
+static int schedule(gearman_client_st *client, const char *function) {
+  size_t size;
+  char *payload = read_all(&size);
+  gearman_argument_t argument = gearman_argument_make(NULL, 0, payload, size);
+  gearman_task_attr_t at = gearman_task_attr_init_epoch(1, GEARMAN_JOB_PRIORITY_NORMAL);
+  gearman_task_st *task = gearman_execute(client, function, strlen(function), NULL, 0, &at, &argument, NULL);
+  if (task == NULL) printf("error %s\n", gearman_client_error(client));
+  else created(task);
+  return 0;
+}
+
 static int reduce(gearman_client_st *client, const char *function, const char *reducer) {
   size_t size;
   char *payload = read_all(&size);
@@ -119,6 +138,8 @@ int main(int argc, char **argv) {
   gearman_client_st *client = gearman_client_create(NULL);
   gearman_client_add_server(client, "127.0.0.1", (in_port_t)atoi(argv[1]));
   if (strcmp(argv[2], "query") == 0) return query(client, argv[4]);
+  if (strcmp(argv[2], "query-key") == 0) return query_key(client, argv[4]);
+  if (strcmp(argv[2], "scheduled") == 0) return schedule(client, argv[4]);
   if (strcmp(argv[2], "reduce") == 0) return reduce(client, argv[4], argv[6]);
   gearman_client_add_options(client, GEARMAN_CLIENT_EXCEPTION);
   gearman_client_set_created_fn(client, created);
