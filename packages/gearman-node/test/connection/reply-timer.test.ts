@@ -23,6 +23,7 @@ test('fires when a request is left unanswered for the limit, and not before', (t
  * the order in which they were set, however late: which of two comes first does not depend on the machine.
  */
 async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
+  const alive = setTimeout(() => {}, 10_000); // a ReplyTimer keeps no process alive
   const order: string[] = [];
   const { promise: silence, resolve } = Promise.withResolvers<void>();
   const timer = new ReplyTimer(100, () => {
@@ -35,6 +36,7 @@ async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
   const control = delay(100).then(() => order.push('control'));
   between(timer);
   await Promise.all([silence, control]);
+  clearTimeout(alive);
   return order[0] ?? '';
 }
 
