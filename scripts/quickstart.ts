@@ -11,11 +11,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
+import { freePort } from './free-port.ts';
 import { quickstartConfiguration } from './quickstart/configuration.ts';
 import { Daemon } from './quickstart/daemon.ts';
 import { describeDebian } from './quickstart/debian-image.ts';
 import { findLeftovers, processIds } from './quickstart/leftovers.ts';
-import { availableDebian, freePort, requireSpace, requireSudo } from './quickstart/machine.ts';
+import { availableDebian, requireSpace, requireSudo } from './quickstart/machine.ts';
 
 const root = join(import.meta.dirname, '..');
 const nodepoolBuilder = join(root, 'node_modules/.bin/nodepool-builder');

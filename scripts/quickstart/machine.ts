@@ -2,7 +2,6 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { promisify } from 'node:util';
 import { type AvailableDebian, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './debian-mirror.ts';
 
@@ -41,15 +40,4 @@ export async function availableDebian(environment: NodeJS.ProcessEnv): Promise<A
     stdout: '',
   }));
   return debianFromApt(stdout, (path) => readFileSync(path, 'utf8'));
-}
-
-/** A TCP port of 127.0.0.1 on which nothing listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port');
-  return address.port;
 }
