@@ -66,15 +66,15 @@ export class PacketDecoder {
   /** Hands out nothing more, not even what is left of the chunk that is being decoded. */
   stop(): void {
     this.#stopped = true;
-    this.#hold(Buffer.alloc(0), 0, 0);
+    this.#hold(Buffer.alloc(0), 0);
   }
 
   /** Takes one packet or line that begins at `at`, or holds what there is of it. Returns where the next begins. */
   #next(chunk: Buffer, at: number): number {
     if (chunk[at] !== 0 && this.#options.onLine !== undefined) return this.#line(chunk, at);
-    if (chunk.length - at < HEADER_SIZE) return this.#hold(chunk, at, HEADER_SIZE);
+    if (chunk.length - at < HEADER_SIZE) return this.#hold(chunk, at);
     const end = at + this.#packetSize(chunk, at);
-    if (end > chunk.length) return this.#hold(chunk, at, end - at);
+    if (end > chunk.length) return this.#hold(chunk, at);
     this.#packet(chunk, at, end);
     return end;
   }
@@ -100,10 +100,10 @@ export class PacketDecoder {
     return taken;
   }
 
-  /** Starts to hold; `size` is how long the whole is known to be. Returns the end of the chunk. */
-  #hold(chunk: Buffer, at: number, size: number): number {
-    this.#held = Buffer.allocUnsafeSlow(allocation(chunk.length - at, size));
-    this.#heldLength = chunk.copy(this.#held, 0, at);
+  /** Starts to hold, without a copy: the next chunk tells more of how much memory is due. Returns the chunk's end. */
+  #hold(chunk: Buffer, at: number): number {
+    this.#held = chunk.subarray(at);
+    this.#heldLength = this.#held.length;
     return chunk.length;
   }
 
@@ -168,7 +168,7 @@ export class PacketDecoder {
         `a line of text is over the limit of ${MAX_LINE_SIZE} bytes`,
       );
     }
-    if (newline < 0) return this.#hold(bytes, at, MAX_LINE_SIZE);
+    if (newline < 0) return this.#hold(bytes, at);
     this.#options.onLine?.(
       bytes.subarray(at, bytes[newline - 1] === 0x0d && newline > at ? newline - 1 : newline),
     );

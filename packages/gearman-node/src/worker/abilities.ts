@@ -6,7 +6,7 @@
  * server hangs up on a CANT_DO for what was never registered. So each is due once, and only when it is safe.
  */
 export class Abilities<Handler> {
-  readonly #registered = new Set<string>();
+  #registered = new Set<string>();
   /** Registered but not wanted, with the handler for a job that was assigned before the server knew. */
   readonly #unwanted = new Map<string, Handler>();
 
@@ -17,6 +17,11 @@ export class Abilities<Handler> {
 
   /** The functions are wanted from now on. Returns those for which a CAN_DO is due. */
   want(names: Iterable<string>): string[] {
+    if (this.#registered.size === 0) {
+      // The engine copies ten thousand at once in a fraction of the time that adding them one by one takes.
+      this.#registered = new Set(names);
+      return [...this.#registered];
+    }
     const due: string[] = [];
     for (const name of names) {
       if (this.#unwanted.delete(name) || this.#registered.has(name)) continue;
@@ -26,11 +31,9 @@ export class Abilities<Handler> {
     return due;
   }
 
-  /** The functions are no longer wanted; the server is told when it is safe. */
-  drop(handlers: Iterable<readonly [name: string, handler: Handler]>): void {
-    for (const [name, handler] of handlers) {
-      if (this.#registered.has(name)) this.#unwanted.set(name, handler);
-    }
+  /** The function is no longer wanted; the server is told when it is safe. */
+  drop(name: string, handler: Handler): void {
+    if (this.#registered.has(name)) this.#unwanted.set(name, handler);
   }
 
   /** The handler of a function that is not wanted and that the server may still assign. */

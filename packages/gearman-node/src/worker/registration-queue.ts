@@ -1,23 +1,19 @@
-/** What a server is told of functions, a packet each. */
-export interface Registration {
-  readonly packet: 'CAN_DO' | 'CANT_DO' | 'RESET_ABILITIES';
-  /** Empty for RESET_ABILITIES. */
-  readonly function: string;
-}
+/** Tells a server of a function, or, without one, that there is none. */
+export type RegistrationPacket = 'CAN_DO' | 'CANT_DO' | 'RESET_ABILITIES';
 
 /** So many packets are made in one turn of the event loop: thousands at once would hold up everything else. */
-const IN_ONE_TURN = 500;
+const IN_ONE_TURN = 100;
 
-/** Registrations on their way to a server, in order. The first ones are sent at once. */
+/** Registrations on their way to a server, in order. A few are sent at once, many from the next turn on. */
 export class RegistrationQueue {
-  readonly #send: (registration: Registration) => void;
+  readonly #send: (packet: RegistrationPacket, name: string) => void;
   readonly #onEmpty: () => void;
-  #waiting: Registration[] = [];
+  #waiting: { readonly packet: RegistrationPacket; readonly names: readonly string[]; sent: number }[] = [];
   #immediate: NodeJS.Immediate | undefined;
   #emptied: (() => void)[] = [];
 
   /** @param onEmpty called in a later turn, when what could not be sent at once is sent */
-  constructor(send: (registration: Registration) => void, onEmpty: () => void) {
+  constructor(send: (packet: RegistrationPacket, name: string) => void, onEmpty: () => void) {
     this.#send = send;
     this.#onEmpty = onEmpty;
   }
@@ -26,9 +22,14 @@ export class RegistrationQueue {
     return this.#immediate === undefined;
   }
 
-  add(registrations: readonly Registration[]): void {
-    for (const registration of registrations) this.#waiting.push(registration);
-    if (this.isEmpty) this.#sendSome();
+  /** @param names the functions, a packet each; for RESET_ABILITIES one empty name */
+  add(packet: RegistrationPacket, names: readonly string[]): void {
+    if (names.length === 0) return;
+    const isFirst = this.isEmpty;
+    this.#waiting.push({ packet, names, sent: 0 });
+    if (!isFirst) return;
+    if (names.length > IN_ONE_TURN) this.#immediate = setImmediate(this.#onTurn);
+    else this.#sendSome();
   }
 
   /** Resolves when all is sent, or at {@link end}. */
@@ -46,7 +47,13 @@ export class RegistrationQueue {
   }
 
   #sendSome(): void {
-    for (const registration of this.#waiting.splice(0, IN_ONE_TURN)) this.#send(registration);
+    let room = IN_ONE_TURN;
+    for (let next = this.#waiting[0]; next !== undefined && room > 0; next = this.#waiting[0]) {
+      const end = Math.min(next.sent + room, next.names.length);
+      room -= end - next.sent;
+      while (next.sent < end) this.#send(next.packet, next.names[next.sent++] as string);
+      if (end === next.names.length) this.#waiting.shift();
+    }
     if (this.#waiting.length > 0) this.#immediate = setImmediate(this.#onTurn);
   }
 

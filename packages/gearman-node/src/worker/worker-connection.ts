@@ -9,11 +9,11 @@ import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
 import { type JobOutcome, runHandler } from './job-outcome.ts';
-import { type Registration, RegistrationQueue } from './registration-queue.ts';
+import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
-import type { DeclaredFunction } from './worker-function.ts';
+import { handlerOf, timeoutOf, type WorkerFunction } from './worker-function.ts';
 import { AssignedJob, type JobConnection, type WorkerJob } from './worker-job.ts';
 
 /** The codes of refusals that answer other packets than a grab: a WORK_* packet, a CAN_DO. */
@@ -35,7 +35,7 @@ const GRAB_PACKETS = {
 /** What a connection shares with its worker. */
 export interface WorkerContext {
   /** What is offered now. */
-  readonly functions: ReadonlyMap<string, DeclaredFunction>;
+  readonly functions: () => ReadonlyMap<string, WorkerFunction>;
   /** Whether to ask for jobs together with their reducers. */
   readonly takesReducers: boolean;
   readonly slots: Slots;
@@ -59,9 +59,9 @@ export class WorkerConnection {
   readonly #peer: string;
   readonly #context: WorkerContext;
   readonly #connection: Connection;
-  readonly #abilities = new Abilities<DeclaredFunction>();
+  readonly #abilities = new Abilities<WorkerFunction>();
   readonly #registrations = new RegistrationQueue(
-    (registration) => this.#register(registration),
+    (packet, name) => this.#register(packet, name),
     () => this.#onRegistered(),
   );
   readonly #running = new Map<string, Set<AssignedJob>>();
@@ -111,7 +111,7 @@ export class WorkerConnection {
     });
     this.#interval = setInterval(() => this.#wake(), GRAB_INTERVAL).unref();
     if (context.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', context.clientId);
-    this.declare(context.functions.keys(), []);
+    this.offer(context.functions().keys());
   }
 
   /** Whether the connection has a use for a free slot. */
@@ -138,13 +138,22 @@ export class WorkerConnection {
     this.#connection.send(this.#grabPacket);
   }
 
-  /** The worker offers functions that it did not, and no longer others. */
-  declare(added: Iterable<string>, removed: Iterable<readonly [string, DeclaredFunction]>): void {
-    const due = this.#abilities.want(added);
-    this.#registrations.add(due.map((name) => ({ packet: 'CAN_DO', function: name })));
+  /** The worker offers functions that it did not. */
+  offer(names: Iterable<string>): void {
+    const due = this.#abilities.want(names);
+    if (due.length === 0) return;
+    this.#registrations.add('CAN_DO', due);
     // No server wakes a sleeper for a job that waited for the new function.
-    if (due.length > 0) this.#state = 'awake';
-    this.#abilities.drop(removed);
+    this.#state = 'awake';
+  }
+
+  /** The worker no longer offers functions, which it still knows. The server is told as soon as that is safe. */
+  drop(names: Iterable<string>): void {
+    const functions = this.#context.functions();
+    for (const name of names) {
+      const declared = functions.get(name);
+      if (declared !== undefined) this.#abilities.drop(name, declared);
+    }
     this.#deregisterSoon();
   }
 
@@ -235,15 +244,16 @@ export class WorkerConnection {
 
   async #run(job: AssignedJob): Promise<void> {
     const { functions, jobs, slots } = this.#context;
-    const { handler, timeout } =
-      functions.get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? NEVER_OFFERED;
+    const declared =
+      functions().get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? neverOffered;
+    const timeout = timeoutOf(declared);
     const timer =
       timeout === undefined ? undefined : setTimeout(() => job.stop(timedOut(job, timeout)), timeout);
     jobs.add(job);
     const ofFunction = this.#running.get(job.function) ?? new Set();
     this.#running.set(job.function, ofFunction.add(job));
 
-    const outcome = await runHandler(handler, job);
+    const outcome = await runHandler(handlerOf(declared), job);
 
     clearTimeout(timer);
     jobs.delete(job);
@@ -255,11 +265,11 @@ export class WorkerConnection {
     slots.give();
   }
 
-  #register({ packet, function: name }: Registration): void {
-    const timeout = this.#context.functions.get(name)?.timeout;
+  #register(packet: RegistrationPacket, name: string): void {
+    const declared = packet === 'CAN_DO' ? this.#context.functions().get(name) : undefined;
+    const timeout = declared && timeoutOf(declared);
     if (packet === 'RESET_ABILITIES') this.#connection.send(packet);
-    else if (packet === 'CAN_DO' && timeout !== undefined)
-      this.#connection.send('CAN_DO_TIMEOUT', name, timeout);
+    else if (timeout !== undefined) this.#connection.send('CAN_DO_TIMEOUT', name, timeout);
     else this.#connection.send(packet, name);
   }
 
@@ -269,10 +279,10 @@ export class WorkerConnection {
     if (this.#grabs.outstanding > 0) return;
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
     if (removal.reset) {
-      this.#registrations.add([{ packet: 'RESET_ABILITIES', function: '' }]);
-      this.#registrations.add(removal.register.map((name) => ({ packet: 'CAN_DO', function: name })));
+      this.#registrations.add('RESET_ABILITIES', ['']);
+      this.#registrations.add('CAN_DO', removal.register);
     } else {
-      this.#registrations.add(removal.deregister.map((name) => ({ packet: 'CANT_DO', function: name })));
+      this.#registrations.add('CANT_DO', removal.deregister);
     }
   }
 
@@ -347,12 +357,9 @@ export class WorkerConnection {
   }
 }
 
-const NEVER_OFFERED: DeclaredFunction = {
-  handler: (job: WorkerJob): never => {
-    throw new JobFailure(`this worker does not offer ${job.function}`);
-  },
-  timeout: undefined,
-};
+function neverOffered(job: WorkerJob): never {
+  throw new JobFailure(`this worker does not offer ${job.function}`);
+}
 
 function timedOut(job: WorkerJob, timeout: number): GearmanError {
   return new GearmanError('job-timeout', `job ${job.handle} of ${job.function} did not end in ${timeout} ms`);

@@ -15,22 +15,24 @@ export interface TimedFunction {
 /** What a worker does for a function: its handler, or that and a time limit. */
 export type WorkerFunction = JobHandler | TimedFunction;
 
-/** Either form of a {@link WorkerFunction} in one. */
-export interface DeclaredFunction {
-  readonly handler: JobHandler;
-  readonly timeout: number | undefined;
-}
-
 /** The longest time that setTimeout takes. */
 const MAX_TIMEOUT = 2 ** 31 - 1;
 
 /** @throws GearmanError `invalid-argument` for a time limit that is no whole number from 1 on */
-export function declaredFunction(name: string, declared: WorkerFunction): DeclaredFunction {
-  if (typeof declared === 'function') return { handler: declared, timeout: undefined };
-  const { handler, timeout } = declared;
-  if (Number.isInteger(timeout) && timeout >= 1 && timeout <= MAX_TIMEOUT) return { handler, timeout };
+export function checkWorkerFunction(name: string, declared: WorkerFunction): void {
+  const timeout = timeoutOf(declared);
+  if (timeout === undefined || (Number.isInteger(timeout) && timeout >= 1 && timeout <= MAX_TIMEOUT)) return;
   throw new GearmanError(
     'invalid-argument',
     `the timeout of ${name}, ${timeout}, is no whole number of milliseconds from 1 to ${MAX_TIMEOUT}`,
   );
+}
+
+export function handlerOf(declared: WorkerFunction): JobHandler {
+  return typeof declared === 'function' ? declared : declared.handler;
+}
+
+/** Milliseconds, or undefined for a function without a limit. */
+export function timeoutOf(declared: WorkerFunction): number | undefined {
+  return typeof declared === 'function' ? undefined : declared.timeout;
 }

@@ -12,7 +12,7 @@ import type { EchoKnowledge } from './echo-confirmation.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { Slots } from './slots.ts';
 import { WorkerConnection, type WorkerContext } from './worker-connection.ts';
-import { type DeclaredFunction, declaredFunction, type WorkerFunction } from './worker-function.ts';
+import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
 
 /** How a {@link Worker} is set up. */
 export interface WorkerOptions {
@@ -57,7 +57,7 @@ export interface WorkerEvents {
  * connection is lost.
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
-  readonly #functions = new Map<string, DeclaredFunction>();
+  #functions = new Map<string, WorkerFunction>();
   #connections: WorkerConnection[] = [];
   readonly #context: WorkerContext;
   readonly #reconnectors: readonly Reconnector[];
@@ -78,7 +78,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       );
     }
     this.#context = {
-      functions: this.#functions,
+      functions: () => this.#functions,
       takesReducers: options.takesReducers ?? false,
       slots: new Slots(concurrency, () => this.#dispatch()),
       jobs: new RunningJobs(),
@@ -117,20 +117,19 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   ): void {
     const wanted = functions instanceof Map ? functions : new Map(Object.entries(functions));
     this.#declare(
-      [...wanted],
-      [...this.#functions].filter(([name]) => !wanted.has(name)),
+      wanted,
+      [...this.#functions.keys()].filter((name) => !wanted.has(name)),
     );
   }
 
   /** Declares one more function, or another handler for it. @throws as {@link setFunctions} */
   add(name: string, declared: WorkerFunction): void {
-    this.#declare([[name, declared]], []);
+    this.#declare(new Map([[name, declared]]), []);
   }
 
   /** Declares that a function is no longer offered. */
   remove(name: string): void {
-    const declared = this.#functions.get(name);
-    if (declared) this.#declare([], [[name, declared]]);
+    if (this.#functions.has(name)) this.#declare(NO_FUNCTIONS, [name]);
   }
 
   /**
@@ -164,21 +163,23 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     await this.close();
   }
 
-  #declare(added: readonly [string, WorkerFunction][], removed: readonly [string, DeclaredFunction][]): void {
+  #declare(added: ReadonlyMap<string, WorkerFunction>, removed: readonly string[]): void {
     if (this.#isClosing)
       throw new GearmanError('closed', 'the worker is being closed and offers nothing any more');
-    for (const [name] of added) checkFunctionName(name);
-    this.#apply(
-      added.map(([name, declared]) => [name, declaredFunction(name, declared)]),
-      removed,
-    );
+    for (const [name, declared] of added) {
+      checkFunctionName(name);
+      checkWorkerFunction(name, declared);
+    }
+    this.#apply(added, removed);
   }
 
-  #apply(added: readonly [string, DeclaredFunction][], removed: readonly [string, DeclaredFunction][]): void {
-    for (const [name] of removed) this.#functions.delete(name);
-    for (const [name, declared] of added) this.#functions.set(name, declared);
-    const names = added.map(([name]) => name);
-    for (const connection of this.#connections) connection.declare(names, removed);
+  #apply(added: ReadonlyMap<string, WorkerFunction>, removed: readonly string[]): void {
+    for (const connection of this.#connections) connection.drop(removed);
+    for (const name of removed) this.#functions.delete(name);
+    // The engine copies ten thousand at once in a fraction of the time that adding them one by one takes.
+    if (this.#functions.size === 0) this.#functions = new Map(added);
+    else for (const [name, declared] of added) this.#functions.set(name, declared);
+    for (const connection of this.#connections) connection.offer(added.keys());
     this.#dispatch();
   }
 
@@ -218,9 +219,11 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   async #drain(): Promise<void> {
     const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
-    this.#apply([], [...this.#functions]);
+    this.#apply(NO_FUNCTIONS, [...this.#functions.keys()]);
     await this.#context.slots.allFree();
     await Promise.all(this.#connections.map((connection) => connection.hangUp()));
     await stopped;
   }
 }
+
+const NO_FUNCTIONS: ReadonlyMap<string, WorkerFunction> = new Map();

@@ -20,10 +20,8 @@ test('each function is due for one CAN_DO', () => {
 
 test('what is gone is due for one CANT_DO, what was never there for none', () => {
   const made = abilities('a', 'b');
-  made.drop([
-    ['a', 'handler of a'],
-    ['never', ''],
-  ]);
+  made.drop('a', 'handler of a');
+  made.drop('never', '');
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
   assert.deepEqual(made.want(['a']), ['a'], 'it may come back');
@@ -31,10 +29,8 @@ test('what is gone is due for one CANT_DO, what was never there for none', () =>
 
 test('a function of which a job runs is kept until that is over', () => {
   const made = abilities('a', 'b');
-  made.drop([
-    ['a', ''],
-    ['b', ''],
-  ]);
+  made.drop('a', '');
+  made.drop('b', '');
   assert.deepEqual(made.takeRemovable(onlyA, false, 99), { reset: false, deregister: ['b'] });
   assert.equal(made.hasRemovable(onlyA), false);
   assert.equal(made.hasRemovable(none), true);
@@ -43,28 +39,28 @@ test('a function of which a job runs is kept until that is over', () => {
 
 test('what is wanted again before the server was told needs no packet at all', () => {
   const made = abilities('a');
-  made.drop([['a', '']]);
+  made.drop('a', '');
   assert.deepEqual(made.want(['a']), []);
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
 });
 
 test('the handler of what is gone stays until the server was told', () => {
   const made = abilities('a');
-  made.drop([['a', 'handler']]);
+  made.drop('a', 'handler');
   assert.equal(made.unwantedHandler('a'), 'handler');
   made.takeRemovable(none, true, 99);
   assert.equal(made.unwantedHandler('a'), undefined);
 });
 
 test('many at a time are gone by RESET_ABILITIES, if nothing runs', () => {
-  const gone = ['a', 'b', 'c'].map((name) => [name, ''] as const);
+  const gone = ['a', 'b', 'c'];
   const idle = abilities('a', 'b', 'c', 'd', 'e');
-  idle.drop(gone);
+  for (const name of gone) idle.drop(name, '');
   assert.deepEqual(idle.takeRemovable(none, true, 3), { reset: true, register: ['d', 'e'] });
   assert.equal(idle.size, 2);
 
   const busy = abilities('a', 'b', 'c', 'd', 'e');
-  busy.drop(gone);
+  for (const name of gone) busy.drop(name, '');
   assert.deepEqual(
     busy.takeRemovable((name) => name === 'd', false, 3),
     { reset: false, deregister: ['a', 'b', 'c'] },
