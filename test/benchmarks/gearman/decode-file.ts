@@ -5,6 +5,9 @@ import type { NodeLibrary } from './libraries/node-library.ts';
 /** What a socket reads at a time. */
 const CHUNK = 64 * 1024;
 
+/** What is copied into one target. */
+const TARGET_SIZE = 16 * CHUNK;
+
 const HEADER = 12;
 
 /**
@@ -39,22 +42,35 @@ export async function decodeFile(library: NodeLibrary, file: string, millisecond
 }
 
 /**
- * Copies the same chunks, for comparison, one after the other into the memory of a packet of 1 MiB.
+ * Copies the same chunks, for comparison: 1 MiB after the other, the size of a packet, into the memory that `target`
+ * gives for it.
  *
  * @returns as {@link decodeFile}, without packets
  */
-export async function copyFile(file: string, milliseconds: number): Promise<string> {
+export async function copyFile(file: string, milliseconds: number, target: () => Buffer): Promise<string> {
   const chunks = chunksOf(await readFile(file));
-  const target = Buffer.alloc(16 * CHUNK);
+  let [to, at] = [target(), 0];
   let bytes = 0;
   const begin = performance.now();
   while (performance.now() - begin < milliseconds) {
     for (const chunk of chunks) {
-      chunk.copy(target, bytes % target.length);
+      if (at + chunk.length > to.length) [to, at] = [target(), 0];
+      at += chunk.copy(to, at);
       bytes += chunk.length;
     }
   }
   return `0 ${bytes} ${(performance.now() - begin) / 1000}`;
+}
+
+/** The target of a copy is always the same memory. */
+export function oneTarget(): () => Buffer {
+  const target = Buffer.alloc(TARGET_SIZE);
+  return () => target;
+}
+
+/** Each target of a copy is memory of its own, as the payload of a decoded packet is. */
+export function newTarget(): Buffer {
+  return Buffer.allocUnsafeSlow(TARGET_SIZE);
 }
 
 /** The stream as a socket would bring it. Each chunk is memory of its own, as it is there. */

@@ -18,6 +18,7 @@ const BAR = 4e6;
 const UNFIT = 'gearmanode';
 
 const COPY = 'copying the bytes';
+const COPY_TO_NEW = 'copying the bytes into new memory for each MiB';
 
 /** How fast packets are cut out of what gearmand sent to a worker, in chunks of 64 KiB and without a socket. */
 export const decoding: Benchmark = { name: 'decoding', run };
@@ -51,9 +52,12 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   context.progress('small packets');
   const ofSmall = figureOf(await compare(contenders(small), context), ({ packets }) => packets);
   context.progress('large packets');
-  const copier = contender(large, COPY, ours.command('copier'));
+  const copiers = [
+    contender(large, COPY, ours.command('copier')),
+    contender(large, COPY_TO_NEW, ours.command('new-memory-copier')),
+  ];
   const ofLarge = figureOf(
-    await compare([copier, ...contenders(large)], context),
+    await compare([...copiers, ...contenders(large)], context),
     ({ megabytes }) => megabytes,
   );
   const { median } = distributionOf(ofSmall.get(OURS) ?? []);
@@ -66,5 +70,8 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
     },
     ...rowsOf('Decoding, 1 MiB payloads', { name: 'MB/s', digits: 0 }, ofLarge),
     ratioRow('Ours against copying, 1 MiB', ratioOf(ofLarge, OURS, COPY), { atLeast: 1 / 3 }),
+    ratioRow('Ours against copying into new memory, 1 MiB', ratioOf(ofLarge, OURS, COPY_TO_NEW), {
+      atLeast: 1 / 3,
+    }),
   ];
 }
