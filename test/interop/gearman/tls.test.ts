@@ -5,8 +5,10 @@ import { Admin, Client, GearmanError, type ServerAddress, Worker } from '@nodepo
 import { selfSigned } from '../../../packages/gearman-node/test/fixtures/self-signed.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import { type Certificate, startStunnel } from '../../fixtures/stunnel.ts';
+import { site } from './site.ts';
 
-// Debian's gearmand takes --ssl and then speaks plain text: TLS is stunnel's.
+/** What gearmand takes for TLS. Debian's does not even look whether the files are there. */
+const SSL = ['--ssl', ...['ca-file', 'certificate', 'key'].map((file) => `--ssl-${file}=/missing.pem`)];
 
 /** gearmand behind stunnel, and the certificates of those who may talk to it. */
 async function secured(t: TestContext): Promise<{
@@ -61,13 +63,24 @@ test('a server with another name than the wanted one gets no job', async (t) => 
   await assert.rejects(clientOf(t, { ...address, tls }).submit('f').handle, { code: 'connect-failed' });
 });
 
-test('a client told to use TLS sends nothing to a server that speaks plain text', async (t) => {
-  const gearmand = await startGearmand();
+test("Debian's gearmand --ssl speaks plain text, and no client, worker or admin that wants TLS falls back to it", async (t) => {
+  const gearmand = await startGearmand(...SSL);
   t.after(() => gearmand.stop());
-  const address = { host: '127.0.0.1', port: gearmand.port };
-  await assert.rejects(clientOf(t, { ...address, tls: {} }).submit('f').handle, { code: 'connect-failed' });
-  const admin = new Admin(address);
-  t.after(() => admin.close());
+  const { address, admin, connect } = site(t, gearmand.port);
+  assert.match(await admin.version(), /^\d+\.\d+/);
+  assert.deepEqual(await (await connect()).ask('ECHO_REQ', 'in the clear'), ['ECHO_RES', 'in the clear']);
+
+  const secure = { ...address, tls: {} };
+  await assert.rejects(clientOf(t, secure).submit('f').handle, { code: 'connect-failed' });
+  const operator = new Admin(secure);
+  t.after(() => operator.close());
+  await assert.rejects(operator.status(), { code: 'connect-failed' });
+  const warned = Promise.withResolvers<string>();
+  const logger = { debug() {}, info() {}, warn: warned.resolve, error() {} };
+  const worker = new Worker({ servers: [secure], logger });
+  t.after(() => worker.close());
+  worker.add('f', () => '');
+  assert.match(await warned.promise, /^cannot connect to the job server/);
   assert.deepEqual(await admin.status(), []);
 });
 
