@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
-import { ConnectionError, type GearmanError, ServerError } from '../errors.ts';
+import { ConnectionError, type GearmanError, type ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 import { JobSubscribers } from './job-subscribers.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -89,15 +89,7 @@ export class ClientConnection {
     STATUS_RES: (self, packet) => self.#requests.answer(packet),
     STATUS_RES_UNIQUE: (self, packet) => self.#requests.answer(packet),
     ERROR: (self, packet) => self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))),
-    WORK_STATUS: (self, packet) =>
-      self
-        .#subscribers(packet)
-        ?.next()
-        .push({
-          type: 'status',
-          numerator: packet.number('numerator'),
-          denominator: packet.number('denominator'),
-        }),
+    WORK_STATUS: (self, packet) => self.#onStatus(packet),
     WORK_DATA: (self, packet) =>
       self
         .#subscribers(packet)
@@ -113,16 +105,27 @@ export class ClientConnection {
     WORK_FAIL: (self, packet) => self.#ended(packet)?.fail(),
   };
 
-  #ask<T>(
+  /** The numbers are as the worker wrote them: what is wrong with them concerns its job alone. */
+  #onStatus(packet: Packet): void {
+    const job = this.#subscribers(packet)?.next();
+    try {
+      const [numerator, denominator] = [packet.number('numerator'), packet.number('denominator')];
+      job?.push({ type: 'status', numerator, denominator });
+    } catch (error) {
+      job?.endEvents(error as ProtocolError);
+    }
+  }
+
+  async #ask<T>(
     expects: PacketName,
     read: (packet: Packet) => T,
     name: 'GET_STATUS' | 'GET_STATUS_UNIQUE',
     argument: string,
   ): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const { promise, resolve, reject } = Promise.withResolvers<Packet>();
     this.#connection.send(name, argument);
-    this.#requests.push({ expects, onReply: (packet) => resolve(read(packet)), onFailure: reject });
-    return promise;
+    this.#requests.push({ expects, onReply: resolve, onFailure: reject });
+    return read(await promise);
   }
 
   #accepted(job: SubmittedJob, handle: string): void {

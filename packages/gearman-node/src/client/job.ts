@@ -1,6 +1,10 @@
 import type { JobEvent } from './job-events.ts';
 
-/** A job that was submitted: awaitable for its result, async-iterable for what its worker sends before. */
+/**
+ * A job that was submitted: awaitable for its result, async-iterable for what its worker sends before. A loop over it
+ * ends, or throws, as the result does; and it throws ProtocolError for a status whose numbers are none, GearmanError
+ * `events-dropped` when it began too late.
+ */
 export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
   readonly function: string;
   /**

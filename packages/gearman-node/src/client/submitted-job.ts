@@ -90,6 +90,11 @@ export class SubmittedJob implements Job {
     if (!this.#isSettled) this.#eventsOnce().push(event);
   }
 
+  /** What the worker sends before the end cannot be read: only a loop over it is told. */
+  endEvents(error: GearmanError): void {
+    this.#eventsOnce().end(error);
+  }
+
   complete(data: Buffer): void {
     this.#settle();
     this.#result.resolve(data);

@@ -1,7 +1,11 @@
+import { ProtocolError } from '../errors.ts';
 import type { ArgumentName, PacketName, PacketType } from '../packets.ts';
 
 /** Magic, type and length: what every packet begins with. */
 export const HEADER_SIZE = 12;
+
+/** Characters of a malformed argument that an error message shows. */
+const MAX_SHOWN = 40;
 
 /** The four bytes that open a packet, without their NUL: a request (`REQ`), or what a server sends (`RES`). */
 export type Magic = 'REQ' | 'RES';
@@ -38,9 +42,21 @@ export class Packet {
     return this.#slice(argument, 'latin1');
   }
 
-  /** A decimal argument; what is no number counts as 0, as it does for gearmand. */
+  /**
+   * A decimal argument: digits alone. An empty one is 0, for so python's and Perl's servers answer for a job that they
+   * do not know.
+   *
+   * @throws ProtocolError `invalid-argument` for anything else, and for a number above 2^53 - 1
+   */
   number(argument: ArgumentName): number {
-    return Number(this.key(argument)) || 0;
+    const text = this.key(argument);
+    const number = Number(text);
+    if (/^\d*$/.test(text) && Number.isSafeInteger(number)) return number;
+    const shown = JSON.stringify(text.slice(0, MAX_SHOWN));
+    throw new ProtocolError(
+      'invalid-argument',
+      `the ${argument} of ${this.name} is ${shown}; it must be a decimal number up to 2^53 - 1`,
+    );
   }
 
   /** An argument's bytes: a view, not a copy. */

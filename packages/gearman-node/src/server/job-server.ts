@@ -3,7 +3,7 @@ import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
-import { GearmanError } from '../errors.ts';
+import { GearmanError, ProtocolError } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
 import type { Logger } from '../logger.ts';
 import { unlessAborted } from '../unless-aborted.ts';
@@ -14,7 +14,7 @@ import { GENERAL_PACKETS } from './general-packets.ts';
 import { JobQueue } from './job-queue.ts';
 import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
-import type { PacketHandlers } from './packet-handler.ts';
+import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
 import type { QueuedJob } from './queued-job.ts';
 import { restoreJobs } from './restore-jobs.ts';
 import { ServerConnection } from './server-connection.ts';
@@ -184,7 +184,17 @@ export class JobServer implements AsyncDisposable {
     const handler = HANDLERS[packet.name];
     if (packet.magic !== 'REQ') from.send('ERROR', 'INVALID_MAGIC', 'Request magic expected');
     else if (!handler) from.send('ERROR', 'INVALID_COMMAND', 'Command not expected');
-    else handler(from, packet, this.#state);
+    else this.#handle(handler, from, packet);
+  }
+
+  /** A malformed argument is answered; the packets after it are whole. */
+  #handle(handler: PacketHandler, from: ServerConnection, packet: Packet): void {
+    try {
+      handler(from, packet, this.#state);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      from.send('ERROR', 'INVALID_ARGUMENT', error.message);
+    }
   }
 
   #onClose(connection: ServerConnection, error: GearmanError): void {

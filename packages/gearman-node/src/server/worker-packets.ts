@@ -25,8 +25,8 @@ export const WORKER_PACKETS: PacketHandlers = {
   GRAB_JOB_UNIQ: grab(assignUnique),
   GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
-    job.numerator = packet.number('numerator');
-    job.denominator = packet.number('denominator');
+    const [numerator, denominator] = [packet.number('numerator'), packet.number('denominator')];
+    Object.assign(job, { numerator, denominator });
     for (const { owner } of job.clients) {
       owner.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
     }

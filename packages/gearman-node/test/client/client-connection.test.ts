@@ -214,3 +214,32 @@ test('what a job gets with a request’s magic counts, as python’s server send
   peer.sendBytes(encodePacket('REQ', 'WORK_FAIL', 'H:x:1'));
   await assert.rejects(job.result, { code: 'job-failed' });
 });
+
+test('a status whose numbers are none ends the events of its job alone', async (t) => {
+  const { submit } = await scripted(t);
+  const [peer, odd] = await submit('f');
+  const [, other] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('JOB_CREATED', 'H:x:2');
+  peer.send('WORK_STATUS', 'H:x:1', '0.5', 1);
+  peer.send('WORK_STATUS', 'H:x:2', 1, 2);
+  peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  peer.send('WORK_COMPLETE', 'H:x:2', 'done');
+  assert.equal(String(await odd), 'done');
+  await assert.rejects(odd[Symbol.asyncIterator]().next(), { code: 'invalid-argument' });
+  const { value } = await other[Symbol.asyncIterator]().next();
+  assert.deepEqual(value, { type: 'status', numerator: 1, denominator: 2 });
+  assert.equal(String(await other), 'done');
+});
+
+test('an answer whose numbers are none fails its request alone', async (t) => {
+  const { client, submit } = await scripted(t);
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  const status = client.status('H:x:1');
+  await peer.until('GET_STATUS');
+  peer.send('STATUS_RES', 'H:x:1', 1, 1, '1e5', 2);
+  await assert.rejects(status, { name: 'ProtocolError', code: 'invalid-argument' });
+  peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  assert.equal(String(await job), 'done');
+});

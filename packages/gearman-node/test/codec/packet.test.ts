@@ -36,12 +36,48 @@ test('a NUL after the last argument that is no payload is not part of it', () =>
   assert.equal(decoded(encodePacket('RES', 'ERROR', 'CODE', 'text\0')).text('text'), 'text');
 });
 
-test('a number is read as decimal, and what is none as 0', () => {
+function statusOf(numerator: string): Packet {
+  return decoded(encodePacket('RES', 'WORK_STATUS', 'H', numerator, 1));
+}
+
+test('a number is read as decimal; an empty one is 0', () => {
   for (const [text, number] of [
+    ['0', 0],
     ['42', 42],
+    ['007', 7],
+    ['9007199254740991', Number.MAX_SAFE_INTEGER],
     ['', 0],
-    ['x', 0],
   ] as const) {
-    assert.equal(decoded(encodePacket('RES', 'WORK_STATUS', 'H', text, 1)).number('numerator'), number);
+    assert.equal(statusOf(text).number('numerator'), number);
   }
+  assert.equal(decoded(encodePacket('RES', 'WORK_STATUS', 'H', 1, '3\0')).number('denominator'), 3);
+});
+
+const NO_NUMBERS = [
+  'x',
+  '-1',
+  '+1',
+  '1.5',
+  '1e5',
+  '0x10',
+  ' 12',
+  '12\n',
+  'Infinity',
+  'NaN',
+  '9'.repeat(17),
+  '١',
+];
+
+for (const text of NO_NUMBERS) {
+  test(`${JSON.stringify(text)} is no number`, () => {
+    assert.throws(() => statusOf(text).number('numerator'), {
+      name: 'ProtocolError',
+      code: 'invalid-argument',
+      message: /the numerator of WORK_STATUS/,
+    });
+  });
+}
+
+test('of a long argument that is no number the message shows the beginning', () => {
+  assert.throws(() => statusOf('y'.repeat(5000)).number('numerator'), { message: /is "y{40}";/ });
 });

@@ -97,3 +97,23 @@ test('a worker that sends rubbish in the middle of its job loses it to another',
   const worker = await site.worker('f');
   assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);
 });
+
+test('a number that is none is an ERROR and does nothing; the connection goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  worker.send('WORK_STATUS', handle, 1, 4);
+  assert.deepEqual(await client.next(), ['WORK_STATUS', handle, '1', '4']);
+
+  const refused = ['ERROR', 'INVALID_ARGUMENT'];
+  assert.deepEqual((await worker.ask('WORK_STATUS', handle, 3, 'Infinity')).slice(0, 2), refused);
+  assert.deepEqual((await worker.ask('CAN_DO_TIMEOUT', 'g', '1e5')).slice(0, 2), refused);
+  assert.deepEqual((await client.ask('SUBMIT_JOB_EPOCH', 'g', '', 'x', '')).slice(0, 2), refused);
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '1', '4']);
+
+  worker.send('WORK_COMPLETE', handle, 'fine');
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'fine']);
+  client.sendBytes('status\n');
+  assert.deepEqual(await client.next(), ['LINE', 'f\t0\t0\t1']);
+});
