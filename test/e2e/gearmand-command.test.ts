@@ -1,70 +1,37 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { type TestContext, test } from 'node:test';
-import { promisify } from 'node:util';
-import { Admin, Client, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { test } from 'node:test';
+import { Admin, Client, Worker } from '@nodepool-builder/gearman-node';
 import { selfSigned } from '../../packages/gearman-node/test/fixtures/self-signed.ts';
-import { builderCommand } from '../fixtures/builder-process.ts';
-
-const run = promisify(execFile);
-
-interface Gearmand {
-  readonly child: ChildProcess;
-  readonly address: ServerAddress & { readonly port: number };
-  /** Its next line on standard error. */
-  readonly logged: () => Promise<string>;
-}
-
-/** Starts the command on a free port; it ends with the test. */
-async function start(t: TestContext, ...options: readonly string[]): Promise<Gearmand> {
-  const child = spawn(...builderCommand('gearmand', '-p', '0', ...options), {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  const log = createInterface(child.stderr)[Symbol.asyncIterator]();
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
-  const port = Number(/:(\d+)$/.exec(line)?.[1]);
-  const logged = async (): Promise<string> => String((await log.next()).value);
-  return { child, address: { host: '127.0.0.1', port }, logged };
-}
-
-async function temporaryDirectory(t: TestContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'gearmand-command-'));
-  t.after(() => rm(directory, { recursive: true, force: true }));
-  return directory;
-}
-
-/** The command line fails; what it prints on standard error. */
-async function refusal(...options: readonly string[]): Promise<{ code?: number; stderr?: string }> {
-  return await run(...builderCommand('gearmand', '-p', '0', ...options)).then(
-    () => assert.fail('it started'),
-    (error: { code: number; stderr: string }) => error,
-  );
-}
+import {
+  gearmandHelp,
+  refusedGearmand,
+  startGearmandCommand,
+  temporaryDirectory,
+} from '../fixtures/gearmand-command.ts';
 
 test('its help names each option, and what SIGHUP does', async () => {
-  const { stdout } = await run(...builderCommand('gearmand', '--help'));
+  const help = await gearmandHelp();
   for (const word of [
     '--journal',
     '--job-retries',
     '--tls-cert',
     '--tls-key',
     '--tls-ca',
+    '--access-list',
     'SIGHUP',
     'Examples:',
   ]) {
-    assert.ok(stdout.includes(word), word);
+    assert.ok(help.includes(word), word);
   }
 });
 
 test('with --journal a background job survives SIGKILL', async (t) => {
   const journal = join(await temporaryDirectory(t), 'journal');
-  const first = await start(t, '--journal', journal);
+  const first = await startGearmandCommand(t, '--journal', journal);
   const client = new Client({ servers: [first.address] });
   await client.submit('f', 'x', { background: true }).handle;
   await client.close();
@@ -72,7 +39,7 @@ test('with --journal a background job survives SIGKILL', async (t) => {
   first.child.kill('SIGKILL');
   await exited;
 
-  const { address } = await start(t, '--journal', journal);
+  const { address } = await startGearmandCommand(t, '--journal', journal);
   const worker = new Worker({ servers: [address] });
   t.after(() => worker.close());
   const done = Promise.withResolvers<string>();
@@ -96,7 +63,15 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
     Promise.all([writeFile(cert, pair.cert), writeFile(key, pair.key)]);
   await install(former);
   await writeFile(ca, mine.cert);
-  const { child, address, logged } = await start(t, '--tls-cert', cert, '--tls-key', key, '--tls-ca', ca);
+  const { child, address, logged } = await startGearmandCommand(
+    t,
+    '--tls-cert',
+    cert,
+    '--tls-key',
+    key,
+    '--tls-ca',
+    ca,
+  );
   const admin = (tls: object): Admin => {
     const opened = new Admin({ ...address, tls });
     t.after(() => opened.close());
@@ -120,13 +95,13 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
 });
 
 test('with --allow-shutdown it obeys shutdown, gracefully too; without it does not', async (t) => {
-  const { address } = await start(t);
+  const { address } = await startGearmandCommand(t);
   const deaf = new Admin(address);
   t.after(() => deaf.close());
   await assert.rejects(deaf.shutdown(), { serverCode: 'UNKNOWN_COMMAND' });
 
   for (const graceful of [true, false]) {
-    const server = await start(t, '--allow-shutdown');
+    const server = await startGearmandCommand(t, '--allow-shutdown');
     const admin = new Admin(server.address);
     t.after(() => admin.close());
     const exited = once(server.child, 'exit');
@@ -136,7 +111,7 @@ test('with --allow-shutdown it obeys shutdown, gracefully too; without it does n
 });
 
 test('after --job-retries workers that were lost a job fails', async (t) => {
-  const { address } = await start(t, '-j', '1');
+  const { address } = await startGearmandCommand(t, '-j', '1');
   const client = new Client({ servers: [address] });
   t.after(() => client.close());
   const job = client.submit('f');
@@ -161,13 +136,14 @@ test('what makes no sense is refused', async (t) => {
     [['--tls-ca', file], 1, /give both --tls-cert and --tls-key/],
     [['--tls-cert', `${file}-missing`, '--tls-key', file], 1, /cannot read ".*file-missing"/],
     [['--tls-cert', file, '--tls-key', file], 1, /the certificate or its key cannot be used/],
+    [['--tls-cert', file, '--tls-key', file, '--access-list', file], 1, /give --tls-ca with --access-list/],
     [['--journal', file], 1, /the journal in .* cannot be used/],
     [['--job-retries', '-1'], 2, /whole number/],
     [['--max-connections', '0'], 2, /whole number above 0/],
   ] as const;
   await Promise.all(
     cases.map(async ([options, code, reason]) => {
-      const error = await refusal(...options);
+      const error = await refusedGearmand(...options);
       assert.equal(error.code, code, options.join(' '));
       assert.match(String(error.stderr), reason);
     }),

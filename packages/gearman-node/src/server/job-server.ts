@@ -76,7 +76,7 @@ export interface JobServerOptions {
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
   readonly #listener: Listener;
-  readonly #access: AccessList | undefined;
+  #access: AccessList | undefined;
   readonly #connections = new Set<ServerConnection>();
   readonly #state: ServerState & { journal: Journal | undefined };
   #connectionCount = 0;
@@ -86,13 +86,7 @@ export class JobServer implements AsyncDisposable {
   constructor(options: JobServerOptions = {}) {
     this.#options = options;
     const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
-    if (access && !tls?.requestCert) {
-      throw new GearmanError(
-        'invalid-argument',
-        'an access list goes by certificate: give the job server the option tls, with requestCert and ca',
-      );
-    }
-    this.#access = access && new AccessList(access);
+    if (access) this.setAccess(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
     this.#listener = new Listener({ logger, tls, maxConnections, onConnection });
     this.#state = {
@@ -138,6 +132,22 @@ export class JobServer implements AsyncDisposable {
    */
   setSecureContext(options: SecureContextOptions): void {
     this.#listener.setSecureContext(options);
+  }
+
+  /**
+   * Replaces the rules of who may do what, for connections that stand, too. Jobs that were submitted and functions that
+   * were registered before stay.
+   *
+   * @throws GearmanError `invalid-argument` without clients' certificates
+   */
+  setAccess(access: AccessRules): void {
+    if (!this.#options.tls?.requestCert) {
+      throw new GearmanError(
+        'invalid-argument',
+        'an access list goes by certificate: give the job server the option tls, with requestCert and ca',
+      );
+    }
+    this.#access = new AccessList(access);
   }
 
   /**

@@ -29,11 +29,10 @@ test('a right extends to the functions with a prefix, in bytes', () => {
 
 test('an access list without clients’ certificates is refused', async () => {
   const { cert, key } = await selfSigned();
+  const refused = { code: 'invalid-argument', message: /requestCert/ };
   for (const tls of [undefined, { cert, key }]) {
-    assert.throws(() => new JobServer({ tls, access: {} }), {
-      code: 'invalid-argument',
-      message: /requestCert/,
-    });
+    assert.throws(() => new JobServer({ tls, access: {} }), refused);
+    assert.throws(() => new JobServer({ tls }).setAccess({}), refused);
   }
 });
 
@@ -42,17 +41,27 @@ async function connected(
   t: TestContext,
   name: string,
   access: AccessRules,
-): Promise<{ peer: RawPeer; warnings: string[] }> {
+): Promise<{ server: JobServer; peer: RawPeer; warnings: string[] }> {
   const warnings: string[] = [];
   const logger: Logger = { debug() {}, info() {}, warn: (text) => warnings.push(text), error: assert.fail };
   const { cert, key } = await selfSigned(name);
   const tls = { cert, key, ca: cert, requestCert: true };
-  const { port } = await JobServerSite.start(t, { tls, access, logger, onShutdown() {} });
+  const { server, port } = await JobServerSite.start(t, { tls, access, logger, onShutdown() {} });
   const socket = connect({ host: '127.0.0.1', port, ca: cert, cert, key });
   t.after(() => socket.destroy());
   await once(socket, 'secureConnect');
-  return { peer: new RawPeer(socket, 'REQ'), warnings };
+  return { server, peer: new RawPeer(socket, 'REQ'), warnings };
 }
+
+test('other rules hold for a connection that stands; what was done before stays', async (t) => {
+  const { server, peer } = await connected(t, 'builder', { builder: { submit: ['f'], register: ['f'] } });
+  peer.send('CAN_DO', 'f');
+  const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', 'x');
+  server.setAccess({ builder: { submit: ['g'] } });
+  assert.deepEqual(await peer.ask('GRAB_JOB'), ['JOB_ASSIGN', handle, 'f', 'x']);
+  assert.deepEqual((await peer.ask('SUBMIT_JOB_BG', 'f', '', '')).slice(0, 2), ['ERROR', 'ACCESS_DENIED']);
+  assert.equal((await peer.ask('SUBMIT_JOB_BG', 'g', '', ''))[0], 'JOB_CREATED');
+});
 
 test('what is not allowed is refused and logged, and changes nothing', async (t) => {
   const rights = { submit: ['build:'], register: ['build:'], administer: ['build:'] };

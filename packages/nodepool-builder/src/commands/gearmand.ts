@@ -1,10 +1,12 @@
-import { formatAddress, JobServer } from '@nodepool-builder/gearman-node';
+import { type AccessRules, formatAddress, JobServer } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
+import { loadAccessList } from '../configuration/access-list.ts';
 import { openLogging } from '../logging/logging.ts';
+import { CommandError } from './command-error.ts';
 import { portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { type StopSignal, stopSignal } from './stop-signal.ts';
-import { readTlsFiles, type TlsFiles } from './tls-files.ts';
+import { readTlsFiles, type TlsFiles, type TlsSettings } from './tls-files.ts';
 
 interface GearmandOptions extends TlsFiles {
   readonly listen: string;
@@ -13,6 +15,7 @@ interface GearmandOptions extends TlsFiles {
   readonly jobRetries: number;
   readonly maxConnections?: number;
   readonly journal?: string;
+  readonly accessList?: string;
   readonly allowShutdown?: true;
 }
 
@@ -35,27 +38,36 @@ export function registerGearmand(program: Command): void {
     .option('--tls-cert <file>', 'take TLS connections only, with this certificate')
     .option('--tls-key <file>', 'the key of the certificate')
     .option('--tls-ca <file>', 'require clients to have a certificate that this authority signed')
+    .option('--access-list <file>', 'let clients do only what it allows to the name in their certificate')
     .option('--allow-shutdown', 'obey the admin commands "shutdown" and "shutdown graceful"')
     .addHelpText('after', NOTES)
     .action(run);
 }
 
 const NOTES = `
-SIGHUP reads the certificate, its key and the authority again; no connection is lost.
+An access list is a file of YAML. For the common name of a certificate it has the rights "submit", "register" and
+"administer", each with the beginnings of the functions that it extends to ("" is all). What it does not name is refused:
+  zuul.example.org: { submit: ["image-build:", "image-upload:"] }
+  builder.example.org: { register: ["image-"] }
+  operator: { submit: [""], register: [""], administer: [""] }
+
+SIGHUP reads the certificate, its key, the authority and the access list again; no connection is lost.
 
 Examples:
   $ nodepool-builder gearmand --journal /var/lib/gearmand --job-retries 3
-  $ nodepool-builder gearmand -L 0.0.0.0 --tls-cert server.pem --tls-key server.key --tls-ca ca.pem`;
+  $ nodepool-builder gearmand -L 0.0.0.0 --tls-cert server.pem --tls-key server.key --tls-ca ca.pem \\
+      --access-list access.yaml`;
 
 async function run(options: GearmandOptions): Promise<void> {
-  const tls = await readTlsFiles(options);
+  const { tls, access } = await readSecurity(options);
   const logging = openLogging();
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
-  const onHangup = (): void => void renewCertificates(server, options, logger);
+  const onHangup = (): void => void renewSecurity(server, options, logger);
   const server = new JobServer({
     logger,
     tls,
+    access,
     maxConnections: options.maxConnections,
     maxAttempts: options.jobRetries === 0 ? undefined : options.jobRetries,
     journal: options.journal,
@@ -85,13 +97,35 @@ async function end(
   if (wish === 'graceful') await Promise.race([server.drain(), stop.requested]);
 }
 
-/** What cannot be used is logged; the former certificate stays. Without TLS there is nothing to do. */
-async function renewCertificates(server: JobServer, files: TlsFiles, logger: Logger): Promise<void> {
+/** What decides who is let in, and what they may do. */
+interface Security {
+  readonly tls: TlsSettings | undefined;
+  readonly access: AccessRules | undefined;
+}
+
+/** @throws CommandError, or ConfigurationError for an access list that cannot be used */
+async function readSecurity(options: GearmandOptions): Promise<Security> {
+  const { accessList, tlsCa } = options;
+  if (accessList !== undefined && tlsCa === undefined) {
+    throw new CommandError(
+      'an access list goes by the names in clients’ certificates; give --tls-ca with --access-list',
+    );
+  }
+  const [tls, access] = await Promise.all([
+    readTlsFiles(options),
+    accessList === undefined ? undefined : loadAccessList(accessList),
+  ]);
+  return { tls, access };
+}
+
+/** What cannot be used is logged, and all stays as it was. Without TLS there is nothing to do. */
+async function renewSecurity(server: JobServer, options: GearmandOptions, logger: Logger): Promise<void> {
   try {
-    const tls = await readTlsFiles(files);
+    const { tls, access } = await readSecurity(options);
     if (!tls) return;
     server.setSecureContext(tls);
-    logger.info('the certificate was read again');
+    if (access) server.setAccess(access);
+    logger.info(`the certificate ${access ? 'and the access list were' : 'was'} read again`);
   } catch (error) {
     logger.error(error instanceof Error ? error.message : String(error));
   }

@@ -1,12 +1,14 @@
-import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
+import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
-import { schemaFaults } from './schema-faults.ts';
+import { CONFIGURATION_SCHEMA } from './schema.ts';
+import { compileSchema, schemaFaults } from './schema-faults.ts';
 import type { ConfigurationSource, DiskImageSource, ProviderSource } from './source.ts';
-import { parseYaml, type YamlDocument, YamlError } from './yaml-document.ts';
+
+const validate = compileSchema(CONFIGURATION_SCHEMA);
 
 /** A configuration, and what may be wrong with it although it can be used. */
 export interface LoadedConfiguration {
@@ -30,8 +32,8 @@ export async function loadConfiguration(
   { builders = Object.keys(IMAGE_BUILDERS) }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
-  const document = parse(file, await read(file));
-  const faults: Fault[] = [...schemaFaults(document)];
+  const document = await readDocument(file, '-c');
+  const faults: Fault[] = [...schemaFaults(document, validate)];
   if (!faults.some(isError)) {
     faults.push(...referenceFaults(document, document.value as ConfigurationSource, builders));
   }
@@ -41,33 +43,6 @@ export async function loadConfiguration(
 
 function isError(fault: Fault): boolean {
   return fault.severity === 'error';
-}
-
-async function read(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    const reason = `the file cannot be read: ${(error as Error).message}`;
-    const fault: Fault = {
-      line: 1,
-      column: 1,
-      severity: 'error',
-      reason,
-      remedy: 'name the right one with -c FILE',
-    };
-    throw new ConfigurationError(file, [fault], { cause: error });
-  }
-}
-
-function parse(file: string, text: string): YamlDocument {
-  try {
-    return parseYaml(text);
-  } catch (error) {
-    if (!(error instanceof YamlError)) throw error;
-    const remedy = /\btab\b/.test(error.message) ? 'indent with spaces' : 'correct the YAML there';
-    const fault: Fault = { ...error.position, severity: 'error', reason: error.message, remedy };
-    throw new ConfigurationError(file, [fault], { cause: error });
-  }
 }
 
 function normalise(file: string, source: ConfigurationSource): Configuration {

@@ -1,17 +1,21 @@
-import type { DefinedError, ErrorObject } from 'ajv';
+import type { DefinedError, ErrorObject, ValidateFunction } from 'ajv';
 import leven from 'leven';
 import { createAjv } from '../create-ajv.ts';
 import type { Fault } from './fault.ts';
-import { CONFIGURATION_SCHEMA } from './schema.ts';
 import { escapePointer, type YamlDocument } from './yaml-document.ts';
 
 const ajv = createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
-const validate = ajv.compile(CONFIGURATION_SCHEMA);
+
+/** A JSON Schema, for {@link schemaFaults}. */
+export function compileSchema(schema: object): ValidateFunction {
+  return ajv.compile(schema);
+}
 
 /** What the schema finds wrong with a document, in the order of the file. */
-export function schemaFaults(document: YamlDocument): readonly Fault[] {
+export function schemaFaults(document: YamlDocument, validate: ValidateFunction): readonly Fault[] {
   if (validate(document.value)) return [];
   return (validate.errors ?? [])
+    .filter(({ propertyName }) => propertyName === undefined) // `propertyNames` tells it, too
     .map((error) => toFault(error, document))
     .toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
@@ -63,6 +67,14 @@ function explain(error: DefinedError): Explanation {
         severity: 'warning',
         reason: `${path} has the unknown key "${unknown}"`,
         remedy: suggestion(unknown, Object.keys(error.parentSchema?.properties ?? {})),
+      };
+    }
+    case 'propertyNames': {
+      const unknown = error.params.propertyName;
+      return {
+        pointer: `${error.instancePath}/${escapePointer(unknown)}`,
+        reason: `${path} has the unknown key "${unknown}"`,
+        remedy: `use one of ${(error.schema as { readonly enum: readonly string[] }).enum.join(', ')}`,
       };
     }
     case 'enum':

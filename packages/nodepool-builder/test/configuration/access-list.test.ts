@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loadAccessList } from '../../src/configuration/access-list.ts';
+import { ConfigurationError } from '../../src/configuration/fault.ts';
+
+/** What of a text is used, or, one a line and without the directory, what is wrong with it. */
+async function loaded(text: string): Promise<unknown> {
+  const directory = await mkdtemp(join(tmpdir(), 'access-list-'));
+  try {
+    const file = join(directory, 'access.yaml');
+    await writeFile(file, text);
+    return await loadAccessList(file);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return error.message.replaceAll(`${directory}/`, '').split('\n');
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}
+
+test('names have rights, and rights have prefixes', async () => {
+  assert.deepEqual(await loaded('zuul.example.org: { submit: ["image-", ""] }\nidle: {}\n'), {
+    'zuul.example.org': { submit: ['image-', ''] },
+    idle: {},
+  });
+  assert.deepEqual(await loaded('{}'), {});
+});
+
+const FAULTS: Readonly<Record<string, readonly string[]>> = {
+  '': [
+    'access.yaml:1:1: the file must be a mapping, but is empty; write "key: value" pairs, indented below it',
+  ],
+  'a:\n': ['access.yaml:1:1: a must be a mapping, but is empty; write "key: value" pairs, indented below it'],
+  'a: { sumbit: [f] }\n': [
+    'access.yaml:1:6: a has the unknown key "sumbit"; use one of submit, register, administer',
+  ],
+  'a:\n  submit: f\n': [
+    'access.yaml:2:3: a.submit must be a list, but is a string; write a list, each entry after "- "',
+  ],
+  'a:\n  submit:\n    - 1\n    - [f]\n': [
+    'access.yaml:3:7: a.submit[0] must be a string, but is a number; put it in quotes',
+    'access.yaml:4:7: a.submit[1] must be a string, but is a list; put it in quotes',
+  ],
+  'a: {}\na: {}\n': ['access.yaml:2:1: duplicated mapping key; correct the YAML there'],
+};
+
+for (const [text, faults] of Object.entries(FAULTS)) {
+  test(`${JSON.stringify(text)} is refused`, async () => {
+    assert.deepEqual(await loaded(text), faults);
+  });
+}
+
+test('a file that is not there is named, and the option', async () => {
+  await assert.rejects(loadAccessList('/missing/access.yaml'), {
+    name: 'ConfigurationError',
+    message:
+      /^\/missing\/access\.yaml:1:1: the file cannot be read: .*; name the right one with --access-list FILE$/,
+  });
+});
