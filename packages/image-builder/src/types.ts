@@ -52,9 +52,16 @@ export interface Image {
 
 /** What a provider is asked to take. */
 export interface UploadRequest {
+  /**
+   * Which upload this is: the same id when one is asked for again because its first try broke off, another id for
+   * another upload of the same image. The provider stores it with the image.
+   */
+  readonly uploadId: string;
   readonly imageId: string;
   /** The image's name under `providers[].images`, as the `image-upload` job names it. */
   readonly imageName: string;
+  /** What the provider is to call the image (`template-hostname`), where it lets one choose. Default: as it likes. */
+  readonly externalName?: string;
   /** The file to carry, in one of the provider's {@link ImageProvider.formats}. */
   readonly file: ImageFile;
   /** Properties to store with the image (`meta` of `providers[].images`). */
@@ -87,10 +94,12 @@ export interface ImageProvider {
   /** The formats it takes, the best first. */
   readonly formats: readonly ImageFormat[];
   /**
-   * Carries one file. It may be called again for the same image (a job server hands a job out again when a
+   * Carries one file. It may be called again for the same upload (a job server hands a job out again when a
    * builder died): the second call leaves one image, never two.
    */
   upload(request: UploadRequest, options?: OperationOptions): Promise<UploadResult>;
+  /** Removes whatever an upload left, whole or half; nothing there is no error. For one that nobody waits for any more. */
+  discard(uploadId: string, options?: OperationOptions): Promise<void>;
   /** Removes an image; one that is not there is no error. */
   delete(externalId: string, options?: OperationOptions): Promise<void>;
   /** The images that were uploaded by this software, whole ones only. */

@@ -22,6 +22,8 @@ export class FakeImageProvider implements ImageProvider {
   readonly formats: readonly ImageFormat[];
   /** What was uploaded and not deleted, by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
+  /** The external id of what each upload left. */
+  readonly #uploads = new Map<string, string>();
   readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
 
   constructor({ name = 'fake', formats = ['qcow2', 'raw'], beforeUpload }: FakeImageProviderOptions = {}) {
@@ -32,7 +34,7 @@ export class FakeImageProvider implements ImageProvider {
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const { signal, onProgress } = options;
-    const { imageId, imageName, file } = request;
+    const { uploadId, imageId, imageName, file } = request;
     signal?.throwIfAborted();
     await this.#beforeUpload(request, options);
     let done = 0;
@@ -43,6 +45,7 @@ export class FakeImageProvider implements ImageProvider {
     }
     signal?.throwIfAborted();
     const externalId = `${this.name}/${imageName}/${imageId}`;
+    this.#uploads.set(uploadId, externalId);
     this.images.set(externalId, {
       externalId,
       imageId,
@@ -52,6 +55,10 @@ export class FakeImageProvider implements ImageProvider {
       uploadedAt: new Date(),
     });
     return { externalId };
+  }
+
+  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
+    await this.delete(this.#uploads.get(uploadId) ?? '', options);
   }
 
   async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {

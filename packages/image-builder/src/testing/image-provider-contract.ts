@@ -27,7 +27,12 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       const provider = await open(t);
       for (const format of provider.formats) {
         const file = await imageFile(t, format);
-        const { externalId } = await provider.upload({ imageId: `id-${format}`, imageName: 'debian', file });
+        const { externalId } = await provider.upload({
+          uploadId: `upload-${format}`,
+          imageId: `id-${format}`,
+          imageName: 'debian',
+          file,
+        });
         const listed = (await provider.list()).find((image) => image.externalId === externalId);
         assert.ok(listed, `${format}: ${externalId} is not listed`);
         const { imageId, imageName, size, uploadedAt } = listed;
@@ -65,8 +70,8 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       const request = await uploadRequest(t, provider);
       const ids = [
         (await provider.upload(request)).externalId,
-        (await provider.upload({ ...request, imageId: 'another' })).externalId,
-        (await provider.upload({ ...request, imageName: 'another' })).externalId,
+        (await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' })).externalId,
+        (await provider.upload({ ...request, uploadId: 'u3', imageName: 'another' })).externalId,
       ];
       assert.equal(new Set(ids).size, 3);
       assert.deepEqual(externalIds(await provider.list()), ids.toSorted());
@@ -76,8 +81,20 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       const deleted = await provider.upload(request);
-      const kept = await provider.upload({ ...request, imageId: 'another' });
+      const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       await provider.delete(deleted.externalId);
+      assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
+    });
+
+    test('what an upload left is discarded by its id, and nothing else', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      await provider.upload(request);
+      const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
+      await provider.discard(request.uploadId);
+      assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
+      await provider.discard(request.uploadId);
+      await provider.discard('never-begun');
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
@@ -149,7 +166,12 @@ function externalIds(images: readonly ProviderImage[]): string[] {
 
 async function uploadRequest(t: TestContext, { formats }: ImageProvider): Promise<UploadRequest> {
   const [format = 'raw'] = formats;
-  return { imageId: 'debian-0000000001', imageName: 'debian', file: await imageFile(t, format) };
+  return {
+    uploadId: 'u1',
+    imageId: 'debian-0000000001',
+    imageName: 'debian',
+    file: await imageFile(t, format),
+  };
 }
 
 async function imageFile(t: TestContext, format: ImageFormat): Promise<ImageFile> {

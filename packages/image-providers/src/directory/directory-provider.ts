@@ -51,7 +51,7 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { imageId, imageName, file, metadata = {} } = request;
+    const { uploadId, imageId, imageName, file, metadata = {} } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
     return await this.#explain(`upload of ${externalId}`, async () => {
@@ -63,6 +63,7 @@ export class DirectoryProvider implements ImageProvider {
       const manifest: DirectoryManifest = {
         'image-id': imageId,
         'image-name': imageName,
+        'upload-id': uploadId,
         format: file.format,
         size: source.size,
         ...checksums,
@@ -75,6 +76,13 @@ export class DirectoryProvider implements ImageProvider {
       await syncDirectory(this.#directory);
       return { externalId };
     });
+  }
+
+  /** Half an upload needs no care here: it lies under a name of its own, which the next upload removes. */
+  async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
+    const manifests = await this.#explain(`removal of upload ${uploadId}`, () => this.#manifests());
+    const left = manifests.filter(([, manifest]) => manifest['upload-id'] === uploadId);
+    for (const [externalId] of left) await this.delete(externalId, options);
   }
 
   async delete(externalId: string, options: OperationOptions = {}): Promise<void> {

@@ -6,6 +6,8 @@ export interface DirectoryManifest extends Checksums {
   readonly 'image-id': string;
   /** The image's name under `providers[].images`. */
   readonly 'image-name': string;
+  /** Which upload brought it; absent in what an earlier release wrote. */
+  readonly 'upload-id'?: string;
   readonly format: ImageFormat;
   /** Length in bytes, holes included. */
   readonly size: number;

@@ -35,7 +35,13 @@ function checksumsOf(content: string): { md5: string; sha256: string } {
 
 async function upload(imageId: string, day: string, imageName = 'debian'): Promise<string> {
   const file = await imageFile(imageId, day);
-  const { externalId } = await provider.upload({ imageId, imageName, file, metadata: { os: 'debian' } });
+  const { externalId } = await provider.upload({
+    uploadId: `upload-${imageId}`,
+    imageId,
+    imageName,
+    file,
+    metadata: { os: 'debian' },
+  });
   return externalId;
 }
 
@@ -63,6 +69,7 @@ describe('an upload to a directory', () => {
       {
         'image-id': '0001',
         'image-name': 'debian',
+        'upload-id': 'upload-0001',
         format: 'qcow2',
         size: 'image 0001'.length,
         ...checksumsOf('image 0001'),
@@ -98,7 +105,9 @@ describe('an upload to a directory', () => {
   it('refuses a file that is not what was built, and leaves nothing', async () => {
     const file = await imageFile('0001', '2016-05-01');
     await writeFile(file.path, 'damaged!!!');
-    const error = await errorOf(provider.upload({ imageId: '0001', imageName: 'debian', file }));
+    const error = await errorOf(
+      provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
+    );
     assert.equal(error.code, 'provider-refused');
     assert.match(error.message, /0001\.qcow2 is not what the builder made.*build the image again/);
     assert.deepEqual(await readdir(pool), []);
@@ -107,14 +116,14 @@ describe('an upload to a directory', () => {
   it('refuses to put an image over another one of the same file name', async () => {
     await upload('b-c', '2016-05-01', 'a');
     const file = await imageFile('c', '2016-05-01');
-    const error = await errorOf(provider.upload({ imageId: 'c', imageName: 'a-b', file }));
+    const error = await errorOf(provider.upload({ uploadId: 'u1', imageId: 'c', imageName: 'a-b', file }));
     assert.match(error.message, /a-b-c\.qcow2 is image b-c of a already/);
     assert.equal(await readFile(join(pool, 'a-b-c.qcow2'), 'utf8'), 'image b-c');
   });
 
   it('refuses an image name that is no file name', async () => {
     const file = await imageFile('c', '2016-05-01');
-    const error = await errorOf(provider.upload({ imageId: 'c', imageName: '../up', file }));
+    const error = await errorOf(provider.upload({ uploadId: 'u1', imageId: 'c', imageName: '../up', file }));
     assert.equal(error.code, 'provider-refused');
     assert.deepEqual(await readdir(pool), []);
   });
@@ -175,7 +184,9 @@ describe('the file system below', { skip }, () => {
     const content = 'x'.repeat(4 * 1024 * 1024);
     const file = await imageFile('0001', '2016-05-01', content);
     await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', pool], async () => {
-      const error = await errorOf(provider.upload({ imageId: '0001', imageName: 'debian', file }));
+      const error = await errorOf(
+        provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
+      );
       assert.equal(error.code, 'disk-full');
       assert.match(error.message, /no space left.*make room there/i);
       assert.deepEqual(await readdir(pool), []);
@@ -196,7 +207,12 @@ describe('the file system below', { skip }, () => {
         size: content.length,
         checksums: checksumsOf(content),
       };
-      const { externalId } = await provider.upload({ imageId: '0001', imageName: 'debian', file });
+      const { externalId } = await provider.upload({
+        uploadId: 'u1',
+        imageId: '0001',
+        imageName: 'debian',
+        file,
+      });
       assert.equal(await readFile(join(pool, externalId), 'utf8'), content);
       assert.match(command('filefrag', '-v', join(pool, externalId)), /shared/);
     });

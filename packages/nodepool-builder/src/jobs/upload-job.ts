@@ -30,7 +30,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     const file = await context.repository.file(imageId, provider.formats, { signal: job.signal });
     const uploadLogger = context.logger(`nodepool.image.upload.${providerName}`);
     uploadLogger.info(`uploading ${file.path} as ${imageName}`);
-    const request: UploadRequest = { imageId, imageName, file, metadata };
+    const request: UploadRequest = { uploadId: uploadIdOf(job), imageId, imageName, file, metadata };
     try {
       const result = await provider.upload(request, { signal: job.signal, onProgress: reportProgress(job) });
       uploadLogger.info(`${file.path} is ${result.externalId} there`);
@@ -39,6 +39,11 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
       throw new UploadError(error instanceof Error ? error.message : String(error), { cause: error });
     }
   });
+}
+
+/** A job that is handed out again is the same upload: its unique key is the same, or else its handle. */
+function uploadIdOf({ unique, handle }: WorkerJob): string {
+  return unique === '' ? handle : unique;
 }
 
 function findProvider(
