@@ -1,0 +1,66 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
+
+export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** How a small request is made, and what its answer has to be. */
+export interface JsonOptions<T> {
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Default `application/json`; Glance wants `application/openstack-images-v2.1-json-patch` for PATCH. */
+  readonly contentType?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Statuses that are no error. Default: 200 to 299. */
+  readonly expect?: readonly number[];
+  /**
+   * Makes the answer's value of the parsed JSON body (`undefined` if the body is empty or no JSON). What it throws
+   * becomes an `invalid-answer`. Without it the value is `undefined`.
+   */
+  readonly validate?: (value: unknown) => T;
+  /**
+   * Whether the request may be sent again when its answer was lost. Default: true, but false for POST and PATCH,
+   * whose first try may have taken effect. An answer that says "not now" (429, 503) is retried either way.
+   */
+  readonly replay?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** The answer to {@link ServiceClient.json}. */
+export interface JsonAnswer<T> {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly value: T;
+}
+
+/** How a file is put. */
+export interface PutOptions {
+  /** Length of the body in bytes; sent as Content-Length. */
+  readonly size: number;
+  /** Default: `content-type: application/octet-stream`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Seconds in which the cloud takes no byte, or gives no answer after the last one. Default 300. */
+  readonly stallTimeout?: number;
+}
+
+/** The answer to {@link ServiceClient.put}. */
+export interface PutAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/**
+ * One service of a cloud, with the token, the endpoint and the patience that it takes. Paths are below its versioned
+ * endpoint: `/images`. Every method throws {@link OpenStackError}.
+ */
+export interface ServiceClient {
+  /** JSON in, JSON out. Retried within limits when the error is retriable; after a 401 once more with a new token. */
+  json<T = undefined>(method: HttpMethod, path: string, options?: JsonOptions<T>): Promise<JsonAnswer<T>>;
+  /**
+   * Puts one stream, without holding it in memory. `body` is called when the request begins, and once more after a
+   * 401; any other failure is the caller's to retry.
+   */
+  put(path: string, body: () => Readable | Promise<Readable>, options: PutOptions): Promise<PutAnswer>;
+}
