@@ -2,12 +2,14 @@ import { clientTarget } from './client-target.ts';
 import { decoderTarget } from './decoder-target.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { jobServerTarget } from './job-server-target.ts';
+import { journalTarget } from './journal-target.ts';
 import { workerTarget } from './worker-target.ts';
 
 /** All that is thrown at, with its part of the packets; a live one takes longer for each. */
 export const FUZZ_TARGETS: readonly (FuzzTarget & { readonly share: number })[] = [
-  { ...decoderTarget, share: 0.72 },
+  { ...decoderTarget, share: 0.715 },
   { ...jobServerTarget, share: 0.2 },
   { ...clientTarget, share: 0.065 },
   { ...workerTarget, share: 0.015 },
+  { ...journalTarget, share: 0.005 },
 ];

@@ -19,21 +19,27 @@ export type JournalRecord =
   | { readonly removed: string }
   | { readonly damaged: true };
 
-/** The first line of a record; of a job, size and CRC-32 of the payload that follows, and one more newline. */
+/**
+ * The first line of a record, after its own CRC-32 in hexadecimal digits: a spoilt size or handle must not be believed.
+ * Of a job, it has size and CRC-32 of the payload that follows, and one more newline.
+ */
 type Header =
   | { readonly added: Omit<JournaledJob, 'payload'>; readonly size: number; readonly crc: number }
   | { readonly removed: string };
 
 const NEWLINE = 10;
 
+/** Characters of a header's CRC-32. */
+const CHECKSUM_LENGTH = 8;
+
 export function encodeAdded({ payload, ...added }: JournaledJob): Buffer {
   const header: Header = { added, size: payload.length, crc: crc32(payload) };
-  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), payload, Buffer.of(NEWLINE)]);
+  return Buffer.concat([encodeHeader(header), payload, Buffer.of(NEWLINE)]);
 }
 
 export function encodeRemoved(handle: string): Buffer {
   const header: Header = { removed: handle };
-  return Buffer.from(`${JSON.stringify(header)}\n`);
+  return encodeHeader(header);
 }
 
 /** The records of a journal, up to one that is cut short or damaged: a crash may leave such a one at the end. */
@@ -42,14 +48,15 @@ export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenera
   for await (const chunk of chunks) {
     bytes = Buffer.concat([bytes, chunk]);
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE)) {
-      const header = parseHeader(bytes.toString('utf8', 0, end));
+      const header = decodeHeader(bytes.subarray(0, end));
       if (!header) return yield { damaged: true };
       let next = end + 1;
       if ('added' in header) {
         next += header.size + 1;
         if (bytes.length < next) break;
         const payload = Buffer.from(bytes.subarray(end + 1, next - 1));
-        if (crc32(payload) !== header.crc) return yield { damaged: true };
+        const isWhole = bytes[next - 1] === NEWLINE && crc32(payload) === header.crc;
+        if (!isWhole) return yield { damaged: true };
         yield { added: { ...header.added, payload } };
       } else {
         yield header;
@@ -60,13 +67,19 @@ export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenera
   if (bytes.length > 0) yield { damaged: true };
 }
 
-function parseHeader(line: string): Header | undefined {
-  try {
-    const header: unknown = JSON.parse(line);
-    const isHeader =
-      typeof header === 'object' && header !== null && ('added' in header || 'removed' in header);
-    return isHeader ? (header as Header) : undefined;
-  } catch {
-    return undefined;
-  }
+function encodeHeader(header: Header): Buffer {
+  const json = JSON.stringify(header);
+  return Buffer.from(`${checksum(json)} ${json}\n`);
+}
+
+function decodeHeader(line: Buffer): Header | undefined {
+  const [written, json] = [
+    line.toString('latin1', 0, CHECKSUM_LENGTH + 1),
+    line.subarray(CHECKSUM_LENGTH + 1),
+  ];
+  return written === `${checksum(json)} ` ? (JSON.parse(json.toString()) as Header) : undefined;
+}
+
+function checksum(json: string | Buffer): string {
+  return crc32(json).toString(16).padStart(CHECKSUM_LENGTH, '0');
 }

@@ -104,6 +104,26 @@ test('a record that is cut short or damaged is left out, with what follows, and 
   await assert.rejects(stat(`${path}.damaged`), 'a whole journal is not set aside');
 });
 
+test('no byte of a record can be spoilt unseen: not a size, not the handle of a job that is over', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const journal = await Journal.open(directory);
+  journal.add(job(1));
+  await journal.synced();
+  const path = join(directory, 'jobs.journal');
+  const { size: first } = await stat(path);
+  journal.add(job(2));
+  journal.remove('H:test:2');
+  await journal.close();
+  const whole = await readFile(path);
+  const ends = whole.indexOf('\n', whole.lastIndexOf('payload')) + 1;
+  for (let at = first; at < whole.length; at += 1) {
+    const spoilt = Buffer.from(whole);
+    spoilt.writeUInt8(whole.readUInt8(at) ^ 1, at);
+    await writeFile(path, spoilt);
+    assert.deepEqual(await found(directory), at < ends ? [job(1)] : [job(1), job(2)], `byte ${at}`);
+  }
+});
+
 test('the file does not grow with jobs that are over', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
