@@ -4,17 +4,22 @@ import { ImageError } from './errors.ts';
 export interface ImageFormatRow {
   /** What follows the last dot of the file's name in `images-dir`. */
   readonly extension: string;
-  /** The word for `disk-image-create -t`. */
-  readonly dibType: string;
+  /** The word for `disk-image-create -t`; absent for what diskimage-builder does not make. */
+  readonly dibType?: string;
   /** qemu-img's name of the driver that reads and writes it; absent for what is no disk (a tar, say). */
   readonly qemuDriver?: string;
   /** `-o` of `qemu-img convert` when an image is made in this format. */
   readonly qemuOptions?: string;
+  /** What the length of the disk must be a multiple of, in bytes; zeros are added. Default: any length will do. */
+  readonly alignment?: number;
 }
 
 /**
  * Every image format that can lie in `images-dir`, by the name that `image-type` of `nodepool.yaml`,
  * `disk-image-create -t` and Glance's `disk_format` share. A new format is one row.
+ *
+ * Three of them are VHDs: `vhd` grows, as Xen's vhd-util makes it; `vpc` is Virtual PC's, rounded up to whole
+ * cylinders; `vhd-fixed` is what Azure takes: of fixed length, in whole MiB.
  */
 export const IMAGE_FORMATS = {
   qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2' },
@@ -24,6 +29,12 @@ export const IMAGE_FORMATS = {
     dibType: 'vhd',
     qemuDriver: 'vpc',
     qemuOptions: 'subformat=dynamic,force_size=on',
+  },
+  'vhd-fixed': {
+    extension: 'vhd-fixed',
+    qemuDriver: 'vpc',
+    qemuOptions: 'subformat=fixed,force_size=on',
+    alignment: 1_048_576,
   },
   vhdx: { extension: 'vhdx', dibType: 'vhdx', qemuDriver: 'vhdx', qemuOptions: 'subformat=dynamic' },
   vmdk: { extension: 'vmdk', dibType: 'vmdk', qemuDriver: 'vmdk' },

@@ -4,7 +4,7 @@ import { FORMAT_NAMES, formatRow } from './formats.ts';
 /** The longest name that Linux's file systems take, in bytes. */
 const NAME_MAX = 255;
 
-/** Room that the longest companion of an image file takes after the id (`.squash.sha256`). */
+/** Room that the longest companion of an image file takes after the id (`.vhd-fixed.sha256`). */
 const LONGEST_SUFFIX =
   Math.max(...FORMAT_NAMES.map((format) => formatRow(format).extension.length)) + '.sha256'.length + 1;
 

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { ImageError } from './errors.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
+import { DiskSpace } from './formats/disk-space.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import type { Manifest } from './manifest.ts';
 import { portion, steadyProgress } from './progress.ts';
@@ -49,6 +50,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   /** The image name of each build under way, by image id. */
   readonly #building = new Map<string, string>();
   readonly #conversions = new SingleFlight<ImageFile>();
+  readonly #space = new DiskSpace();
   readonly #deletes = new SingleFlight<void>();
   #lock: DirectoryLock | undefined;
 
@@ -258,7 +260,11 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     const progress = steadyProgress(onProgress);
     return await this.#staged(async (staging) => {
       const target = staging.path(imageFileName(imageId, format));
-      await convertImage(source, format, target, { signal, onProgress: portion(progress, 0, 80) });
+      await convertImage(source, format, target, {
+        signal,
+        onProgress: portion(progress, 0, 80),
+        space: this.#space,
+      });
       const fresh = await describeFiles(staging, imageId, [format], {
         signal,
         onProgress: portion(progress, 80, 100),

@@ -42,5 +42,5 @@ test('what is not a string is refused', () => {
 test('the longest id leaves room for the longest companion of its files', () => {
   const id = 'x'.repeat(MAX_IMAGE_ID_BYTES);
   assert.equal(imageIdFault(id), undefined);
-  assert.equal(`${id}.squash.sha256`.length, 255);
+  assert.equal(`${id}.vhd-fixed.sha256`.length, 255);
 });

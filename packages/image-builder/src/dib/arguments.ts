@@ -24,7 +24,7 @@ export function dibArguments(
     '-x',
     '-t',
     inOrder(formats)
-      .map((format) => formatRow(format).dibType)
+      .map((format) => formatRow(format).dibType ?? format)
       .join(','),
     '--no-tmpfs',
     ...(qcow2Only ? ['--qemu-img-options', QCOW2_OPTIONS] : []),

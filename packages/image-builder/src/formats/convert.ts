@@ -1,16 +1,18 @@
-import { stat, statfs, utimes } from 'node:fs/promises';
+import { stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
+import { checkStructure, dataSize, diskInformation } from './disk-information.ts';
+import { DiskSpace } from './disk-space.ts';
 import { checkSelfContained } from './self-contained.ts';
 
 /** Coroutines that read and write at the same time, out of order: several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
 
-/** Bytes of a block in `stat`, whatever the file system's own are (stat(2)). */
-const STAT_BLOCK = 512;
+/** Virtual PC counts in cylinders, which are smaller than this. */
+const LARGEST_PADDING = 1024 * 1024;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
@@ -27,9 +29,15 @@ export function conversionSource(files: readonly ImageFile[]): ImageFile | undef
     .find((file) => file !== undefined);
 }
 
+/** Settings of {@link convertImage}. */
+export interface ConversionOptions extends OperationOptions {
+  /** The file system that is written to, for conversions at the same time to share. Default: one alone. */
+  readonly space?: DiskSpace;
+}
+
 /**
  * Writes an image in another format to `target`, with the source's time of modification: it is as old as that.
- * Progress counts hundredths.
+ * Room is counted beforehand, and the result looked over. Progress counts hundredths.
  *
  * @throws ImageError `conversion-failed`, `disk-full`, `command-not-found`
  * @throws the signal's reason
@@ -38,15 +46,64 @@ export async function convertImage(
   source: ImageFile,
   format: ImageFormat,
   target: string,
-  { signal, onProgress }: OperationOptions = {},
+  { space = new DiskSpace(), ...options }: ConversionOptions = {},
 ): Promise<void> {
-  await checkSpace(source, dirname(target));
-  await checkSelfContained(source, signal);
+  const { signal } = options;
+  const information = await diskInformation(source, signal);
+  checkSelfContained(source, information);
+  const claim = await space.claim(target, await dataSize(source, signal));
+  if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
+  try {
+    const size = await write(source, format, target, information['virtual-size'], options);
+    await checkResult({ format, path: target, size: 0 }, size, signal);
+  } finally {
+    claim();
+  }
+  const { atimeMs, mtimeMs } = await stat(source.path);
+  await utimes(target, new Date(atimeMs), new Date(mtimeMs));
+}
+
+/** Returns the size that the disk in the target has to have. */
+async function write(
+  source: ImageFile,
+  format: ImageFormat,
+  target: string,
+  size: number,
+  operation: OperationOptions,
+): Promise<number> {
   const { qemuDriver: from = '' } = formatRow(source.format);
-  const { qemuDriver: to = '', qemuOptions } = formatRow(format);
+  const { qemuDriver: to = '', qemuOptions, alignment = 1 } = formatRow(format);
   const options = qemuOptions === undefined ? [] : ['-o', qemuOptions];
-  // The driver of the source is named, never guessed: a raw image could begin like one of another format.
-  const args = ['convert', '-p', ...PARALLEL, '-f', from, '-O', to, ...options, source.path, target];
+  const aligned = Math.ceil(size / alignment) * alignment;
+  const run = (args: readonly string[]): Promise<void> => qemuImg(args, source, format, target, operation);
+  const convert = ['convert', '-p', ...PARALLEL, '-f', from, '-O', to];
+  if (aligned === size) {
+    await run([...convert, ...options, source.path, target]);
+  } else {
+    // What qemu-img convert makes itself is as long as its source.
+    await run(['create', '-q', '-f', to, ...options, target, String(aligned)]);
+    await run([...convert, '-n', '--target-is-zero', source.path, target]);
+  }
+  return aligned;
+}
+
+async function checkResult(result: ImageFile, size: number, signal: AbortSignal | undefined): Promise<void> {
+  await checkStructure(result, signal);
+  const made = (await diskInformation(result, signal))['virtual-size'];
+  if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
+  throw new ImageError(
+    'conversion-failed',
+    `the conversion to ${result.format} made a disk of ${made} bytes instead of ${size}; look for a newer qemu-img`,
+  );
+}
+
+async function qemuImg(
+  args: readonly string[],
+  source: ImageFile,
+  format: ImageFormat,
+  target: string,
+  { signal, onProgress }: OperationOptions,
+): Promise<void> {
   const complaints: string[] = [];
   const result = await runCommand('qemu-img', args, {
     cwd: dirname(target),
@@ -57,31 +114,19 @@ export async function convertImage(
       else if (line.trim() !== '') complaints.push(line.trim());
     },
   });
-  if (result.exitCode === 0) {
-    const { atimeMs, mtimeMs } = await stat(source.path);
-    await utimes(target, new Date(atimeMs), new Date(mtimeMs));
-    return;
-  }
+  if (result.exitCode === 0) return;
   const reason =
     complaints.join(' ') || `qemu-img ended with ${result.signal ?? `exit code ${result.exitCode}`}`;
-  if (result.diskFull) throw diskFull(source, dirname(target), reason);
+  if (result.diskFull) throw diskFull(source, target, reason);
   throw new ImageError(
     'conversion-failed',
     `"${source.path}" could not be converted to ${format}: ${reason}`,
   );
 }
 
-/** The result is seldom smaller than what the source occupies: better to refuse than to fill the disk first. */
-async function checkSpace(source: ImageFile, directory: string): Promise<void> {
-  const { blocks } = await stat(source.path);
-  const { bavail, bsize } = await statfs(directory);
-  const [needed, free] = [blocks * STAT_BLOCK, bavail * bsize];
-  if (needed > free) throw diskFull(source, directory, `it needs about ${needed} bytes and ${free} are free`);
-}
-
-function diskFull(source: ImageFile, directory: string, reason: string): ImageError {
+function diskFull(source: ImageFile, target: string, reason: string): ImageError {
   return new ImageError(
     'disk-full',
-    `"${source.path}" could not be converted in "${directory}": ${reason}; make room there`,
+    `"${source.path}" could not be converted in "${dirname(target)}": ${reason}; make room there`,
   );
 }

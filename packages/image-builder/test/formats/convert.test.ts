@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { open, readdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
+import { DiskSpace } from '../../src/formats/disk-space.ts';
 import { FORMAT_NAMES, formatRow, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
 import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
@@ -154,6 +155,20 @@ test('a file system without room for the result is refused before anything is wr
 
 test('one that becomes full on the way is told as such', async (t) => {
   const { directory, source } = await setUp(t);
+  const scattered = { ...source, path: join(directory, 'scattered.raw') };
+  const handle = await open(scattered.path, 'w');
+  for (let at = 0; at < 8; at += 1) await handle.write('x', at * MEBIBYTE);
+  await handle.close();
+  // A vdi takes a whole MiB for each of them, which nobody can foresee.
+  const small = await mountTmpfs(t, 'size=3m');
+  await assert.rejects(
+    convertImage(scattered, 'vdi', join(small, 'image.vdi')),
+    withCode('disk-full', /No space left on device/),
+  );
+});
+
+test('what a compressed image needs is counted as it is without compression', async (t) => {
+  const { directory, source } = await setUp(t);
   const qcow2 = join(directory, 'packed.qcow2');
   const zeros = join(directory, 'zeros.raw');
   // 16 MiB of the same bytes: little as a compressed qcow2, too much for the file system as raw.
@@ -162,6 +177,33 @@ test('one that becomes full on the way is told as such', async (t) => {
   const small = await mountTmpfs(t, 'size=4m');
   await assert.rejects(
     convertImage({ ...source, format: 'qcow2', path: qcow2 }, 'raw', join(small, 'image.raw')),
-    withCode('disk-full', /No space left on device/),
+    withCode('disk-full', /bytes more are needed/),
   );
+  assert.deepEqual(await readdir(small), []);
+});
+
+test('two conversions at a time count the room together', async (t) => {
+  const { source } = await setUp(t);
+  const small = await mountTmpfs(t, 'size=2500k');
+  const space = new DiskSpace();
+  const results = await Promise.allSettled(
+    ['one', 'other'].map((name) => convertImage(source, 'qcow2', join(small, name), { space })),
+  );
+  assert.deepEqual(results.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
+  const refused = results.find((result) => result.status === 'rejected');
+  assert.match(String(refused?.reason), /bytes more are needed/);
+});
+
+test('a disk for Azure is a fixed VHD of whole mebibytes, and the same otherwise', async (t) => {
+  const { directory, source } = await setUp(t);
+  const odd = { ...source, path: join(directory, 'odd.raw'), size: 5 * MEBIBYTE + 512 };
+  await writeFile(odd.path, randomBytes(odd.size));
+  const path = join(directory, 'image.vhd-fixed');
+  await convertImage(odd, 'vhd-fixed', path);
+  assert.equal((await stat(path)).size, 6 * MEBIBYTE + 512, 'the disk and its footer');
+  const file = await readFile(path);
+  assert.equal(file.toString('latin1', 6 * MEBIBYTE, 6 * MEBIBYTE + 8), 'conectix');
+  assert.equal(file.readUInt32BE(6 * MEBIBYTE + 60), 2, 'fixed');
+  assert.deepEqual(file.subarray(0, odd.size), await readFile(odd.path));
+  assert.ok(file.subarray(odd.size, 6 * MEBIBYTE).every((byte) => byte === 0));
 });

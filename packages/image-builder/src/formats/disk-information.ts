@@ -1,0 +1,72 @@
+import { execa } from 'execa';
+import { ImageError } from '../errors.ts';
+import { formatRow } from '../formats.ts';
+import type { ImageFile } from '../types.ts';
+
+/** What `qemu-img info --output=json` says of an image, as far as it is used. */
+export interface DiskInformation {
+  /** Bytes of the disk that a guest sees. */
+  readonly 'virtual-size': number;
+  readonly 'full-backing-filename'?: string;
+  readonly 'format-specific'?: {
+    readonly data?: {
+      readonly 'data-file'?: string;
+      readonly extents?: readonly { readonly filename: string }[];
+    };
+  };
+}
+
+/**
+ * Reads the header of an image.
+ *
+ * @throws ImageError `conversion-failed` for what is no such image
+ * @throws the signal's reason
+ */
+export async function diskInformation(image: ImageFile, signal?: AbortSignal): Promise<DiskInformation> {
+  return JSON.parse(await qemuImg('info', image, [], signal)) as DiskInformation;
+}
+
+/**
+ * How many bytes the data of an image takes, holes left out and compression undone, before it is written anywhere.
+ *
+ * @throws as {@link diskInformation}
+ */
+export async function dataSize(image: ImageFile, signal?: AbortSignal): Promise<number> {
+  // Only for raw and qcow2 can qemu-img tell, and only of qcow2 does it leave out the holes.
+  const measured = await qemuImg('measure', image, ['-O', 'qcow2'], signal);
+  return (JSON.parse(measured) as { required: number }).required;
+}
+
+/**
+ * Looks for damage in the structure of an image; what has none to speak of passes.
+ *
+ * @throws as {@link diskInformation}
+ */
+export async function checkStructure(image: ImageFile, signal?: AbortSignal): Promise<void> {
+  if (CHECKABLE.has(driverOf(image))) await qemuImg('check', image, [], signal);
+}
+
+/** The drivers of which `qemu-img check` knows what to look at. */
+const CHECKABLE: ReadonlySet<string> = new Set(['qcow2', 'vhdx', 'vmdk', 'vdi']);
+
+function driverOf({ format }: ImageFile): string {
+  return formatRow(format).qemuDriver ?? 'raw';
+}
+
+async function qemuImg(
+  command: string,
+  image: ImageFile,
+  args: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const { failed, stdout, stderr, shortMessage } = await execa(
+    'qemu-img',
+    // The driver is named, never guessed: a raw image could begin like one of another format.
+    [command, '--output=json', '-f', driverOf(image), ...args, image.path],
+    { cwd: '/', stdin: 'ignore', reject: false, cleanup: false, ...(signal && { cancelSignal: signal }) },
+  );
+  signal?.throwIfAborted();
+  if (!failed) return stdout;
+  const reason = stderr || shortMessage;
+  throw new ImageError('conversion-failed', `"${image.path}" is no ${image.format} image: ${reason}`);
+}
