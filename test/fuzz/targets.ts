@@ -1,3 +1,4 @@
+import { adminTarget } from './admin-target.ts';
 import { clientTarget } from './client-target.ts';
 import { decoderTarget } from './decoder-target.ts';
 import type { FuzzTarget } from './fuzz.ts';
@@ -7,9 +8,10 @@ import { workerTarget } from './worker-target.ts';
 
 /** All that is thrown at, with its part of the packets; a live one takes longer for each. */
 export const FUZZ_TARGETS: readonly (FuzzTarget & { readonly share: number })[] = [
-  { ...decoderTarget, share: 0.715 },
+  { ...decoderTarget, share: 0.695 },
   { ...jobServerTarget, share: 0.2 },
   { ...clientTarget, share: 0.065 },
   { ...workerTarget, share: 0.015 },
+  { ...adminTarget, share: 0.02 },
   { ...journalTarget, share: 0.005 },
 ];

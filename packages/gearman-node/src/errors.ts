@@ -6,6 +6,8 @@ export const GEARMAN_ERRORS = {
   'packet-too-large': { retriable: false },
   'argument-missing': { retriable: false },
   'invalid-argument': { retriable: false },
+  'reply-malformed': { retriable: false },
+  'reply-too-large': { retriable: false },
   'peer-too-slow': { retriable: true },
   'listen-failed': { retriable: true },
   'journal-failed': { retriable: true },
@@ -42,7 +44,7 @@ export class GearmanError extends Error {
   }
 }
 
-/** The peer broke the protocol; the connection it came from is closed. */
+/** The peer broke the protocol. The connection it came from is closed, unless all that follows can still be read. */
 export class ProtocolError extends GearmanError {
   override readonly name = 'ProtocolError';
 }

@@ -1,4 +1,4 @@
-import { GearmanError } from '../errors.ts';
+import { GearmanError, ProtocolError } from '../errors.ts';
 
 /** One line of the admin command `status`. */
 export interface FunctionStatus {
@@ -44,6 +44,9 @@ export interface QueuedJob {
 /** How a command's reply ends: a `list` with a line that holds a dot, a `line` at once. */
 export type ReplyKind = 'list' | 'line';
 
+/** Characters of a line that an error message shows. */
+const MAX_SHOWN = 80;
+
 /** The commands of the admin text protocol, as they are sent. */
 export const ADMIN_COMMANDS = {
   status: { words: 'status', reply: 'list' },
@@ -87,28 +90,65 @@ export function formatCommand(command: AdminCommand, args: readonly (string | nu
 /** The name is the first field and may itself hold tabs: numbers are counted from the end. */
 function fromEnd(line: string, numbers: number): { readonly name: string; readonly values: number[] } {
   const fields = line.split('\t');
-  return { name: fields.slice(0, -numbers).join('\t'), values: fields.slice(-numbers).map(Number) };
+  if (fields.length <= numbers) throw malformed(line);
+  const values = fields.slice(-numbers).map((field) => parseNumber(field, line));
+  return { name: fields.slice(0, -numbers).join('\t'), values };
 }
 
+/** @param line what it is part of */
+function parseNumber(text: string, line: string): number {
+  if (!/^\d+$/.test(text)) throw malformed(line);
+  return Number(text);
+}
+
+function malformed(line: string): ProtocolError {
+  const shown = JSON.stringify(line.slice(0, MAX_SHOWN));
+  return new ProtocolError(
+    'reply-malformed',
+    `the job server replied ${shown}, which is no line of the reply to this command; is the server what it should be?`,
+  );
+}
+
+/** @throws ProtocolError `reply-malformed` */
 export function parseStatus(line: string): FunctionStatus {
   const { name, values } = fromEnd(line, 3);
   const [total = 0, running = 0, availableWorkers = 0] = values;
   return { name, total, running, availableWorkers };
 }
 
+/** @throws ProtocolError `reply-malformed` */
 export function parsePriorityStatus(line: string): FunctionPriorityStatus {
   const { name, values } = fromEnd(line, 4);
   const [high = 0, normal = 0, low = 0, availableWorkers = 0] = values;
   return { name, high, normal, low, availableWorkers };
 }
 
+/** @throws ProtocolError `reply-malformed` */
 export function parseWorker(line: string): WorkerInfo {
-  const [, fd, ip = '', clientId = '', functions = ''] = /^(\d+) (\S+) (.*?) ?:(?: (.*))?$/s.exec(line) ?? [];
+  const match = /^(\d+) (\S+) (.*?) ?:(?: (.*))?$/s.exec(line);
+  if (!match) throw malformed(line);
+  const [, fd, ip = '', clientId = '', functions = ''] = match;
   return { fd: Number(fd), ip, clientId, functions: functions === '' ? [] : functions.split(' ') };
 }
 
+/** @throws ProtocolError `reply-malformed` */
 export function parseJob(line: string): QueuedJob {
   const { name, values } = fromEnd(line, 3);
   const [retries = 0, ignored = 0, background = 0] = values;
   return { handle: name, retries, ignored: ignored !== 0, background: background !== 0 };
+}
+
+/** @throws ProtocolError `reply-malformed` */
+export function parsePid(line: string): number {
+  return parseNumber(parseValue(line), line);
+}
+
+/** The value after `OK `, or Perl's server's, which comes by itself. */
+export function parseValue(line: string): string {
+  return line.replace(/^OK /, '');
+}
+
+/** @throws ProtocolError `reply-malformed` for anything but `OK` */
+export function checkDone(line: string): void {
+  if (!line.startsWith('OK')) throw malformed(line);
 }

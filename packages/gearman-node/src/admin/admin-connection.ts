@@ -1,7 +1,23 @@
 import type { Socket } from 'node:net';
 import { ReplyTimer } from '../connection/reply-timer.ts';
-import { ConnectionError, type GearmanError, ServerError } from '../errors.ts';
+import { ConnectionError, type GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { ReplyKind } from './admin-commands.ts';
+
+const NEWLINE = 10;
+
+/** What a line of a list costs beside its text, in bytes. */
+const LINE_OVERHEAD = 16;
+
+/** How an {@link AdminConnection} is set up. */
+export interface AdminConnectionOptions {
+  readonly peer: string;
+  /** Milliseconds for which a command may be left unanswered. */
+  readonly timeout: number;
+  /** Bytes of the largest reply that is taken. */
+  readonly maxReplySize: number;
+  /** Called once, when the connection is over. */
+  readonly onClose: () => void;
+}
 
 /** A command that waits for its reply. */
 interface PendingCommand {
@@ -15,15 +31,20 @@ interface PendingCommand {
 export class AdminConnection {
   readonly #socket: Socket;
   readonly #peer: string;
+  readonly #maxReplySize: number;
   readonly #timer: ReplyTimer;
   readonly #pending: PendingCommand[] = [];
-  #text = Buffer.alloc(0);
+  /** The beginning of a line: the first `#heldLength` bytes. */
+  #held = Buffer.alloc(0);
+  #heldLength = 0;
+  /** What the lines of the reply so far cost. */
+  #replySize = 0;
   #reason: GearmanError | undefined;
 
-  /** @param onClose called once, when the connection is over */
-  constructor(socket: Socket, peer: string, timeout: number, onClose: () => void) {
+  constructor(socket: Socket, { peer, timeout, maxReplySize, onClose }: AdminConnectionOptions) {
     this.#socket = socket;
     this.#peer = peer;
+    this.#maxReplySize = maxReplySize;
     this.#timer = new ReplyTimer(timeout, () => {
       this.#reason ??= new ConnectionError(
         'server-silent',
@@ -60,13 +81,39 @@ export class AdminConnection {
   }
 
   #read(chunk: Buffer): void {
-    this.#text = Buffer.concat([this.#text, chunk]);
+    const searched = this.#heldLength;
+    this.#hold(chunk);
+    const text = this.#held.subarray(0, this.#heldLength);
     let start = 0;
-    for (let end = this.#text.indexOf('\n'); end >= 0; end = this.#text.indexOf('\n', start)) {
-      this.#line(this.#text.toString('utf8', start, end).replace(/\r$/, ''));
+    for (let end = text.indexOf(NEWLINE, searched); end >= 0; end = text.indexOf(NEWLINE, start)) {
+      this.#line(text.toString('utf8', start, end).replace(/\r$/, ''));
       start = end + 1;
     }
-    this.#text = this.#text.subarray(start);
+    if (start > 0) {
+      this.#held = Buffer.from(text.subarray(start));
+      this.#heldLength = this.#held.length;
+    }
+    if (this.#replySize + this.#heldLength > this.#maxReplySize) this.#refuse();
+  }
+
+  /** The buffer doubles, for a line may come byte by byte. */
+  #hold(chunk: Buffer): void {
+    const length = this.#heldLength + chunk.length;
+    if (length > this.#held.length) {
+      const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#heldLength));
+      this.#held.copy(larger, 0, 0, this.#heldLength);
+      this.#held = larger;
+    }
+    chunk.copy(this.#held, this.#heldLength);
+    this.#heldLength = length;
+  }
+
+  #refuse(): void {
+    this.#reason ??= new ProtocolError(
+      'reply-too-large',
+      `a reply of ${this.#peer} is over the limit of ${this.#maxReplySize} bytes; maxReplySize raises it`,
+    );
+    this.#socket.destroy();
   }
 
   #line(line: string): void {
@@ -79,6 +126,7 @@ export class AdminConnection {
       command.reject(new ServerError(error[1] as string, (error[2] as string).replaceAll('+', ' ')));
     } else if (command.kind === 'list' && line !== '.') {
       command.lines.push(line);
+      this.#replySize += line.length + LINE_OVERHEAD;
     } else {
       if (command.kind === 'line') command.lines.push(line);
       this.#answered();
@@ -87,6 +135,7 @@ export class AdminConnection {
   }
 
   #answered(): void {
+    this.#replySize = 0;
     this.#pending.shift();
     this.#timer.answered();
   }

@@ -6,12 +6,15 @@ import { GearmanError } from '../errors.ts';
 import {
   ADMIN_COMMANDS,
   type AdminCommand,
+  checkDone,
   type FunctionPriorityStatus,
   type FunctionStatus,
   formatCommand,
   parseJob,
+  parsePid,
   parsePriorityStatus,
   parseStatus,
+  parseValue,
   parseWorker,
   type QueuedJob,
   type WorkerInfo,
@@ -22,22 +25,28 @@ import { AdminConnection } from './admin-connection.ts';
 export interface AdminOptions {
   /** Milliseconds until the connection must stand, and for which a command may be left unanswered. Default 30,000. */
   readonly timeout?: number | undefined;
+  /** Bytes of the largest reply that is taken. Default 64 MiB. */
+  readonly maxReplySize?: number | undefined;
 }
+
+const DEFAULT_MAX_REPLY_SIZE = 64 * 1024 * 1024;
 
 /**
  * Speaks the admin text protocol with one server. It connects with the first command, and again after the connection
- * was lost. Each method throws ServerError when the server refuses the command, and ConnectionError; python's server
- * leaves a command that it does not know unanswered.
+ * was lost. Each method throws ServerError when the server refuses the command, ConnectionError, and ProtocolError when the
+ * reply makes no sense or is too large; python's server leaves a command that it does not know unanswered.
  */
 export class Admin implements AsyncDisposable {
   readonly #address: ServerAddress;
   readonly #timeout: number;
+  readonly #maxReplySize: number;
   readonly #stop = new AbortController();
   #connection: Promise<AdminConnection> | undefined;
 
   constructor(address: ServerAddress, options: AdminOptions = {}) {
     this.#address = address;
     this.#timeout = options.timeout ?? DEFAULT_TIMEOUT;
+    this.#maxReplySize = options.maxReplySize ?? DEFAULT_MAX_REPLY_SIZE;
   }
 
   /** The functions that the server knows. gearmand goes on to list those that nobody offers any more. */
@@ -67,46 +76,46 @@ export class Admin implements AsyncDisposable {
 
   /** The server's version, for instance `1.1.20`. */
   async version(): Promise<string> {
-    return await this.#value('version');
+    return parseValue(await this.#line('version'));
   }
 
   /** What the server logs, for instance `ERROR`. */
   async verbose(): Promise<string> {
-    return await this.#value('verbose');
+    return parseValue(await this.#line('verbose'));
   }
 
   /** The server's process id. */
   async pid(): Promise<number> {
-    return Number(await this.#value('pid'));
+    return parsePid(await this.#line('pid'));
   }
 
   /** Limits how many jobs of a function may be queued; 0 or less lifts the limit. */
   async maxQueue(functionName: string, limit: number): Promise<void> {
     checkFunctionName(functionName);
-    await this.#run('maxQueue', functionName, limit);
+    checkDone(await this.#line('maxQueue', functionName, limit));
   }
 
   /** Makes a function known before anybody offers it. */
   async createFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
-    await this.#run('createFunction', functionName);
+    checkDone(await this.#line('createFunction', functionName));
   }
 
   /** Makes the server forget a function that has neither jobs nor workers. */
   async dropFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
-    await this.#run('dropFunction', functionName);
+    checkDone(await this.#line('dropFunction', functionName));
   }
 
   /** Takes a job out of the queue; its client gets WORK_FAIL. */
   async cancelJob(handle: string): Promise<void> {
     checkHandle(handle);
-    await this.#run('cancelJob', handle);
+    checkDone(await this.#line('cancelJob', handle));
   }
 
   /** Ends the server; gracefully, it waits for the jobs that run. gearmand 1.1.20 knows no such command. */
   async shutdown(options: { readonly graceful?: boolean } = {}): Promise<void> {
-    await this.#run('shutdown', ...(options.graceful ? ['graceful'] : []));
+    checkDone(await this.#line('shutdown', ...(options.graceful ? ['graceful'] : [])));
   }
 
   /** Hangs up. */
@@ -121,10 +130,9 @@ export class Admin implements AsyncDisposable {
     await this.close();
   }
 
-  /** The value after `OK `. */
-  async #value(command: AdminCommand): Promise<string> {
-    const [line = ''] = await this.#run(command);
-    return line.replace(/^OK /, '');
+  async #line(command: AdminCommand, ...args: (string | number)[]): Promise<string> {
+    const [line = ''] = await this.#run(command, ...args);
+    return line;
   }
 
   async #run(command: AdminCommand, ...args: (string | number)[]): Promise<string[]> {
@@ -141,7 +149,12 @@ export class Admin implements AsyncDisposable {
     };
     try {
       const socket = await openSocket(this.#address, { timeout: this.#timeout, signal: this.#stop.signal });
-      return new AdminConnection(socket, formatAddress(this.#address), this.#timeout, forget);
+      return new AdminConnection(socket, {
+        peer: formatAddress(this.#address),
+        timeout: this.#timeout,
+        maxReplySize: this.#maxReplySize,
+        onClose: forget,
+      });
     } catch (error) {
       forget();
       throw error;

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  checkDone,
   formatCommand,
   parseJob,
+  parsePid,
   parsePriorityStatus,
   parseStatus,
+  parseValue,
   parseWorker,
 } from '../../src/admin/admin-commands.ts';
 
@@ -57,4 +60,38 @@ test('job lines', () => {
     background: true,
   });
   assert.equal(parseJob('H:x:1\t0\t1\t0').ignored, true);
+});
+
+test('a value comes after OK, or, from Perl’s server, by itself', () => {
+  assert.equal(parseValue('OK 1.1.20'), '1.1.20');
+  assert.equal(parseValue('1.130'), '1.130');
+  assert.equal(parsePid('OK 4711'), 4711);
+});
+
+const MALFORMED = [
+  [
+    parseStatus,
+    ['', 'f', 'f\t1\t2', 'f\t1\t2\tx', 'f\t1\t\t2', 'f\t-1\t2\t3', 'f\t1e5\t2\t3', 'ERR X\t1\t2'],
+  ],
+  [parsePriorityStatus, ['f\t1\t2\t3', 'f\t1\t2\t3\tInfinity']],
+  [parseWorker, ['', 'x 127.0.0.1 - :', '38 127.0.0.1 -', 'f\t1\t2\t3']],
+  [parseJob, ['H:x:1', 'H:x:1\t0\t1\tno']],
+  [parsePid, ['OK', 'OK x', '']],
+  [checkDone, ['', 'ok', 'f\t1\t2\t3', '.']],
+] as const;
+
+for (const [parse, lines] of MALFORMED) {
+  test(`${parse.name} refuses what is no line of its reply`, () => {
+    for (const line of lines) {
+      assert.throws(
+        () => parse(line),
+        { name: 'ProtocolError', code: 'reply-malformed' },
+        JSON.stringify(line),
+      );
+    }
+  });
+}
+
+test('of a long line that is refused the message shows the beginning', () => {
+  assert.throws(() => parseStatus('x'.repeat(5000)), { message: /"x{80}"/ });
 });

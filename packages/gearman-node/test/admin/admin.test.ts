@@ -142,3 +142,46 @@ test('arguments that the protocol cannot carry are refused before anything is se
   }
   await assert.rejects(admin.cancelJob('H x'), { code: 'invalid-argument' });
 });
+
+test('a reply that makes no sense is refused, and the next command works', async (t) => {
+  const { server, admin } = await scripted(t);
+  const status = admin.status();
+  const peer = await server.accept();
+  peer.sendBytes('f\tmany\t1\t2\n.\n');
+  await assert.rejects(status, { name: 'ProtocolError', code: 'reply-malformed', message: /f\\tmany/ });
+  const queue = admin.maxQueue('f', 1);
+  peer.sendBytes('NO\r\n');
+  await assert.rejects(queue, { code: 'reply-malformed' });
+  const pid = admin.pid();
+  peer.sendBytes('OK 12\n');
+  assert.equal(await pid, 12);
+});
+
+test('an endless line and an endless list are cut off', async (t) => {
+  for (const piece of ['x'.repeat(1000), 'f\t1\t1\t1\n', '\n']) {
+    const server = await ScriptedServer.listen();
+    const admin = new Admin(server.address, { maxReplySize: 10_000 });
+    t.after(() => Promise.all([server.close(), admin.close()]));
+    const [status, waiting] = [admin.status(), admin.version()];
+    const peer = await server.accept();
+    const refused = Promise.all(
+      [status, waiting].map((reply) =>
+        assert.rejects(reply, { name: 'ProtocolError', code: 'reply-too-large', message: /maxReplySize/ }),
+      ),
+    );
+    for (let sent = 0; sent < 20_000; sent += piece.length) peer.sendBytes(piece);
+    await refused;
+    await peer.closed;
+  }
+});
+
+test('the limit is for a reply, not for all of them', async (t) => {
+  const server = await ScriptedServer.listen();
+  const admin = new Admin(server.address, { maxReplySize: 10_000 });
+  t.after(() => Promise.all([server.close(), admin.close()]));
+  const replies = Array.from({ length: 5 }, () => admin.showUniqueJobs());
+  const peer = await server.accept();
+  const keys = Array.from({ length: 50 }, (_, number) => `${number}`.padEnd(100));
+  peer.sendBytes(`${keys.join('\n')}\n.\n`.repeat(replies.length));
+  for (const reply of replies) assert.deepEqual(await reply, keys);
+});
