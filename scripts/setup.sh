@@ -12,6 +12,8 @@ PATH=$PATH:/usr/sbin:/sbin
 # Debian package, a command or a file that proves it is there, and what needs it ("quickstart" is needed by all).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
+# Keystone, Glance and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api and
+# mariadb-server would add nothing to them but services, users and a database.
 debian_packages() {
   cat <<'TABLE'
 python3-diskimage-builder disk-image-create                  quickstart
@@ -32,7 +34,21 @@ iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
+python3-keystone          keystone-manage                    test
+python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
+python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
+python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
+uwsgi-plugin-python3      uwsgi_python3                      test
+mariadb-server-core       mariadbd                           test
 TABLE
+}
+
+# Services that the package, or one that it depends on, would leave enabled.
+services_of() {
+  case $1 in
+    gearman-job-server) echo gearman-job-server.service ;;
+    python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
+  esac
 }
 
 missing_debian_packages() {
@@ -42,34 +58,41 @@ missing_debian_packages() {
   done
 }
 
-# Tests start a gearmand of their own: installing the package must not leave a service on the machine.
+# Tests start servers of their own: installing the packages must not leave a service on the machine.
 # A systemctl that is told to be offline starts nothing, and disabled it does not start with the next boot.
-NO_SERVICES='SYSTEMD_OFFLINE=1'
-NO_GEARMAND='update-rc.d gearman-job-server disable'
+OFFLINE='SYSTEMD_OFFLINE=1'
 
 apt_install() {
-  env "$NO_SERVICES" DEBIAN_FRONTEND=noninteractive \
+  env "$OFFLINE" DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
-has_gearmand() {
-  case " $* " in *' gearman-job-server '*) ;; *) return 1 ;; esac
+# Of the packages' services those that the machine does not have yet: what it has is its owner's to decide on.
+new_services() {
+  for package; do
+    for service in $(services_of "$package"); do
+      [ -e "/lib/systemd/system/$service" ] || printf '%s ' "$service"
+    done
+  done
 }
 
 install_debian_packages() {
   echo "setup: installing the Debian packages $*"
+  services=$(new_services "$@")
   ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get -q update
   apt_install "$@" || {
     echo 'setup: that failed; trying once more with fresh package lists'
     apt-get -q update
     apt_install "$@"
   }
-  if has_gearmand "$@"; then $NO_GEARMAND; fi
+  # shellcheck disable=SC2086 # a list of names
+  if [ -n "$services" ]; then env "$OFFLINE" systemctl disable $services; fi
 }
 
 name_debian_packages() {
-  install="sudo env $NO_SERVICES apt-get install --no-install-recommends $*"
-  if has_gearmand "$@"; then install="$install && sudo $NO_GEARMAND"; fi
+  services=$(new_services "$@")
+  install="sudo env $OFFLINE apt-get install --no-install-recommends $*"
+  if [ -n "$services" ]; then install="$install && sudo env $OFFLINE systemctl disable $services"; fi
   echo 'setup: Debian packages are missing; install them with the next line, then run the same again'
   echo "$install"
 }
