@@ -32,6 +32,9 @@ const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
   ECHO_REQ: ['ECHO_RES', 'x'],
 };
 
+/** gearmand takes what is no number for 0; the embedded server refuses it. */
+const NUMBERS: readonly string[] = ['timeout', 'epoch'];
+
 /** The answers to all that was sent. */
 async function answers(peer: RawPeer): Promise<Received[]> {
   peer.send('ECHO_REQ', 'the end');
@@ -58,8 +61,8 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const { connect } = await start(t);
       for (const [name, { senders, arguments: names }] of Object.entries(PACKETS)) {
         const peer = await connect();
-        const values = names.map(() => 'x') as never;
-        peer.sendBytes(encodePacket('REQ', name as PacketName, ...values));
+        const values = names.map((argument) => (NUMBERS.includes(argument) ? '1' : 'x'));
+        peer.sendBytes(encodePacket('REQ', name as PacketName, ...(values as never)));
         const isOfServer = senders.every((sender) => sender === 'server');
         const expected = isOfServer ? ['ERROR', 'INVALID_COMMAND'] : OUT_OF_THE_BLUE[name as PacketName];
         const found = (await answers(peer)).map((answer) => answer.slice(0, expected?.length));
