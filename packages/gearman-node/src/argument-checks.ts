@@ -31,6 +31,12 @@ export function checkHandle(handle: string): void {
   refuse('job handle', handle, 'take the one that the job server gave');
 }
 
+/** @throws GearmanError `invalid-argument` unless the number is whole and not negative */
+export function checkCount(number: number): void {
+  if (Number.isSafeInteger(number) && number >= 0) return;
+  refuse('number', String(number), 'round it, to 0 or above');
+}
+
 function fits(text: string, limit: number): boolean {
   if (text.includes('\0')) return false;
   // No character of a string has more than three bytes; counting them takes ten times as long.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkFunctionName, checkHandle, checkUnique } from '../src/argument-checks.ts';
+import { checkCount, checkFunctionName, checkHandle, checkUnique } from '../src/argument-checks.ts';
 import { GearmanError } from '../src/errors.ts';
 
 const refused = (pattern: RegExp) => (error: unknown) =>
@@ -24,6 +24,13 @@ test('a handle has 1 to 63 bytes and no NUL', () => {
   for (const handle of ['H:host:1', 'x'.repeat(63)]) checkHandle(handle);
   for (const handle of ['', 'H\0', 'x'.repeat(64)]) {
     assert.throws(() => checkHandle(handle), refused(/job handle/));
+  }
+});
+
+test('a count is a whole number from 0 on', () => {
+  for (const count of [0, 1, 2 ** 53 - 1]) checkCount(count);
+  for (const count of [0.5, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    assert.throws(() => checkCount(count), refused(new RegExp(`number "${count}".*round it`)));
   }
 });
 

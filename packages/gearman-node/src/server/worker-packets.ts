@@ -25,8 +25,9 @@ export const WORKER_PACKETS: PacketHandlers = {
   GRAB_JOB_UNIQ: grab(assignUnique),
   GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
-    const [numerator, denominator] = [packet.number('numerator'), packet.number('denominator')];
-    Object.assign(job, { numerator, denominator });
+    // A worker's numbers go on as they are, as by gearmand; for GET_STATUS, what is none counts as 0.
+    job.numerator = numberOrZero(packet.key('numerator'));
+    job.denominator = numberOrZero(packet.key('denominator'));
     for (const { owner } of job.clients) {
       owner.send('WORK_STATUS', job.handle, packet.bytes('numerator'), packet.bytes('denominator'));
     }
@@ -122,4 +123,9 @@ function ofRunningJob(
 function finish(job: QueuedJob<ServerConnection>, { queue, timers }: ServerState): void {
   timers.stop(job);
   queue.finish(job);
+}
+
+function numberOrZero(text: string): number {
+  const number = Number(text);
+  return Number.isSafeInteger(number) ? number : 0;
 }

@@ -1,3 +1,4 @@
+import { checkCount } from '../argument-checks.ts';
 import type { GearmanError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import type { JobOutcome } from './job-outcome.ts';
@@ -28,7 +29,11 @@ export interface WorkerJob {
    */
   readonly acknowledged: Promise<void>;
 
-  /** Tells the submitter how far the job has come (WORK_STATUS), in any unit. Does nothing once the job is over. */
+  /**
+   * Tells the submitter how far the job has come (WORK_STATUS), in any unit. Does nothing once the job is over.
+   *
+   * @throws GearmanError `invalid-argument` unless both are whole numbers from 0 on: no server knows others
+   */
   sendStatus(numerator: number, denominator: number): void;
   /** Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one. */
   sendData(data: string | Uint8Array): Promise<void>;
@@ -97,6 +102,8 @@ export class AssignedJob implements WorkerJob {
   }
 
   sendStatus(numerator: number, denominator: number): void {
+    checkCount(numerator);
+    checkCount(denominator);
     if (!this.#isOver) this.#connection.send('WORK_STATUS', this.handle, numerator, denominator);
   }
 

@@ -107,10 +107,17 @@ test('a number that is none is an ERROR and does nothing; the connection goes on
   assert.deepEqual(await client.next(), ['WORK_STATUS', handle, '1', '4']);
 
   const refused = ['ERROR', 'INVALID_ARGUMENT'];
-  assert.deepEqual((await worker.ask('WORK_STATUS', handle, 3, 'Infinity')).slice(0, 2), refused);
   assert.deepEqual((await worker.ask('CAN_DO_TIMEOUT', 'g', '1e5')).slice(0, 2), refused);
   assert.deepEqual((await client.ask('SUBMIT_JOB_EPOCH', 'g', '', 'x', '')).slice(0, 2), refused);
   assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '1', '4']);
+
+  worker.send('WORK_STATUS', handle, '0.5', 'Infinity');
+  assert.deepEqual(
+    await client.next(),
+    ['WORK_STATUS', handle, '0.5', 'Infinity'],
+    'a worker’s numbers go on',
+  );
+  assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '0', '0']);
 
   worker.send('WORK_COMPLETE', handle, 'fine');
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'fine']);

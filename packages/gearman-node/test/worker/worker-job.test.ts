@@ -42,6 +42,13 @@ test('status, data and warnings go out until the job is over, and nothing after 
   ]);
 });
 
+test('a status that is no whole number is refused, and not sent', () => {
+  const { job, sent } = assigned();
+  assert.throws(() => job.sendStatus(0.5, 1), { code: 'invalid-argument' });
+  assert.throws(() => job.sendStatus(1, Number.NaN), { code: 'invalid-argument' });
+  assert.deepEqual(sent, []);
+});
+
 test('an exception is followed by WORK_FAIL only for a server that waits for it', () => {
   for (const wantsFail of [false, true]) {
     const { job, sent } = assigned(wantsFail);
