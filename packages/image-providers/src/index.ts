@@ -1,3 +1,4 @@
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
+export type { CloudSettings } from './openstack/cloud-settings.ts';
 export { IMAGE_PROVIDERS, type ProviderSettings } from './registry.ts';

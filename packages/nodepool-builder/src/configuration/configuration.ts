@@ -1,4 +1,5 @@
 import type { DiskImage, ImageFormat } from '@nodepool-builder/image-builder';
+import type { CloudSettings } from '@nodepool-builder/image-providers';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
 export interface Configuration {
@@ -6,6 +7,8 @@ export interface Configuration {
   readonly file: string;
   readonly imagesDir: string;
   readonly buildLogDir?: string;
+  /** How many logs of each disk image's builds are kept. */
+  readonly buildLogRetention: number;
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];
@@ -18,10 +21,12 @@ export interface GearmanServer {
   readonly port: number;
 }
 
-/** One entry of `diskimages`. Its formats are what the providers want of it. */
+/** One entry of `diskimages`. Its formats are its own and what the providers want of it. */
 export interface DiskImageConfiguration extends DiskImage {
   /** Name of the builder that makes it. */
   readonly builder: string;
+  /** It is not offered for the time being: its jobs wait at the job server. */
+  readonly pause: boolean;
 }
 
 /** One entry of `providers`. */
@@ -31,8 +36,25 @@ export interface ProviderConfiguration {
   readonly imageType: ImageFormat;
   /** For `type: directory`: where it serves from. */
   readonly directory?: string;
+  /** For `type: openstack`. */
+  readonly cloud?: ProviderCloud;
+  /** Seconds between two requests to the provider. */
+  readonly rate: number;
+  /** How uploaded images are named, with the fields that nodepool knows. */
+  readonly templateHostname: string;
+  /** What `{provider.…}` of {@link templateHostname} can name: `name`, `region_name`, `max_servers` and so on. */
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** Bytes a second, of all uploads to it together. Without it there is no limit. */
+  readonly bandwidthLimit?: number;
+  /** Seconds that an upload may take. Without it there is no limit. */
+  readonly imageUploadTimeout?: number;
   readonly images: readonly ProviderImageConfiguration[];
 }
+
+/** The cloud of a provider; or why it is unknown, which is then why uploads fail. */
+export type ProviderCloud =
+  | { readonly settings: CloudSettings; readonly error?: undefined }
+  | { readonly settings?: undefined; readonly error: Error };
 
 /** One entry of `providers[].images`. */
 export interface ProviderImageConfiguration {

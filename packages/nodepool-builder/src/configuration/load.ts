@@ -1,12 +1,17 @@
+import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
+import { type CloudPlace, findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
+import { lastOfEachName, normalise } from './normalise.ts';
+import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
 import { CONFIGURATION_SCHEMA } from './schema.ts';
-import { compileSchema, schemaFaults } from './schema-faults.ts';
-import type { ConfigurationSource, DiskImageSource, ProviderSource } from './source.ts';
+import { compileSchema, humanPath, schemaFaults } from './schema-faults.ts';
+import type { ConfigurationSource, ProviderSource } from './source.ts';
+import type { YamlDocument } from './yaml-document.ts';
 
 const validate = compileSchema(CONFIGURATION_SCHEMA);
 
@@ -20,92 +25,70 @@ export interface LoadedConfiguration {
 export interface LoadOptions {
   /** Names that `diskimages[].builder` may have. Default: those of image-builder's registry. */
   readonly builders?: readonly string[];
+  /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
+  readonly place?: CloudPlace;
 }
 
 /**
- * Reads a `nodepool.yaml`. Relative paths in it count from the directory of the file.
+ * Reads a `nodepool.yaml`, and the clouds that its providers name. Relative paths in it count from the directory of
+ * the file. A cloud that cannot be found is a warning; uploads to it fail with the reason.
  *
  * @throws ConfigurationError with every fault, each with line, reason and remedy.
  */
 export async function loadConfiguration(
   path: string,
-  { builders = Object.keys(IMAGE_BUILDERS) }: LoadOptions = {},
+  {
+    builders = Object.keys(IMAGE_BUILDERS),
+    place = { env: process.env, cwd: process.cwd(), home: homedir() },
+  }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
-  const document = await readDocument(file, '-c');
-  const faults: Fault[] = [...schemaFaults(document, validate)];
-  if (!faults.some(isError)) {
-    faults.push(...referenceFaults(document, document.value as ConfigurationSource, builders));
-  }
+  const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
+  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...schemaFaults(document, validate)];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  return { configuration: normalise(file, document.value as ConfigurationSource), warnings: faults };
+  const source = document.value as ConfigurationSource;
+  faults.push(...referenceFaults(document, source, builders));
+  if (faults.some(isError)) throw new ConfigurationError(file, faults);
+  const { providers, warnings } = await readProviders(file, document, source, place);
+  return { configuration: normalise(file, source, providers), warnings: [...faults, ...warnings] };
 }
 
 function isError(fault: Fault): boolean {
   return fault.severity === 'error';
 }
 
-function normalise(file: string, source: ConfigurationSource): Configuration {
+/** nodepool's own YAML reader takes the later of the two without a word. */
+function toDuplicateFault({ key, line, column }: YamlDocument['duplicates'][number]): Fault {
+  const reason = `the key "${key}" stands there a second time`;
+  return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
+}
+
+async function readProviders(
+  file: string,
+  document: YamlDocument,
+  source: ConfigurationSource,
+  place: CloudPlace,
+): Promise<{ providers: readonly ProviderConfiguration[]; warnings: readonly Fault[] }> {
+  const entries = source.providers ?? [];
   const absolute = (path: string): string => resolve(dirname(file), path);
-  const providers = (source.providers ?? []).map((provider) => toProvider(provider, absolute));
-  return {
-    file,
-    imagesDir: absolute(source['images-dir']),
-    ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
-    gearmanServers: (source['gearman-servers'] ?? []).map(({ host, port = 4730 }) => ({ host, port })),
-    diskimages: (source.diskimages ?? []).map((diskimage) => ({
-      name: diskimage.name,
-      builder: diskimage.builder ?? 'dib',
-      formats: wantedFormats(diskimage, providers),
-      ...(diskimage['build-timeout'] !== undefined && { buildTimeout: diskimage['build-timeout'] }),
-      elements: diskimage.elements ?? '',
-      release: toText(diskimage.release),
-      envVars: isMapping(diskimage['env-vars']) ? diskimage['env-vars'] : {},
-      ...(source['elements-dir'] !== undefined && {
-        // diskimage-builder takes several directories, separated as in PATH.
-        elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
-      }),
-      ...(source['script-dir'] !== undefined && { scriptDir: absolute(source['script-dir']) }),
-      ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
-      options: diskimage.options ?? {},
-    })),
-    providers,
+  const warnings = new Map<string, Fault>(); // by what they say: several providers may share a cloud, and its faults
+  const toConfiguration = async (provider: ProviderSource): Promise<ProviderConfiguration> => {
+    if (provider.type === 'directory') return toProvider(provider, undefined, absolute);
+    const pointer = `/providers/${entries.indexOf(provider)}`;
+    const warn = (reason: string, remedy: string): void => {
+      if (warnings.has(reason)) return;
+      warnings.set(reason, { ...document.positionOf(pointer), severity: 'warning', reason, remedy });
+    };
+    const cloud = await findCloud(provider, place, (message) => warn(message, 'correct it'));
+    if (cloud?.error !== undefined) {
+      warn(
+        `${humanPath(pointer)} "${provider.name}" has no cloud that can be used: ${cloud.error.message}`,
+        'until that is mended, uploads to it fail',
+      );
+    }
+    return toProvider(provider, cloud, absolute);
   };
-}
-
-function toProvider(provider: ProviderSource, absolute: (path: string) => string): ProviderConfiguration {
-  return {
-    name: provider.name,
-    type: provider.type ?? 'openstack',
-    imageType: provider['image-type'] ?? 'qcow2',
-    ...(provider.directory !== undefined && { directory: absolute(provider.directory) }),
-    images: (provider.images ?? []).map(({ name, diskimage, meta }) => ({
-      name,
-      ...(diskimage !== undefined && { diskimage }),
-      meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
-    })),
-  };
-}
-
-/** The formats that the providers of a disk image take. */
-function wantedFormats(
-  diskimage: DiskImageSource,
-  providers: readonly ProviderConfiguration[],
-): Configuration['diskimages'][number]['formats'] {
-  const wanted = providers
-    .filter(({ images }) => images.some((image) => image.diskimage === diskimage.name))
-    .map(({ imageType }) => imageType);
-  return [...new Set(wanted)];
-}
-
-function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** A scalar as PyYAML's `str()` gives it. */
-function toText(value: unknown): string {
-  if (value === undefined || value === null) return '';
-  if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
-  if (typeof value === 'boolean') return value ? 'True' : 'False';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  const providers: ProviderConfiguration[] = [];
+  for (const provider of lastOfEachName(entries)) providers.push(await toConfiguration(provider));
+  return { providers, warnings: [...warnings.values()] };
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigurationError, type Fault } from './fault.ts';
-import { parseYaml, type YamlDocument, YamlError } from './yaml-document.ts';
+import { parseYaml, type YamlDocument, YamlError, type YamlOptions } from './yaml-document.ts';
 
 /**
  * Reads a file of YAML.
@@ -8,9 +8,13 @@ import { parseYaml, type YamlDocument, YamlError } from './yaml-document.ts';
  * @param option which names such a file on the command line: `-c`
  * @throws ConfigurationError for a file that cannot be read, or is no YAML
  */
-export async function readDocument(file: string, option: string): Promise<YamlDocument> {
+export async function readDocument(
+  file: string,
+  option: string,
+  options?: YamlOptions,
+): Promise<YamlDocument> {
   try {
-    return parseYaml(await readFile(file, 'utf8'));
+    return parseYaml(await readFile(file, 'utf8'), options);
   } catch (error) {
     throw new ConfigurationError(file, [faultOf(error as Error, option)], { cause: error });
   }

@@ -1,10 +1,22 @@
 import type { Fault } from './fault.ts';
+import { toText } from './scalar.ts';
 import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
+
+/** How much metadata Nova takes, and nodepool with it. */
+const MAX_METADATA = { entries: 5, characters: 255 };
+
+function largeMetadata(meta: Readonly<Record<string, unknown>>): string | undefined {
+  const { entries, characters } = MAX_METADATA;
+  const keys = Object.keys(meta);
+  if (keys.length > entries) return `has more than ${entries} entries`;
+  const long = keys.find((key) => key.length > characters || toText(meta[key]).length > characters);
+  return long === undefined ? undefined : `has over ${characters} characters in "${long.slice(0, 20)}"`;
+}
 
 /** What the schema leaves open: duplicate names, names that Gearman cannot carry, entries that do not exist. */
 export function referenceFaults(
@@ -26,7 +38,7 @@ export function referenceFaults(
       if (first < index) {
         const { line } = document.positionOf(`${list}/${first}/name`);
         const reason = `${humanPath(pointer)} "${name}" is there already, on line ${line}`;
-        return [at(pointer, 'error', reason, 'rename or remove one of the two')];
+        return [at(pointer, 'warning', reason, 'this one counts; rename or remove one of the two')];
       }
       if (/\p{Cc}/u.test(name) || Buffer.byteLength(name) > MAX_NAME_BYTES) {
         const reason = `${humanPath(pointer)} holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
@@ -62,10 +74,24 @@ export function referenceFaults(
   const providerImages = providers.flatMap(({ images }, provider) => {
     const list = `/providers/${provider}/images`;
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
-      if (diskimage === undefined || known.has(diskimage)) return [];
+      if (!diskimage || known.has(diskimage)) return [];
       const pointer = `${list}/${index}/diskimage`;
       const reason = `${humanPath(pointer)} "${diskimage}" is not among diskimages`;
       return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
+    });
+    const large = (images ?? []).flatMap(({ meta }, index) => {
+      const pointer = `${list}/${index}/meta`;
+      const reason = largeMetadata(meta ?? {});
+      return reason === undefined
+        ? []
+        : [
+            at(
+              pointer,
+              'warning',
+              `${humanPath(pointer)} ${reason}`,
+              'it is sent as it is, and the cloud may refuse it',
+            ),
+          ];
     });
     return [
       ...nameFaults(
@@ -73,6 +99,7 @@ export function referenceFaults(
         (images ?? []).map(({ name }) => name),
       ),
       ...missing,
+      ...large,
     ];
   });
 

@@ -80,11 +80,12 @@ function explain(error: DefinedError): Explanation {
     case 'enum':
       return {
         reason: `${path} is ${JSON.stringify(error.data)}`,
-        remedy: `use one of ${error.params.allowedValues.join(', ')}`,
+        remedy: `use one of ${error.params.allowedValues.filter((value) => value !== null).join(', ')}`,
       };
     case 'minLength':
       return { reason: `${path} is empty`, remedy: 'give it a value' };
     case 'minimum':
+    case 'exclusiveMinimum':
     case 'maximum':
       return {
         reason: `${path} is ${String(error.data)}`,

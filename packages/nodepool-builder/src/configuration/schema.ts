@@ -5,7 +5,7 @@ export interface SchemaNode {
   readonly type?: string | readonly string[];
   /** Printed in the documentation. */
   readonly description?: string;
-  readonly default?: string | number;
+  readonly default?: string | number | boolean;
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
@@ -14,6 +14,7 @@ export interface SchemaNode {
   readonly minLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
 }
 
 /** A key that belongs to another part of nodepool: it is accepted, and nothing is read from it. */
@@ -25,6 +26,9 @@ function elsewhere(...keys: readonly string[]): Record<string, SchemaNode> {
 
 const NAME: SchemaNode = { type: 'string', minLength: 1 };
 const PATH: SchemaNode = { type: 'string', minLength: 1 };
+const OPTIONAL_PATH: SchemaNode = { type: ['string', 'null'] };
+/** Text that YAML may take for a number. */
+const SCALAR: SchemaNode = { type: ['string', 'number', 'null'] };
 
 const GEARMAN_SERVER: SchemaNode = {
   type: 'object',
@@ -52,8 +56,22 @@ const DISKIMAGE: SchemaNode = {
       items: { type: 'string' },
       description: 'Elements for disk-image-create; a string is split as a shell would.',
     },
-    release: { description: '`DIB_RELEASE`.' },
-    'env-vars': { description: 'Added to the environment of disk-image-create; values are strings.' },
+    release: { description: '`DIB_RELEASE`; a number becomes text.' },
+    'env-vars': {
+      description:
+        'Added to the environment of disk-image-create; values are strings. What is no mapping is ignored.',
+    },
+    formats: {
+      type: ['array', 'null'],
+      items: { enum: FORMAT_NAMES },
+      description: 'Formats to build besides those that the providers of the image take.',
+    },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description:
+        'Not offered for the time being: its jobs wait at the job server, or go to another builder.',
+    },
     'build-timeout': {
       type: 'number',
       minimum: 1,
@@ -65,7 +83,7 @@ const DISKIMAGE: SchemaNode = {
       description: 'Runs instead, with the same arguments.',
     },
     options: { type: 'object', description: 'Whatever a builder of your own wants to know.' },
-    ...elsewhere('pause', 'rebuild-age', 'formats', 'username', 'python-path', 'keep', 'parent', 'abstract'),
+    ...elsewhere('rebuild-age', 'username', 'python-path', 'keep', 'parent', 'abstract', 'qemu-img-options'),
   },
 };
 
@@ -78,8 +96,11 @@ const PROVIDER_IMAGE: SchemaNode = {
       ...NAME,
       description: "The image's name in the provider; `image-name` of an `image-upload` job.",
     },
-    diskimage: { ...NAME, description: 'The `diskimages[].name` that is uploaded.' },
-    meta: { type: ['object', 'null'], description: 'Properties to store with the uploaded image.' },
+    diskimage: { type: ['string', 'null'], description: 'The `diskimages[].name` that is uploaded.' },
+    meta: {
+      type: ['object', 'null'],
+      description: 'Properties to store with the uploaded image; values become text.',
+    },
     ...elsewhere(
       'min-ram',
       'base-image',
@@ -91,6 +112,7 @@ const PROVIDER_IMAGE: SchemaNode = {
       'config-drive',
       'key-name',
       'pause',
+      'reset',
     ),
   },
 };
@@ -107,25 +129,58 @@ const PROVIDER: SchemaNode = {
       description: 'What kind of provider it is.',
     },
     'image-type': {
-      enum: FORMAT_NAMES,
-      default: 'qcow2',
-      description: 'The disk format that it takes; it is built, or else converted to before the upload.',
+      enum: [...FORMAT_NAMES, null],
+      description:
+        'The disk format that it takes; it is built, or else converted to before the upload. Default: `image_format` ' +
+        'of the cloud, which is `qcow2` unless its profile says otherwise.',
     },
     directory: { ...PATH, description: 'For `type: directory`: the directory that serves. It must exist.' },
+    cloud: {
+      type: ['string', 'null'],
+      description: 'A cloud of `clouds.yaml`. Default: the credentials here, or else the variables `OS_*`.',
+    },
+    'region-name': { ...SCALAR, description: 'One of its regions.' },
+    'auth-url': {
+      ...SCALAR,
+      description: "Keystone's address, in place of what `cloud` says; so are those below.",
+    },
+    username: { ...SCALAR, description: 'The user.' },
+    password: { ...SCALAR, description: "The user's password." },
+    'project-id': { ...SCALAR, description: 'The project, by its id.' },
+    'project-name': { ...SCALAR, description: 'The project, by its name.' },
+    'api-timeout': {
+      type: ['number', 'null'],
+      exclusiveMinimum: 0,
+      description: "Seconds that a request may stay without an answer. Default: the cloud's.",
+    },
+    rate: {
+      type: 'number',
+      minimum: 0,
+      default: 1,
+      description:
+        'Seconds between the beginnings of two requests. An upload does not hold up other requests.',
+    },
+    'template-hostname': {
+      ...NAME,
+      default: 'template-{image.name}-{timestamp}',
+      description:
+        'What an uploaded image is called. Fields: `{image.name}`, `{image.id}`, `{timestamp}`, `{provider.name}` ' +
+        'and other keys of the provider.',
+    },
+    'bandwidth-limit': {
+      type: 'integer',
+      minimum: 1,
+      description: 'Bytes a second, of all uploads to it together. Without it there is no limit.',
+    },
+    'image-upload-timeout': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description: 'Seconds that an upload may take. Without it there is no limit but that it must move on.',
+    },
     images: { type: ['array', 'null'], items: PROVIDER_IMAGE, description: 'The images that it uses.' },
     ...elsewhere(
-      'cloud',
-      'region-name',
-      'api-timeout',
       'service-type',
       'service-name',
-      'username',
-      'password',
-      'auth-url',
-      'project-id',
-      'project-name',
-      'rate',
-      'template-hostname',
       'max-servers',
       'min-ram',
       'keypair',
@@ -148,11 +203,17 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
   additionalProperties: false,
   properties: {
     'images-dir': { ...PATH, description: 'Where the images are kept. One builder owns it.' },
-    'elements-dir': { ...PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
-    'script-dir': { ...PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
+    'elements-dir': { ...OPTIONAL_PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
+    'script-dir': { ...OPTIONAL_PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
     'build-log-dir': {
       ...PATH,
       description: 'Where the log of each build goes. Default: `.nodepool-builder/logs` in `images-dir`.',
+    },
+    'build-log-retention': {
+      type: 'integer',
+      minimum: 1,
+      default: 7,
+      description: 'How many logs of each disk image are kept.',
     },
     'gearman-servers': {
       type: ['array', 'null'],
@@ -172,7 +233,6 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       'zmq-publishers',
       'zookeeper-servers',
       'dburi',
-      'build-log-retention',
       'max-hold-age',
       'webapp',
       'diskimage-defaults',

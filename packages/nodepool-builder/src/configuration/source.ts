@@ -3,9 +3,10 @@ import type { ImageFormat } from '@nodepool-builder/image-builder';
 /** `nodepool.yaml` as it stands in the file, once the schema has found no error in it. */
 export interface ConfigurationSource {
   readonly 'images-dir': string;
-  readonly 'elements-dir'?: string;
-  readonly 'script-dir'?: string;
+  readonly 'elements-dir'?: string | null;
+  readonly 'script-dir'?: string | null;
   readonly 'build-log-dir'?: string;
+  readonly 'build-log-retention'?: number;
   readonly 'gearman-servers'?: readonly { readonly host: string; readonly port?: number }[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly providers?: readonly ProviderSource[] | null;
@@ -17,24 +18,41 @@ export interface DiskImageSource {
   readonly builder?: string;
   readonly elements?: readonly string[] | string | null;
   readonly release?: unknown;
+  readonly formats?: readonly ImageFormat[] | null;
+  readonly pause?: boolean;
   readonly 'env-vars'?: unknown;
   readonly 'build-timeout'?: number;
   readonly 'dib-cmd'?: string;
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
-/** An entry of `providers` as it stands in the file. */
+/** What should be text, and may look like a number to YAML. */
+export type Scalar = string | number | null;
+
+/** An entry of `providers` as it stands in the file; keys that only nodepool reads are there, too. */
 export interface ProviderSource {
   readonly name: string;
   readonly type?: 'openstack' | 'directory';
-  readonly 'image-type'?: ImageFormat;
+  readonly 'image-type'?: ImageFormat | null;
   readonly directory?: string;
+  readonly cloud?: string | null;
+  readonly 'region-name'?: Scalar;
+  readonly 'api-timeout'?: number | null;
+  readonly username?: Scalar;
+  readonly password?: Scalar;
+  readonly 'auth-url'?: Scalar;
+  readonly 'project-id'?: Scalar;
+  readonly 'project-name'?: Scalar;
+  readonly rate?: number;
+  readonly 'template-hostname'?: string;
+  readonly 'bandwidth-limit'?: number;
+  readonly 'image-upload-timeout'?: number;
   readonly images?: readonly ProviderImageSource[] | null;
 }
 
 /** An entry of `providers[].images` as it stands in the file. */
 export interface ProviderImageSource {
   readonly name: string;
-  readonly diskimage?: string;
+  readonly diskimage?: string | null;
   readonly meta?: Readonly<Record<string, unknown>> | null;
 }

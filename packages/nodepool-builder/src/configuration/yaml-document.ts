@@ -4,9 +4,9 @@ import {
   type Event,
   getScalarValue,
   parseEvents,
-  YAML11_SCHEMA,
   YAMLException,
 } from 'js-yaml';
+import { PYYAML_SCHEMA } from './pyyaml-schema.ts';
 
 /** A place in a text; both count from 1. */
 export interface Position {
@@ -31,6 +31,14 @@ export interface YamlDocument {
   readonly value: unknown;
   /** Where the node at a JSON pointer stands: its key in a mapping, its first character in a sequence. */
   positionOf(pointer: string): Position;
+  /** Keys that stand in the same mapping a second time. */
+  readonly duplicates: readonly (Position & { readonly key: string })[];
+}
+
+/** Settings of {@link parseYaml}. */
+export interface YamlOptions {
+  /** A key that stands in a mapping twice is refused, or the last one counts, as PyYAML has it. Default `refuse`. */
+  readonly duplicateKeys?: 'refuse' | 'last';
 }
 
 /**
@@ -38,18 +46,23 @@ export interface YamlDocument {
  *
  * @throws YamlError for a text that is no YAML: a tab in the indentation, a duplicate key, an open bracket.
  */
-export function parseYaml(text: string): YamlDocument {
+export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOptions = {}): YamlDocument {
   try {
     const events = parseEvents(text, {});
-    const [value, ...others] = constructFromEvents(events, { source: text, schema: YAML11_SCHEMA });
-    const offsets = nodeOffsets(text, events);
+    const json = duplicateKeys === 'last'; // so js-yaml calls it, for JSON.parse does the same
+    const [value, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA, json });
+    const { offsets, duplicates } = nodeOffsets(text, events);
     if (others.length > 0) {
       throw new YamlError('there is more than one document; keep the part before the second "---"', {
         line: 1,
         column: 1,
       });
     }
-    return { value, positionOf: (pointer) => positionAt(text, nearestOffset(offsets, pointer)) };
+    return {
+      value,
+      positionOf: (pointer) => positionAt(text, nearestOffset(offsets, pointer)),
+      duplicates: duplicates.map(({ key, offset }) => ({ key, ...positionAt(text, offset) })),
+    };
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const { line = 0, column = 0 } = error.mark ?? {};
@@ -62,17 +75,29 @@ export function escapePointer(segment: string): string {
   return segment.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
+/** May stand in a mapping several times. */
+const MERGE_KEY = '<<';
+
 interface OpenNode {
   readonly pointer: string;
   readonly kind: 'mapping' | 'sequence' | 'document';
+  /** Of a mapping: the keys up to now. */
+  readonly keys: Set<string>;
   /** Of a mapping: the key whose value comes next. */
   key?: { readonly name: string; readonly offset: number } | undefined;
   children: number;
 }
 
-/** The offset of each node in the text, by JSON pointer. */
-function nodeOffsets(text: string, events: readonly Event[]): ReadonlyMap<string, number> {
+interface NodeOffsets {
+  /** By JSON pointer. */
+  readonly offsets: ReadonlyMap<string, number>;
+  readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
+}
+
+/** Where each node stands in the text. */
+function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
+  const duplicates: { key: string; offset: number }[] = [];
   const open: OpenNode[] = [];
   for (const event of events) {
     const parent = open.at(-1);
@@ -81,12 +106,15 @@ function nodeOffsets(text: string, events: readonly Event[]): ReadonlyMap<string
       continue;
     }
     if (event.type === EVENT_ID.DOCUMENT) {
-      open.push({ pointer: '', kind: 'document', children: 0 });
+      open.push({ pointer: '', kind: 'document', keys: new Set(), children: 0 });
       continue;
     }
     const offset = startOf(event);
     if (parent?.kind === 'mapping' && parent.key === undefined) {
-      parent.key = { name: event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '', offset };
+      const name = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '';
+      if (parent.keys.has(name) && name !== MERGE_KEY) duplicates.push({ key: name, offset });
+      parent.keys.add(name);
+      parent.key = { name, offset };
       continue;
     }
     const pointer = parent === undefined ? '' : childPointer(parent);
@@ -95,10 +123,12 @@ function nodeOffsets(text: string, events: readonly Event[]): ReadonlyMap<string
       parent.children += 1;
       parent.key = undefined;
     }
-    if (event.type === EVENT_ID.MAPPING) open.push({ pointer, kind: 'mapping', children: 0 });
-    if (event.type === EVENT_ID.SEQUENCE) open.push({ pointer, kind: 'sequence', children: 0 });
+    if (event.type === EVENT_ID.MAPPING)
+      open.push({ pointer, kind: 'mapping', keys: new Set(), children: 0 });
+    if (event.type === EVENT_ID.SEQUENCE)
+      open.push({ pointer, kind: 'sequence', keys: new Set(), children: 0 });
   }
-  return offsets;
+  return { offsets, duplicates };
 }
 
 function childPointer(parent: OpenNode): string {

@@ -19,6 +19,7 @@ describe('a YAML document', () => {
 
   it('is read as PyYAML reads it', () => {
     assert.deepEqual(parseYaml('a: yes\nb: 010\nc: ~\nd: "5"\n').value, { a: true, b: 8, c: null, d: '5' });
+    assert.deepEqual(parseYaml('[y, N, on, 01:30, 1:30, 1_000]').value, ['y', 'N', true, '01:30', 90, 1000]);
     assert.equal(parseYaml('').value, undefined);
   });
 

@@ -1,0 +1,66 @@
+import { dirname, resolve } from 'node:path';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
+import type { Configuration, DiskImageConfiguration, ProviderConfiguration } from './configuration.ts';
+import { isMapping, toText } from './scalar.ts';
+import type { ConfigurationSource, DiskImageSource } from './source.ts';
+
+/** What a file says, with its defaults, and with absolute paths: relative ones count from its directory. */
+export function normalise(
+  file: string,
+  source: ConfigurationSource,
+  providers: readonly ProviderConfiguration[],
+): Configuration {
+  const absolute = (path: string): string => resolve(dirname(file), path);
+  return {
+    file,
+    imagesDir: absolute(source['images-dir']),
+    ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
+    buildLogRetention: source['build-log-retention'] ?? 7,
+    gearmanServers: (source['gearman-servers'] ?? []).map(({ host, port }) => ({ host, port: port ?? 4730 })),
+    diskimages: lastOfEachName(source.diskimages ?? []).map((diskimage) =>
+      toDiskImage(diskimage, source, providers, absolute),
+    ),
+    providers,
+  };
+}
+
+/** Where a name stands twice, nodepool has always gone by the later entry. */
+export function lastOfEachName<T extends { readonly name: string }>(entries: readonly T[]): readonly T[] {
+  return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
+}
+
+function toDiskImage(
+  diskimage: DiskImageSource,
+  source: ConfigurationSource,
+  providers: readonly ProviderConfiguration[],
+  absolute: (path: string) => string,
+): DiskImageConfiguration {
+  return {
+    name: diskimage.name,
+    builder: diskimage.builder ?? 'dib',
+    pause: diskimage.pause ?? false,
+    formats: wantedFormats(diskimage, providers),
+    ...(diskimage['build-timeout'] !== undefined && { buildTimeout: diskimage['build-timeout'] }),
+    elements: diskimage.elements ?? '',
+    release: toText(diskimage.release),
+    envVars: isMapping(diskimage['env-vars']) ? diskimage['env-vars'] : {},
+    ...(source['elements-dir'] && {
+      // diskimage-builder takes several directories, separated as in PATH.
+      elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
+    }),
+    ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
+    ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
+    options: diskimage.options ?? {},
+  };
+}
+
+/** The formats of a disk image: its own, and those that its providers take. */
+function wantedFormats(
+  { name, formats }: DiskImageSource,
+  providers: readonly ProviderConfiguration[],
+): readonly ImageFormat[] {
+  const taken = providers
+    .filter(({ images }) => images.some((image) => image.diskimage === name))
+    .map(({ imageType }) => imageType);
+  return [...new Set([...(formats ?? []), ...taken])];
+}

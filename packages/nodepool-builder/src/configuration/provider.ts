@@ -1,0 +1,67 @@
+import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
+import { lastOfEachName } from './normalise.ts';
+import { toText } from './scalar.ts';
+import type { ProviderSource } from './source.ts';
+
+const DEFAULT_TEMPLATE = 'template-{image.name}-{timestamp}';
+
+/**
+ * One entry of `providers` with its defaults.
+ *
+ * @param cloud of `type: openstack`
+ * @param absolute makes a path absolute
+ */
+export function toProvider(
+  source: ProviderSource,
+  cloud: ProviderCloud | undefined,
+  absolute: (path: string) => string,
+): ProviderConfiguration {
+  const imageType = source['image-type'] ?? cloud?.settings?.imageFormat ?? 'qcow2';
+  const templateHostname = source['template-hostname'] ?? DEFAULT_TEMPLATE;
+  const rate = source.rate ?? 1;
+  return {
+    name: source.name,
+    type: source.type ?? 'openstack',
+    imageType,
+    ...(source.directory !== undefined && { directory: absolute(source.directory) }),
+    ...(cloud !== undefined && { cloud }),
+    rate,
+    templateHostname,
+    attributes: {
+      ...templateAttributes(source),
+      name: source.name,
+      rate,
+      image_type: imageType,
+      template_hostname: templateHostname,
+    },
+    ...(source['bandwidth-limit'] !== undefined && { bandwidthLimit: source['bandwidth-limit'] }),
+    ...(source['image-upload-timeout'] !== undefined && {
+      imageUploadTimeout: source['image-upload-timeout'],
+    }),
+    images: lastOfEachName(source.images ?? []).map(({ name, diskimage, meta }) => ({
+      name,
+      ...(diskimage && { diskimage }),
+      meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
+    })),
+  };
+}
+
+/** Keys of a provider that the Python builder kept as attributes, with its defaults. */
+const ATTRIBUTES: Readonly<Record<string, unknown>> = {
+  'region-name': null,
+  'max-servers': null,
+  keypair: null,
+  pool: null,
+  'api-timeout': null,
+  'boot-timeout': 60,
+  'launch-timeout': 3600,
+  'ipv6-preferred': null,
+  'clean-floating-ips': null,
+};
+
+function templateAttributes(source: ProviderSource): Readonly<Record<string, unknown>> {
+  const values: Readonly<Record<string, unknown>> = { ...source };
+  return Object.fromEntries(
+    Object.entries(ATTRIBUTES).map(([key, standard]) => [key.replaceAll('-', '_'), values[key] ?? standard]),
+  );
+}
