@@ -15,7 +15,7 @@ const FOREIGN = ['OS_TEST', 'OS_STD', 'OS_LOG'];
 
 /** What the cloud of the environment is called: `envvars`, if `OS_CLOUD_NAME` says nothing else. */
 export function environmentCloudName(env: SettingsPlace['env']): string {
-  return env['OS_CLOUD_NAME'] || 'envvars';
+  return env.OS_CLOUD_NAME || 'envvars';
 }
 
 /** The cloud that `OS_*` describes: `OS_AUTH_URL` is its `auth_url`, and so on. Empty values count as unset. */

@@ -15,11 +15,11 @@ const SUFFIXES = ['.yaml', '.yml', '.json'];
 /** Where files are looked for, in this order; the first file that can be read is the only one used. */
 export function searchDirectories(place: SettingsPlace): readonly string[] {
   const { env, home, cwd } = place;
-  const site = (env['XDG_CONFIG_DIRS'] || '/etc/xdg').split(':').filter((directory) => directory !== '');
+  const site = (env.XDG_CONFIG_DIRS || '/etc/xdg').split(':').filter((directory) => directory !== '');
   return [
     ...new Set([
       cwd,
-      join(env['XDG_CONFIG_HOME'] || join(home, '.config'), 'openstack'),
+      join(env.XDG_CONFIG_HOME || join(home, '.config'), 'openstack'),
       join(home, '.config', 'openstack'),
       ...site.map((directory) => join(directory, 'openstack')),
       '/etc/openstack',

@@ -1,0 +1,65 @@
+import { environmentCloud, environmentCloudName } from './environment.ts';
+import { invalidSettings } from './invalid-settings.ts';
+import { type Mapping, mappingAt, mergedDeeply, withUnderscores } from './mapping.ts';
+import { readSettingsFile, type SettingsFile } from './read-settings-file.ts';
+import { searchDirectories } from './search-path.ts';
+import type { SettingsPlace } from './settings-request.ts';
+
+/** Every cloud that files and environment describe. */
+export interface KnownClouds {
+  readonly clouds: ReadonlyMap<string, Mapping>;
+  /** `public-clouds` of `clouds-public.yaml`: a site's own vendor profiles. */
+  readonly profiles: ReadonlyMap<string, Mapping>;
+  /** What is meant where no cloud is named. */
+  readonly defaultName: string | undefined;
+  /** The name of the environment's cloud, whether there is one or not. */
+  readonly environmentName: string;
+  /** What was read, or where it was looked for in vain; for messages. */
+  readonly origin: string;
+}
+
+/**
+ * Reads `clouds.*`, `secure.*` over it, `clouds-public.*` and `OS_*`.
+ *
+ * @throws OpenStackError `invalid-settings` if a file has a cloud of the name that is the environment's
+ */
+export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
+  const files = await readSettingsFile('clouds', place);
+  const secure = await readSettingsFile('secure', place);
+  const vendors = await readSettingsFile('clouds-public', place);
+  const clouds = entries(files, 'clouds', place);
+  for (const [name, secrets] of entries(secure, 'clouds', place)) {
+    clouds.set(name, mergedDeeply(clouds.get(name) ?? {}, secrets));
+  }
+  const origin = originOf([files, secure], place);
+  const environmentName = environmentCloudName(place.env);
+  if (clouds.has(environmentName)) {
+    throw invalidSettings(
+      `${origin} has a cloud "${environmentName}", which is the name of the cloud that OS_* variables make`,
+      'give one of them another name: that of the environment is set by OS_CLOUD_NAME',
+    );
+  }
+  const environment = environmentCloud(place.env);
+  if (environment !== undefined) clouds.set(environmentName, environment);
+  const [only] = clouds.size === 1 ? clouds.keys() : [];
+  const defaultName = place.env.OS_CLOUD || (environment === undefined ? only : environmentName);
+  return { clouds, profiles: entries(vendors, 'public-clouds', place), defaultName, environmentName, origin };
+}
+
+function entries(
+  source: SettingsFile | undefined,
+  key: 'clouds' | 'public-clouds',
+  place: SettingsPlace,
+): Map<string, Mapping> {
+  if (source === undefined) return new Map();
+  if (!Object.hasOwn(source.content, key))
+    place.warn(`${source.file} has no "${key}": no cloud is read from it`);
+  const named = mappingAt(source.content, key);
+  return new Map(Object.keys(named).map((name) => [name, withUnderscores(mappingAt(named, name))]));
+}
+
+function originOf(sources: readonly (SettingsFile | undefined)[], place: SettingsPlace): string {
+  const files = sources.flatMap((source) => (source === undefined ? [] : [source.file]));
+  if (files.length > 0) return files.join(' with ');
+  return `the environment (no clouds.yaml lies in ${searchDirectories(place).join(', ')})`;
+}
