@@ -1,5 +1,5 @@
 import type { AuthScope, CloudAuth, NamedInDomain } from '../cloud-settings.ts';
-import type { Mapping } from './mapping.ts';
+import type { CredentialName, Credentials } from './credentials.ts';
 import type { MergedCloud } from './merged-cloud.ts';
 import { endpointOverride } from './services.ts';
 
@@ -21,7 +21,7 @@ const AUTH_TYPES: Readonly<Record<string, { type: CloudAuth['type']; version?: 2
  *
  * @throws OpenStackError `invalid-settings` for another `auth_type`, a missing value, or two scopes at once
  */
-export function cloudAuth(cloud: MergedCloud, credentials: Mapping): CloudAuth {
+export function cloudAuth(cloud: MergedCloud, credentials: Credentials): CloudAuth {
   const named = cloud.text('auth_type') ?? cloud.text('auth_plugin') ?? 'password';
   const row = Object.hasOwn(AUTH_TYPES, named) ? AUTH_TYPES[named] : undefined;
   if (row === undefined) {
@@ -58,18 +58,18 @@ function imageEndpoint(cloud: MergedCloud): string {
 /** Credentials as the parts of a request for a token. */
 class CredentialReader {
   readonly #cloud: MergedCloud;
-  readonly #values: Mapping;
+  readonly #values: Credentials;
 
-  constructor(cloud: MergedCloud, values: Mapping) {
+  constructor(cloud: MergedCloud, values: Credentials) {
     this.#cloud = cloud;
     this.#values = values;
   }
 
-  optional(name: string): string | undefined {
+  optional(name: CredentialName): string | undefined {
     return this.#cloud.rawText(name, this.#values);
   }
 
-  required(name: string): string {
+  required(name: CredentialName): string {
     const value = this.optional(name);
     if (value !== undefined) return value;
     throw this.#cloud.fault(`${name} is missing`, `add it to "auth" of the cloud, or to the provider`);
@@ -82,7 +82,7 @@ class CredentialReader {
   }
 
   user(): NamedInDomain {
-    const user = this.#named('user_id', 'username', 'user');
+    const user = this.#named('user');
     if (user !== undefined) return user;
     throw this.#cloud.fault('username is missing', 'add it to "auth" of the cloud, or to the provider');
   }
@@ -97,7 +97,7 @@ class CredentialReader {
   }
 
   scope(): AuthScope {
-    const project = this.#named('project_id', 'project_name', 'project');
+    const project = this.#named('project');
     const domain = this.#domainScope();
     const system = this.optional('system_scope');
     if (this.optional('trust_id') !== undefined) {
@@ -122,12 +122,12 @@ class CredentialReader {
   }
 
   /** By its id if there is one, else by its name and its domain; of the domain, too, the id comes first. */
-  #named(idKey: string, nameKey: string, kind: 'user' | 'project'): NamedInDomain | undefined {
-    const id = this.optional(idKey);
+  #named(kind: 'user' | 'project'): NamedInDomain | undefined {
+    const id = this.optional(`${kind}_id`);
     if (id !== undefined) return { id };
-    const name = this.optional(nameKey);
+    const name = this.optional(kind === 'user' ? 'username' : 'project_name');
     if (name === undefined) return undefined;
-    for (const whose of [kind, 'default']) {
+    for (const whose of [kind, 'default'] as const) {
       const domainId = this.optional(`${whose}_domain_id`);
       if (domainId !== undefined) return { name, domainId };
       const domainName = this.optional(`${whose}_domain_name`);

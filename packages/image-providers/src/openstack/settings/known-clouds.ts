@@ -1,6 +1,6 @@
 import { environmentCloud, environmentCloudName } from './environment.ts';
 import { invalidSettings } from './invalid-settings.ts';
-import { type Mapping, mappingAt, mergedDeeply, withUnderscores } from './mapping.ts';
+import { type Mapping, mappingAt, mergedDeeply, normalized } from './mapping.ts';
 import { readSettingsFile, type SettingsFile } from './read-settings-file.ts';
 import { searchDirectories } from './search-path.ts';
 import type { SettingsPlace } from './settings-request.ts';
@@ -55,7 +55,7 @@ function entries(
   if (!Object.hasOwn(source.content, key))
     place.warn(`${source.file} has no "${key}": no cloud is read from it`);
   const named = mappingAt(source.content, key);
-  return new Map(Object.keys(named).map((name) => [name, withUnderscores(mappingAt(named, name))]));
+  return new Map(Object.keys(named).map((name) => [name, normalized(mappingAt(named, name))]));
 }
 
 function originOf(sources: readonly (SettingsFile | undefined)[], place: SettingsPlace): string {

@@ -9,10 +9,16 @@ import { MergedCloud } from './merged-cloud.ts';
 import { vendorProfile } from './profile.ts';
 import { chosenRegion } from './region.ts';
 import { serviceSettings } from './services.ts';
-import type { SettingsPlace, SettingsRequest } from './settings-request.ts';
+import type { NodepoolCredentials, SettingsPlace, SettingsRequest } from './settings-request.ts';
 import { tlsSettings } from './tls-settings.ts';
 
 const DEFAULT_API_TIMEOUT = 60;
+
+/** Glance takes nothing but texts; a boolean has always come as Python writes it. */
+const PYTHON_BOOLEANS: ReadonlyMap<unknown, string> = new Map([
+  [true, 'True'],
+  [false, 'False'],
+]);
 
 /**
  * Finds, merges and resolves the settings of a provider's cloud as openstacksdk does: vendor profile, then the cloud of
@@ -27,53 +33,52 @@ export async function loadCloudSettings(
   const known = await knownClouds(place);
   const { provider } = request;
   const cloudName = request.cloud ?? known.defaultName;
-  const own = cloudName === undefined ? {} : knownCloud(cloudName, known, provider.name);
-  const name = cloudName ?? provider.name;
-  const profile = vendorProfile(name, own, known, place);
-  const source = { cloudName: name, origin: known.origin, cloud: own, profile };
-  const region = chosenRegion(request.regionName, source);
-  const merged = {
-    ...overlaid(overlaid(profile, own), region?.values ?? {}),
+  const cloud = cloudName === undefined ? noCloud(known, provider) : knownCloud(cloudName, known, provider);
+  const subject = cloudName === undefined ? '' : `, cloud "${cloudName}"`;
+  const where = `provider "${provider.name}"${subject} of ${known.origin}`;
+  const profile = vendorProfile(cloud, known, where, place.warn);
+  const region = chosenRegion(request.regionName, { where, cloud, profile });
+  const values = {
+    ...overlaid(overlaid(profile, cloud), region?.values ?? {}),
     region_name: region?.name,
   };
-  const where = `provider "${provider.name}", from ${known.origin}`;
-  const cloud = new MergedCloud(name, merged, where, place.warn);
-  return resolved(cloud, credentialsOf(merged, provider), provider.apiTimeout, place);
+  const merged = new MergedCloud(values, where, place.warn);
+  return {
+    name: cloudName ?? provider.name,
+    auth: cloudAuth(merged, credentialsOf(values, provider)),
+    image: serviceSettings('image', merged),
+    objectStore: serviceSettings('object-store', merged),
+    tls: tlsSettings(merged, place),
+    apiTimeout: provider.apiTimeout ?? timeoutOf(merged) ?? DEFAULT_API_TIMEOUT,
+    imageFormat: imageFormat(merged),
+    imageApiUseTasks: merged.flag('image_api_use_tasks') ?? false,
+    disableVendorAgent: properties(merged),
+  };
 }
 
-function knownCloud(name: string, { clouds, origin }: KnownClouds, provider: string): Mapping {
+/** A provider without a cloud has to say all by itself. */
+function noCloud({ clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
+  if (clouds.size === 0 || provider.authUrl) return {};
+  throw invalidSettings(
+    `provider "${provider.name}" names no cloud, and ${origin} has several: ${[...clouds.keys()].join(', ')}`,
+    'name one with "cloud" of the provider, or with OS_CLOUD',
+  );
+}
+
+function knownCloud(name: string, { clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
   const cloud = clouds.get(name);
   if (cloud !== undefined) return cloud;
   const others = clouds.size === 0 ? 'none' : [...clouds.keys()].join(', ');
   throw invalidSettings(
-    `provider "${provider}": there is no cloud "${name}" in ${origin}; the clouds there: ${others}`,
+    `provider "${provider.name}": there is no cloud "${name}" in ${origin}; the clouds there: ${others}`,
     'correct "cloud" of the provider or OS_CLOUD, or add the cloud to clouds.yaml',
   );
-}
-
-function resolved(
-  cloud: MergedCloud,
-  credentials: Mapping,
-  apiTimeout: number | undefined,
-  place: SettingsPlace,
-): CloudSettings {
-  return {
-    name: cloud.name,
-    auth: cloudAuth(cloud, credentials),
-    image: serviceSettings('image', cloud),
-    objectStore: serviceSettings('object-store', cloud),
-    tls: tlsSettings(cloud, place),
-    apiTimeout: apiTimeout ?? timeoutOf(cloud) ?? DEFAULT_API_TIMEOUT,
-    imageFormat: imageFormat(cloud),
-    imageApiUseTasks: cloud.flag('image_api_use_tasks') ?? false,
-    disableVendorAgent: properties(cloud),
-  };
 }
 
 /** `api_timeout`, or a `…_timeout` of old that was one service's: there is one for all. */
 function timeoutOf(cloud: MergedCloud): number | undefined {
   const key =
-    cloud.keys().findLast((name) => /_timeout$/.test(name) && name !== 'api_timeout') ?? 'api_timeout';
+    cloud.keys().findLast((name) => name.endsWith('_timeout') && name !== 'api_timeout') ?? 'api_timeout';
   const text = cloud.text(key);
   if (text === undefined) return undefined;
   const seconds = Number(text);
@@ -90,13 +95,9 @@ function imageFormat(cloud: MergedCloud): ImageFormat {
   );
 }
 
-/** Glance takes nothing but texts; a boolean is written as Python writes it. */
 function properties(cloud: MergedCloud): Record<string, string> {
   const entries = Object.entries(cloud.mapping('disable_vendor_agent'));
   return Object.fromEntries(
-    entries.map(([key, value]) => [
-      key,
-      typeof value === 'boolean' ? (value ? 'True' : 'False') : String(value),
-    ]),
+    entries.map(([key, value]) => [key, PYTHON_BOOLEANS.get(value) ?? String(value)]),
   );
 }

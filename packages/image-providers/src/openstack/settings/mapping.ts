@@ -11,16 +11,20 @@ export function mappingAt(mapping: Mapping, key: string): Mapping {
   return isMapping(value) ? value : {};
 }
 
-/** Keys with underscores at every depth: `region-name` and `region_name` are the same key everywhere. */
-export function withUnderscores(mapping: Mapping): Mapping {
+/**
+ * Keys with underscores, for `region-name` and `region_name` are the same key everywhere, and numbers as texts; at
+ * every depth.
+ */
+export function normalized(mapping: Mapping): Mapping {
   return Object.fromEntries(
-    Object.entries(mapping).map(([key, value]) => [key.replaceAll('-', '_'), underscoredValue(value)]),
+    Object.entries(mapping).map(([key, value]) => [key.replaceAll('-', '_'), normalizedValue(value)]),
   );
 }
 
-function underscoredValue(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(underscoredValue);
-  return isMapping(value) ? withUnderscores(value) : value;
+function normalizedValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalizedValue);
+  if (typeof value === 'number') return String(value);
+  return isMapping(value) ? normalized(value) : value;
 }
 
 /** Both, merged at every depth; `over` wins. */

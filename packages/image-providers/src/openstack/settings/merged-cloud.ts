@@ -4,14 +4,12 @@ import { type Mapping, mappingAt } from './mapping.ts';
 
 /** One cloud after all layers were merged, and how its values are read. */
 export class MergedCloud {
-  readonly name: string;
   readonly #values: Mapping;
   readonly #where: string;
   readonly #warn: (message: string) => void;
 
-  /** @param where the provider and the files, for messages */
-  constructor(name: string, values: Mapping, where: string, warn: (message: string) => void) {
-    this.name = name;
+  /** @param where the cloud, its provider and its files, for messages */
+  constructor(values: Mapping, where: string, warn: (message: string) => void) {
     this.#values = values;
     this.#where = where;
     this.#warn = warn;
@@ -19,11 +17,11 @@ export class MergedCloud {
 
   /** An error about this cloud; it must not hold a value, which may be a secret. */
   fault(reason: string, remedy: string): OpenStackError {
-    return invalidSettings(`cloud "${this.name}" (${this.#where}): ${reason}`, remedy);
+    return invalidSettings(`${this.#where}: ${reason}`, remedy);
   }
 
   warn(message: string): void {
-    this.#warn(`cloud "${this.name}" (${this.#where}): ${message}`);
+    this.#warn(`${this.#where}: ${message}`);
   }
 
   keys(): readonly string[] {
@@ -47,11 +45,9 @@ export class MergedCloud {
 
   /** As {@link text}, but with braces left alone: secrets may hold them. */
   rawText(key: string, values: Mapping): string | undefined {
-    const value = Object.hasOwn(values, key) ? (values[key] ?? '') : '';
-    if (typeof value === 'object' || typeof value === 'boolean') {
-      throw this.fault(`${key} is no text`, 'write one word, in quotes if it looks like something else');
-    }
-    return String(value) || undefined;
+    const value = (Object.hasOwn(values, key) ? values[key] : undefined) ?? '';
+    if (typeof value === 'string') return value || undefined;
+    throw this.fault(`${key} is no text`, 'write one text, in quotes if it looks like something else');
   }
 
   /** Replaces `{region_name}` and the like by what the cloud says there; `{{` is a brace. */

@@ -7,10 +7,10 @@ export interface Region {
   readonly values: Mapping;
 }
 
-/** Whose regions they are, for messages. */
+/** Whose regions they are. */
 export interface RegionSource {
-  readonly cloudName: string;
-  readonly origin: string;
+  /** The cloud and its files, for messages. */
+  readonly where: string;
   /** The cloud's own settings. */
   readonly cloud: Mapping;
   readonly profile: Mapping;
@@ -26,32 +26,33 @@ export function chosenRegion(wanted: string | undefined, source: RegionSource): 
   if (!wanted) return regions[0];
   if (regions.length === 0) return { name: wanted, values: {} };
   const region = regions.find(({ name }) => name === wanted);
-  if (region === undefined) {
-    const names = regions.map(({ name }) => name).join(', ');
-    throw invalidSettings(
-      `cloud "${source.cloudName}" of ${source.origin} has no region "${wanted}"; its regions are ${names}`,
-      'correct region-name (capitals count), or add the region to "regions" of the cloud',
-    );
-  }
-  return region;
+  if (region !== undefined) return region;
+  const names = regions.map(({ name }) => name).join(', ');
+  throw invalidSettings(
+    `${source.where} has no region "${wanted}"; its regions are ${names}`,
+    'correct region-name (capitals count), or add the region to "regions" of the cloud',
+  );
 }
 
 function regionsOf(source: RegionSource): readonly Region[] {
   const { cloud, profile } = source;
   const listed = cloud.regions ?? cloud.region_name ?? profile.regions ?? profile.region_name ?? [];
   // Older files name several regions in one text, with commas.
-  const entries: readonly unknown[] = Array.isArray(listed) ? listed : String(listed).split(',');
+  const entries: unknown = typeof listed === 'string' ? listed.split(',') : listed;
+  if (!Array.isArray(entries)) throw noRegions(source);
   return entries.map((entry) => regionOf(entry, source)).filter(({ name }) => name !== '');
 }
 
 function regionOf(entry: unknown, source: RegionSource): Region {
-  if (!isMapping(entry)) return { name: String(entry ?? '').trim(), values: {} };
-  const keys = Object.keys(entry);
-  if (!keys.includes('name') || keys.some((key) => key !== 'name' && key !== 'values')) {
-    throw invalidSettings(
-      `cloud "${source.cloudName}" of ${source.origin} has an entry of "regions" that is no region`,
-      'write a name, or a mapping with "name" and "values"',
-    );
-  }
-  return { name: String(entry.name), values: mappingAt(entry, 'values') };
+  if (typeof entry === 'string') return { name: entry.trim(), values: {} };
+  if (!isMapping(entry) || typeof entry.name !== 'string') throw noRegions(source);
+  if (Object.keys(entry).some((key) => key !== 'name' && key !== 'values')) throw noRegions(source);
+  return { name: entry.name, values: mappingAt(entry, 'values') };
+}
+
+function noRegions({ where }: RegionSource): Error {
+  return invalidSettings(
+    `${where} has "regions" that are no list of regions`,
+    'write a name for each, or a mapping with "name" and "values" and nothing else',
+  );
 }
