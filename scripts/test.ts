@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
+import { HOST_SOCKET, startHost } from '../test/fixtures/openstack/openstack-host.ts';
 import { findTestFiles } from './test-files.ts';
 
 const { values: options, positionals: parts } = parseArgs({
@@ -25,6 +26,7 @@ if (files.length === 0) {
 }
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
+const openStackHost = await startHost();
 const child = spawn(
   node,
   [
@@ -48,10 +50,12 @@ const child = spawn(
       PATH: pathFor(node),
       // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
+      [HOST_SOCKET]: openStackHost.socket,
     },
   },
 );
 const [status] = (await once(child, 'exit')) as [number | null];
+await openStackHost.close();
 process.exitCode = status ?? 1;
 
 /** The path of a `node` of a release line, from npm's cache or the registry. */
