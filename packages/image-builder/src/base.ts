@@ -28,6 +28,8 @@ export interface BuildJob extends OperationOptions {
   readonly logger?: Logger;
   /** Where `<image-id>.log` goes; default `.nodepool-builder/logs` in the repository's directory. */
   readonly logDirectory?: string;
+  /** How many logs of this image name are kept, this one included. Default 7. */
+  readonly logRetention?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
   /** The environment that commands begin with; default this process's own. */
@@ -81,7 +83,14 @@ export abstract class BaseImageBuilder {
     const started = new Date();
     const progress = steadyProgress(job.onProgress);
     const directory = job.logDirectory ?? repository.logDirectory;
-    const log = await BuildLog.open({ directory, imageId, imageName: name, onLine: job.onLine, logger });
+    const log = await BuildLog.open({
+      directory,
+      imageId,
+      imageName: name,
+      retention: job.logRetention,
+      onLine: job.onLine,
+      logger,
+    });
     const stop = stopSignal(imageId, signal, buildTimeout);
     try {
       const context = createBuildContext({

@@ -2,6 +2,7 @@ export { BaseImageBuilder, type BuildJob } from './base.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { DibBuilder } from './dib.ts';
 export type { DiskImage } from './disk-image.ts';
+export { writeDurably } from './durable.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
 export {
   FORMAT_NAMES,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Logger } from '../types.ts';
 
-/** How many logs of one image name are kept. */
+/** How many logs of one image name are kept, unless an option says otherwise. */
 const RETENTION = 7;
 
 const HEADER = /^# image-name: (.*)$/;
@@ -15,6 +15,8 @@ export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
   readonly imageName: string;
+  /** How many logs of one image name are kept, this one included. Default 7. */
+  readonly retention?: number | undefined;
   /** Told each line as well. */
   readonly onLine: ((line: string) => void) | undefined;
   readonly logger: Logger | undefined;
@@ -40,14 +42,14 @@ export class BuildLog {
 
   /** Opens the log; one of an earlier attempt at the same image is continued. Removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
-    const { directory, imageId, imageName } = options;
+    const { directory, imageId, imageName, retention = RETENTION } = options;
     await mkdir(directory, { recursive: true });
     const path = join(directory, `${imageId}.log`);
     const stream = createWriteStream(path, { flags: 'a' });
     await once(stream, 'open');
     const log = new BuildLog(path, stream, options);
     stream.write(`# image-name: ${JSON.stringify(imageName)}\n# image-id: ${imageId}\n`);
-    await removeOldLogs(directory, imageName, path);
+    await removeOldLogs(directory, imageName, path, retention);
     return log;
   }
 
@@ -69,7 +71,12 @@ export class BuildLog {
 }
 
 /** Keeps the newest logs of the image name, `current` among them. */
-async function removeOldLogs(directory: string, imageName: string, current: string): Promise<void> {
+async function removeOldLogs(
+  directory: string,
+  imageName: string,
+  current: string,
+  retention: number,
+): Promise<void> {
   const logs: { path: string; mtimeMs: number }[] = [];
   for (const name of (await readdir(directory)).filter((entry) => entry.endsWith('.log'))) {
     const path = join(directory, name);
@@ -78,7 +85,7 @@ async function removeOldLogs(directory: string, imageName: string, current: stri
     }
   }
   const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
-  for (const { path } of newestFirst.slice(RETENTION - 1)) await rm(path, { force: true });
+  for (const { path } of newestFirst.slice(Math.max(retention - 1, 0))) await rm(path, { force: true });
 }
 
 /** The name in the first line of a log; undefined for a file that is none. */

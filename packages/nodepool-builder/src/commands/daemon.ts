@@ -5,6 +5,7 @@ import { type Command, Option } from 'commander';
 import { formatFault } from '../configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
+import { statsdAddress } from '../daemon/statsd.ts';
 import { DEFAULT_LOG_SETTINGS, readLogSettings } from '../logging/log-settings.ts';
 import { openLogging } from '../logging/logging.ts';
 import { BACKGROUND_OPTION, reportToForeground, startInBackground } from './background.ts';
@@ -88,6 +89,7 @@ async function serve(
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
         ...(options.embeddedGearmand && { embeddedGearmand: true }),
+        statsd: statsdAddress(process.env),
         logger: (name) => logging.logger(name),
       });
       reloadConfiguration = () => void reload(builder, options.config, Object.keys(builders), logger);

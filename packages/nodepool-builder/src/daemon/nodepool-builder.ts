@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import {
   formatAddress,
   type JobHandler,
@@ -13,13 +14,18 @@ import {
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { IMAGE_PROVIDERS } from '@nodepool-builder/image-providers';
 import type { Configuration } from '../configuration/configuration.ts';
+import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
+import { Statistics } from '../jobs/statistics.ts';
 import { type ConfiguredProvider, runUploadJob } from '../jobs/upload-job.ts';
+import { UploadLedger } from '../jobs/upload-ledger.ts';
+import { UploadRecord } from '../jobs/upload-record.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { offeredFunctions, type Verb } from './functions.ts';
+import { createProviders } from './providers.ts';
+import { Statsd, type StatsdAddress } from './statsd.ts';
 
 /** Settings of {@link NodepoolBuilder.start}. */
 export interface NodepoolBuilderOptions {
@@ -34,6 +40,21 @@ export interface NodepoolBuilderOptions {
   readonly uploadWorkers?: number;
   /** Run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
+  /** Where numbers go. Default: nowhere. */
+  readonly statsd?: StatsdAddress | undefined;
+  /**
+   * Milliseconds in which the job of an upload that a crash broke off has to come back, from the first connection to
+   * a job server on, before what it left in the cloud is removed. Default 120,000.
+   */
+  readonly uploadGracePeriod?: number | undefined;
+}
+
+/** What a builder is made of. */
+interface Parts {
+  readonly repository: ImageRepository;
+  readonly ledger: UploadLedger;
+  readonly servers: readonly ServerAddress[];
+  readonly jobServer: JobServer | undefined;
 }
 
 /**
@@ -47,6 +68,10 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #options: NodepoolBuilderOptions;
   readonly #logger: Logger;
   readonly #jobServer: JobServer | undefined;
+  readonly #statsd: Statsd | undefined;
+  readonly #statistics: Statistics;
+  readonly #abandoned: AbandonedUploads;
+  readonly #record: UploadRecord;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
@@ -56,20 +81,30 @@ export class NodepoolBuilder implements AsyncDisposable {
   #offerDue: NodeJS.Immediate | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(
-    options: NodepoolBuilderOptions,
-    repository: ImageRepository,
-    servers: readonly ServerAddress[],
-    jobServer: JobServer | undefined,
-  ) {
+  private constructor(options: NodepoolBuilderOptions, parts: Parts) {
+    const { repository, ledger, servers, jobServer } = parts;
     this.#options = options;
     this.#logger = options.logger('nodepool.builder');
     this.repository = repository;
     this.servers = servers;
     this.#jobServer = jobServer;
     this.#configuration = options.configuration;
-    this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker', options.buildWorkers ?? 1);
-    this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker', options.uploadWorkers ?? 4);
+    this.#statsd = options.statsd && new Statsd(options.statsd, this.#logger);
+    this.#statistics = new Statistics(this.#statsd);
+    const logger = options.logger('nodepool.builder.UploadWorker');
+    this.#abandoned = new AbandonedUploads({
+      ledger,
+      provider: (name) => this.#providers.get(name)?.provider,
+      logger,
+      gracePeriod: options.uploadGracePeriod,
+    });
+    this.#record = new UploadRecord(ledger, this.#abandoned, logger);
+    this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
+    this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
+    const { entries } = ledger;
+    this.#uploadWorker.once('connect', () => {
+      for (const entry of entries) this.#abandoned.add(entry);
+    });
     this.#handlers = {
       'image-build': (job) => runBuildJob(this.#jobContext(), job),
       'image-upload': (job) => runUploadJob(this.#jobContext(), job),
@@ -95,10 +130,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     });
     let jobServer: JobServer | undefined;
     try {
+      const uploads = join(repository.directory, '.nodepool-builder/uploads');
+      const ledger = await UploadLedger.open(uploads, logger('nodepool.builder.UploadWorker'));
       let servers = jobServers(configuration);
       if (embedded)
         ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
-      return new NodepoolBuilder(options, repository, servers, jobServer);
+      return new NodepoolBuilder(options, { repository, ledger, servers, jobServer });
     } catch (error) {
       await jobServer?.close();
       await repository.close();
@@ -117,6 +154,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
     }
     this.#configure(configuration);
+    this.#abandoned.retry();
     this.#offer();
   }
 
@@ -136,8 +174,10 @@ export class NodepoolBuilder implements AsyncDisposable {
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
     clearImmediate(this.#offerDue);
     await Promise.all([this.#buildWorker.close(options), this.#uploadWorker.close(options)]);
+    await this.#abandoned.close();
     await this.#jobServer?.close();
     await this.repository.close();
+    await this.#statsd?.close();
   }
 
   #createWorker(clientId: string, concurrency: number): Worker {
@@ -153,16 +193,7 @@ export class NodepoolBuilder implements AsyncDisposable {
         createImageBuilder(diskimage.builder, diskimage, registry),
       ]),
     );
-    this.#providers = new Map(
-      configuration.providers.map((provider) => {
-        const { name, type, imageType, directory } = provider;
-        const create = IMAGE_PROVIDERS[type];
-        if (create === undefined)
-          this.#logger.warn(`provider ${name}: this release cannot upload to ${type}`);
-        const settings = { name, formats: [imageType], ...(directory !== undefined && { directory }) };
-        return [name, { configuration: provider, provider: create?.(settings) }];
-      }),
-    );
+    this.#providers = createProviders(configuration, this.#statistics, this.#options.logger);
     this.#configuration = configuration;
   }
 
@@ -177,7 +208,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#offerDue = undefined;
     if (this.#closing !== undefined) return;
     const offer = offeredFunctions({
-      diskimages: this.#builders.keys(),
+      diskimages: this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name),
       images: this.repository.images.keys(),
       pendingDeletes: this.repository.pendingDeletes,
     });
@@ -194,7 +225,10 @@ export class NodepoolBuilder implements AsyncDisposable {
       repository: this.repository,
       builder: (diskimage) => this.#builders.get(diskimage),
       buildLogDir: this.#configuration.buildLogDir,
+      buildLogRetention: this.#configuration.buildLogRetention,
       providers: this.#providers,
+      record: this.#record,
+      statistics: this.#statistics,
       logger: this.#options.logger,
       offered: async () => {
         this.#offer();

@@ -1,9 +1,10 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type { BaseImageBuilder, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { settleJob } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
+import type { Statistics } from './statistics.ts';
 
 /** What an `image-build` job works with. */
 export interface BuildJobContext {
@@ -11,6 +12,9 @@ export interface BuildJobContext {
   /** The builder of a disk image; undefined if the configuration has none of that name. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly buildLogDir: string | undefined;
+  /** How many logs of one disk image are kept. */
+  readonly buildLogRetention: number;
+  readonly statistics: Statistics;
   logger(name: string): Logger;
   /** Resolves once the job servers know the functions of a new image. */
   offered(): Promise<void>;
@@ -27,17 +31,45 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
     logger.info(`build of ${name}: image ${imageId}`);
-    const output = context.logger(`nodepool.image.build.${name}`);
-    await builder.build({
+    const image = await measured(context.statistics, name, () => build(context, builder, imageId, job));
+    await context.offered();
+    return JSON.stringify({ 'image-id': image.id });
+  });
+}
+
+async function build(
+  context: BuildJobContext,
+  builder: BaseImageBuilder,
+  imageId: string,
+  job: WorkerJob,
+): Promise<Image> {
+  const output = context.logger(`nodepool.image.build.${builder.diskimage.name}`);
+  try {
+    return await builder.build({
       imageId,
       repository: context.repository,
-      logger,
+      logger: context.logger('nodepool.builder.BuildWorker'),
       ...(context.buildLogDir !== undefined && { logDirectory: context.buildLogDir }),
+      logRetention: context.buildLogRetention,
       signal: job.signal,
       onProgress: reportProgress(job),
-      onLine: (line) => output.info(line),
+      onLine: (line) => output.info(line.trim()),
     });
-    await context.offered();
-    return JSON.stringify({ 'image-id': imageId });
-  });
+  } finally {
+    output.info(''); // the end of the output, as it has always been marked
+  }
+}
+
+async function measured(statistics: Statistics, name: string, work: () => Promise<Image>): Promise<Image> {
+  const started = performance.now();
+  const elapsed = (): number => performance.now() - started;
+  try {
+    const image = await work();
+    await statistics.built(name, elapsed(), image.files);
+    statistics.buildEnded(name, elapsed());
+    return image;
+  } catch (error) {
+    statistics.buildEnded(name, elapsed(), error);
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import type { ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import { ImageError, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { settleJob } from './job-outcome.ts';
 
@@ -19,7 +19,10 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
-    context.repository.delete(imageId),
+    context.repository.delete(imageId).catch((error: unknown) => {
+      // Its files went by another hand while the job was on its way: there is nothing left to do.
+      if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
+    }),
   );
   void forgetWhenAcknowledged(context.repository, imageId, job, logger);
 }

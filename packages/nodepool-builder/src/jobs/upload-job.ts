@@ -1,23 +1,35 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, ImageRepository, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
+import { externalName } from './external-name.ts';
 import { InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
 import { settleJob, UploadError } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
+import { retriedUpload } from './retried-upload.ts';
+import type { Statistics } from './statistics.ts';
+import type { LedgerEntry } from './upload-ledger.ts';
+import type { UploadRecord } from './upload-record.ts';
+import { withinTimeLimit } from './upload-time-limit.ts';
 
 /** A provider as it is configured, and what carries images to it. */
 export interface ConfiguredProvider {
   readonly configuration: ProviderConfiguration;
-  /** Undefined for a type that this release cannot upload to. */
-  readonly provider: ImageProvider | undefined;
+  readonly provider: ImageProvider;
 }
 
 /** What an `image-upload` job works with. */
 export interface UploadJobContext {
   readonly repository: ImageRepository;
   readonly providers: ReadonlyMap<string, ConfiguredProvider>;
+  readonly record: UploadRecord;
+  readonly statistics: Statistics;
   logger(name: string): Logger;
+}
+
+/** Where an image goes. */
+interface Target extends ConfiguredProvider {
+  readonly image: ProviderImageConfiguration;
 }
 
 /** Does `image-upload:<image-id>`: the result is the provider's own id of the image. */
@@ -25,20 +37,76 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   return await settleJob(`upload of ${imageId} (job ${job.handle})`, logger, async () => {
-    const { provider: providerName, 'image-name': imageName } = parseUploadArguments(job.payload);
-    const { provider, metadata } = findProvider(context, providerName, imageName);
-    const file = await context.repository.file(imageId, provider.formats, { signal: job.signal });
-    const uploadLogger = context.logger(`nodepool.image.upload.${providerName}`);
-    uploadLogger.info(`uploading ${file.path} as ${imageName}`);
-    const request: UploadRequest = { uploadId: uploadIdOf(job), imageId, imageName, file, metadata };
+    const { provider, 'image-name': imageName } = parseUploadArguments(job.payload);
+    const target = findTarget(context, provider, imageName);
+    const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
     try {
-      const result = await provider.upload(request, { signal: job.signal, onProgress: reportProgress(job) });
-      uploadLogger.info(`${file.path} is ${result.externalId} there`);
-      return JSON.stringify({ 'external-id': result.externalId });
+      const externalId = await upload(context, job, imageId, target, uploadLogger);
+      return JSON.stringify({ 'external-id': externalId });
     } catch (error) {
-      throw new UploadError(error instanceof Error ? error.message : String(error), { cause: error });
+      uploadLogger.error(`upload of ${imageId} as ${imageName} failed: ${reasonOf(error)}`);
+      throw error;
     }
   });
+}
+
+async function upload(
+  context: UploadJobContext,
+  job: WorkerJob,
+  imageId: string,
+  { configuration, provider, image }: Target,
+  logger: Logger,
+): Promise<string> {
+  const started = performance.now();
+  const file = await context.repository.file(imageId, provider.formats, { signal: job.signal });
+  const entry = newEntry(job, imageId, configuration, image.name);
+  const onProgress = reportProgress(job);
+  const carry = async (recorded: LedgerEntry): Promise<{ externalId: string }> => {
+    const request: UploadRequest = {
+      uploadId: recorded['upload-id'],
+      imageId,
+      imageName: image.name,
+      externalName: recorded['external-name'],
+      file,
+      metadata: image.meta,
+    };
+    logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
+    return await withinTimeLimit(configuration.imageUploadTimeout, job.signal, ({ signal, deadline }) =>
+      retriedUpload(() => provider.upload(request, { signal, onProgress }), { signal, deadline, logger }),
+    );
+  };
+  try {
+    const { externalId } = await context.record.run(job, entry, carry);
+    logger.info(`${file.path} is ${externalId} there`);
+    context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
+    return externalId;
+  } catch (error) {
+    throw new UploadError(reasonOf(error), { cause: error });
+  }
+}
+
+/** @throws ImageError `invalid-configuration` for a template that cannot be filled in */
+function newEntry(
+  job: WorkerJob,
+  imageId: string,
+  configuration: ProviderConfiguration,
+  imageName: string,
+): LedgerEntry {
+  const { name, attributes, templateHostname } = configuration;
+  const now = new Date();
+  return {
+    version: 1,
+    provider: name,
+    'upload-id': uploadIdOf(job),
+    'image-id': imageId,
+    'image-name': imageName,
+    'external-name': externalName(templateHostname, {
+      image: { id: imageId, name: imageName },
+      provider: attributes,
+      timestamp: Math.floor(now.getTime() / 1000),
+    }),
+    begun: now.toISOString(),
+  };
 }
 
 /** A job that is handed out again is the same upload: its unique key is the same, or else its handle. */
@@ -46,11 +114,7 @@ function uploadIdOf({ unique, handle }: WorkerJob): string {
   return unique === '' ? handle : unique;
 }
 
-function findProvider(
-  context: UploadJobContext,
-  providerName: string,
-  imageName: string,
-): { provider: ImageProvider; metadata: Readonly<Record<string, string>> } {
+function findTarget(context: UploadJobContext, providerName: string, imageName: string): Target {
   const found = context.providers.get(providerName);
   if (found === undefined) {
     throw new InvalidArgumentsError(
@@ -63,10 +127,9 @@ function findProvider(
       `provider "${providerName}" has no image "${imageName}"; add it to its images and reload`,
     );
   }
-  if (found.provider === undefined) {
-    throw new UploadError(
-      `provider "${providerName}" is of type ${found.configuration.type}, which this release cannot upload to; use another builder for it`,
-    );
-  }
-  return { provider: found.provider, metadata: image.meta };
+  return { ...found, image };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
