@@ -1,0 +1,162 @@
+import type { Readable } from 'node:stream';
+import {
+  type GlanceImage,
+  type GlanceTask,
+  type ImagePage,
+  readGlanceImage,
+  readGlanceTask,
+  readImagePage,
+  readImportMethods,
+} from './glance-image.ts';
+import type { ServiceClient } from './session/service-client.ts';
+import { type CloudTask, type OnTask, timed } from './task-timing.ts';
+
+/** What an image is made with: text, except for what Glance defines otherwise (`min_disk`, `tags`, `protected`). */
+export type ImageProperties = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+/** How data comes into an image that was created, other than by a PUT of the file. */
+export type ImportMethod =
+  | { readonly name: 'glance-direct' }
+  | { readonly name: 'web-download'; readonly uri: string };
+
+/** Data for the wire. `body` is called for each time that it is sent. */
+export interface ImageData {
+  readonly body: () => Readable;
+  /** Bytes. */
+  readonly size: number;
+  /** Seconds in which the cloud may take no byte. */
+  readonly stallTimeout?: number;
+}
+
+/** Images of one page of a list. */
+const PAGE_SIZE = '1000';
+
+/**
+ * The part of Glance's Image API v2 that carries images. Each method is one request, `list` one for each page.
+ * They throw OpenStackError; what is no proper answer is `invalid-answer`.
+ */
+export class ImageApi {
+  /** As messages call the cloud. */
+  readonly cloud: string;
+  readonly #client: ServiceClient;
+  readonly #onTask: OnTask | undefined;
+
+  constructor({ cloud, client, onTask }: { cloud: string; client: ServiceClient; onTask?: OnTask }) {
+    this.cloud = cloud;
+    this.#client = client;
+    this.#onTask = onTask;
+  }
+
+  /** `POST /v2/images`: an image without data. It is not sent again when its answer is lost. */
+  async create(properties: ImageProperties, signal: AbortSignal): Promise<GlanceImage> {
+    const options = { body: properties, validate: readGlanceImage, signal };
+    return (await this.#timed('ImageCreate', () => this.#client.json('POST', '/images', options))).value;
+  }
+
+  /** `PUT /v2/images/{id}/file`. */
+  async putFile(id: string, { body, ...data }: ImageData, signal: AbortSignal): Promise<void> {
+    const headers = {
+      'content-type': 'application/octet-stream',
+      'x-openstack-image-size': String(data.size),
+    };
+    await this.#timed('ImageUpload', () =>
+      this.#client.put(imagePath(id, '/file'), body, { ...data, headers, signal }),
+    );
+  }
+
+  /** `PUT /v2/images/{id}/stage`: data for a `glance-direct` import. */
+  async stage(id: string, { body, ...data }: ImageData, signal: AbortSignal): Promise<void> {
+    const headers = { 'content-type': 'application/octet-stream' };
+    await this.#timed('ImageStage', () =>
+      this.#client.put(imagePath(id, '/stage'), body, { ...data, headers, signal }),
+    );
+  }
+
+  /** `POST /v2/images/{id}/import`. */
+  async import(id: string, method: ImportMethod, signal: AbortSignal): Promise<void> {
+    const options = { body: { method }, signal };
+    await this.#timed('ImageImport', () => this.#client.json('POST', imagePath(id, '/import'), options));
+  }
+
+  /** `GET /v2/info/import`: the names of the import methods that the cloud offers. */
+  async importMethods(signal: AbortSignal): Promise<readonly string[]> {
+    const options = { validate: readImportMethods, signal };
+    return (await this.#timed('ImageImportInfo', () => this.#client.json('GET', '/info/import', options)))
+      .value;
+  }
+
+  /** `GET /v2/images/{id}`. */
+  async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
+    const options = { validate: readGlanceImage, signal };
+    return (await this.#timed('ImageGet', () => this.#client.json('GET', imagePath(id), options))).value;
+  }
+
+  /**
+   * `GET /v2/images`, page by page: the images that have these properties, in any status. A cloud that does not
+   * filter by properties of one's own makes no difference.
+   */
+  async list(
+    filters: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<readonly GlanceImage[]> {
+    const found: GlanceImage[] = [];
+    const first: Readonly<Record<string, string>> = { ...filters, limit: PAGE_SIZE };
+    for (let query: typeof first | undefined = first; query !== undefined; ) {
+      const { images, next } = await this.#page(query, signal);
+      found.push(...images);
+      query = next === undefined ? undefined : queryOf(next);
+    }
+    return found.filter(({ properties }) =>
+      Object.entries(filters).every(([name, value]) => properties[name] === value),
+    );
+  }
+
+  /** `PATCH /v2/images/{id}`: sets properties, and leaves the others. */
+  async update(id: string, properties: ImageProperties, signal: AbortSignal): Promise<void> {
+    const operations = Object.entries(properties).map(([name, value]) => {
+      return { op: 'add', path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, value };
+    });
+    const contentType = 'application/openstack-images-v2.1-json-patch';
+    // To set a value twice is to set it once.
+    const options = { body: operations, contentType, replay: true, signal };
+    await this.#timed('ImageUpdate', () => this.#client.json('PATCH', imagePath(id), options));
+  }
+
+  /** `DELETE /v2/images/{id}`; an image that is not there is no error. */
+  async delete(id: string, signal: AbortSignal): Promise<void> {
+    const options = { expect: [200, 202, 204, 404], signal };
+    await this.#timed('ImageDelete', () => this.#client.json('DELETE', imagePath(id), options));
+  }
+
+  /** `POST /v2/tasks`: an import from the object store. */
+  async createImportTask(importFrom: string, name: string, signal: AbortSignal): Promise<GlanceTask> {
+    const body = { type: 'import', input: { import_from: importFrom, image_properties: { name } } };
+    const options = { body, validate: readGlanceTask, signal };
+    return (await this.#timed('ImageTaskCreate', () => this.#client.json('POST', '/tasks', options))).value;
+  }
+
+  /** `GET /v2/tasks/{id}`. */
+  async getTask(id: string, signal: AbortSignal): Promise<GlanceTask> {
+    const options = { validate: readGlanceTask, signal };
+    const path = `/tasks/${encodeURIComponent(id)}`;
+    return (await this.#timed('ImageTaskGet', () => this.#client.json('GET', path, options))).value;
+  }
+
+  async #page(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ImagePage> {
+    const options = { query, validate: readImagePage, signal };
+    return (await this.#timed('GlanceImageList', () => this.#client.json('GET', '/images', options))).value;
+  }
+
+  #timed<T>(task: CloudTask, work: () => Promise<T>): Promise<T> {
+    return timed(this.#onTask, task, work);
+  }
+}
+
+function imagePath(id: string, rest = ''): string {
+  return `/images/${encodeURIComponent(id)}${rest}`;
+}
+
+/** `next` is a path below the service's root, and the client's paths are below the endpoint: only its query counts. */
+function queryOf(next: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(new URL(next, 'http://cloud.invalid').searchParams);
+}

@@ -1,0 +1,113 @@
+import type { Readable } from 'node:stream';
+import type { ServiceClient } from './session/service-client.ts';
+import { type CloudTask, type OnTask, timed } from './task-timing.ts';
+
+/** What a segment of a large object is, for its manifest. */
+export interface Segment {
+  readonly container: string;
+  readonly name: string;
+  /** md5 of its bytes. */
+  readonly etag: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** How an object is put. */
+export interface PutObjectOptions {
+  readonly size: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/** How many names a page of a container's list has. */
+const PAGE_SIZE = 1000;
+
+/** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
+export class ObjectStore {
+  readonly #client: ServiceClient;
+  readonly #onTask: OnTask | undefined;
+
+  constructor({ client, onTask }: { client: ServiceClient; onTask?: OnTask }) {
+    this.#client = client;
+    this.#onTask = onTask;
+  }
+
+  /** Makes a container; one that is there stays as it is. */
+  async createContainer(container: string, signal: AbortSignal): Promise<void> {
+    await this.#timed('ContainerCreate', () => this.#client.json('PUT', pathOf(container), { signal }));
+  }
+
+  /**
+   * Puts an object.
+   *
+   * @returns the md5 of what the store took, if it says so.
+   */
+  async put(
+    container: string,
+    name: string,
+    body: () => Readable | Promise<Readable>,
+    { size, headers, signal }: PutObjectOptions,
+  ): Promise<string | undefined> {
+    const answer = await this.#timed('ObjectCreate', () =>
+      this.#client.put(pathOf(container, name), body, {
+        size,
+        headers: { 'content-type': 'application/octet-stream', ...headers },
+        signal,
+      }),
+    );
+    return answer.headers.etag?.replaceAll('"', '');
+  }
+
+  /** Makes a static large object of segments. */
+  async putManifest(
+    container: string,
+    name: string,
+    segments: readonly Segment[],
+    { headers, signal }: Omit<PutObjectOptions, 'size'>,
+  ): Promise<void> {
+    const body = segments.map((segment) => ({
+      path: pathOf(segment.container, segment.name),
+      etag: segment.etag,
+      size_bytes: segment.size,
+    }));
+    const options = { body, query: { 'multipart-manifest': 'put' }, headers, signal };
+    await this.#timed('ObjectCreate', () => this.#client.json('PUT', pathOf(container, name), options));
+  }
+
+  /** The names in a container that begin so; none if there is no such container. */
+  async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly string[]> {
+    const names: string[] = [];
+    for (;;) {
+      const query = { format: 'json', prefix, limit: String(PAGE_SIZE), marker: names.at(-1) ?? '' };
+      const options = { query, expect: [200, 204, 404], validate: readNames, signal };
+      const { value } = await this.#timed('ContainerGet', () =>
+        this.#client.json('GET', pathOf(container), options),
+      );
+      names.push(...value);
+      if (value.length < PAGE_SIZE) return names;
+    }
+  }
+
+  /** Deletes one object; one that is not there is no error. */
+  async delete(container: string, name: string, signal: AbortSignal): Promise<void> {
+    const options = { expect: [200, 202, 204, 404], signal };
+    await this.#timed('ObjectDelete', () => this.#client.json('DELETE', pathOf(container, name), options));
+  }
+
+  #timed<T>(task: CloudTask, work: () => Promise<T>): Promise<T> {
+    return timed(this.#onTask, task, work);
+  }
+}
+
+function pathOf(...names: readonly string[]): string {
+  return names.map((name) => `/${name.split('/').map(encodeURIComponent).join('/')}`).join('');
+}
+
+/** No container, and an empty one: no body. */
+function readNames(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  return value.map((entry: { readonly name?: unknown }) => {
+    if (typeof entry.name === 'string') return entry.name;
+    throw new Error('an object has no name');
+  });
+}

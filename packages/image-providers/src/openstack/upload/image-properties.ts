@@ -1,0 +1,134 @@
+import type { Checksums, ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
+import type { GlanceImage } from '../glance-image.ts';
+import type { ImageProperties } from '../image-api.ts';
+import { OpenStackError } from '../openstack-error.ts';
+
+/** The property with the upload's id: what a second try, or nobody, is to find the image by. */
+export const UPLOAD_ID = 'nodepool_upload_id';
+/** The property with the image's id in `images-dir`. */
+export const BUILD_ID = 'nodepool_build_id';
+/** The property with `providers[].name`. */
+export const PROVIDER_NAME = 'nodepool_provider_name';
+/** The property with `providers[].images[].name`. */
+export const IMAGE_NAME = 'nodepool_image_name';
+
+/** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
+const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd' };
+
+/** Glance's `container_format` where it is not `bare`, by disk format. */
+const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };
+
+/** The metadata that is not text to Glance, and how it is read. */
+const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties[string] | undefined>> = {
+  min_disk: wholeNumber,
+  min_ram: wholeNumber,
+  protected: truth,
+  tags: (value) =>
+    value
+      .split(',')
+      .map((tag) => tag.trim())
+      .filter(Boolean),
+};
+
+/** Glance's word for a format. */
+export function diskFormat(format: ImageFormat): string {
+  return DISK_FORMATS[format] ?? format;
+}
+
+/** What {@link imageProperties} depends on. */
+export interface PropertySources {
+  readonly provider: string;
+  readonly request: UploadRequest;
+  /** `disable_vendor_agent` of the cloud. */
+  readonly vendor: Readonly<Record<string, string>>;
+}
+
+/** The name in the cloud: what was asked for, else made of the image's name and id. */
+export function cloudImageName({ externalName, imageName, imageId }: UploadRequest): string {
+  return externalName ?? `${imageName}-${imageId}`;
+}
+
+/**
+ * All properties that the image is to have in the end, but for the digests. Metadata may say more than the
+ * defaults (`visibility`, `container_format`), but not what the image is or whose.
+ *
+ * @throws OpenStackError `invalid-settings` for metadata that is not of its type.
+ */
+export function imageProperties({ provider, request, vendor }: PropertySources): ImageProperties {
+  const format = diskFormat(request.file.format);
+  return {
+    container_format: CONTAINER_FORMATS[format] ?? 'bare',
+    visibility: 'private',
+    ...vendor,
+    ...readMetadata(request.metadata ?? {}, request.imageName),
+    name: cloudImageName(request),
+    disk_format: format,
+    [PROVIDER_NAME]: provider,
+    [BUILD_ID]: request.imageId,
+    [UPLOAD_ID]: request.uploadId,
+    [IMAGE_NAME]: request.imageName,
+  };
+}
+
+/** The digests as openstacksdk keeps them, and as shade did. */
+export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
+  const object = `images/${cloudImageName(request)}`;
+  return Object.fromEntries(
+    ['openstack', 'shade'].flatMap((owner) =>
+      Object.entries({ md5, sha256, object }).map(([key, value]) => [
+        `owner_specified.${owner}.${key}`,
+        value,
+      ]),
+    ),
+  );
+}
+
+/** A protected image could not be removed if its upload failed, so that it becomes so only in the end. */
+export function unprotected({ protected: _, ...properties }: ImageProperties): ImageProperties {
+  return properties;
+}
+
+/** The formats of an image with data are what the cloud made of it: they cannot be set any more. */
+export function withoutFormats(properties: ImageProperties): ImageProperties {
+  const { disk_format: _disk, container_format: _container, ...others } = properties;
+  return others;
+}
+
+/** Those of the wanted properties that an image does not have. */
+export function missingProperties(image: GlanceImage, wanted: ImageProperties): ImageProperties {
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([name, value]) => !isSame(value, image.properties[name])),
+  );
+}
+
+/** Tags are a set. */
+function isSame(wanted: ImageProperties[string], there: unknown): boolean {
+  if (!Array.isArray(wanted)) return wanted === there;
+  return Array.isArray(there) && sorted(wanted) === sorted(there);
+}
+
+function sorted(tags: readonly unknown[]): string {
+  return JSON.stringify(tags.toSorted());
+}
+
+function readMetadata(metadata: Readonly<Record<string, string>>, imageName: string): ImageProperties {
+  return Object.fromEntries(
+    Object.entries(metadata).map(([name, value]) => {
+      const read = METADATA_TYPES[name];
+      const property = read === undefined ? value : read(value);
+      if (property !== undefined) return [name, property];
+      throw new OpenStackError(
+        'invalid-settings',
+        `meta of image ${imageName}: ${name} cannot be ${JSON.stringify(value)}; correct it under providers[].images`,
+      );
+    }),
+  );
+}
+
+function wholeNumber(value: string): number | undefined {
+  return /^\d{1,9}$/.test(value) ? Number(value) : undefined;
+}
+
+function truth(value: string): boolean | undefined {
+  return { true: true, false: false }[value.toLowerCase()];
+}

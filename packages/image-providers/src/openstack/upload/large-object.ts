@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { ObjectStore, Segment } from '../object-store.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import { Segments } from './segments.ts';
+
+/** Where a large object and its segments lie. */
+export interface LargeObjectPlace {
+  readonly container: string;
+  readonly name: string;
+}
+
+/** What {@link putLargeObject} takes. */
+export interface LargeObject extends LargeObjectPlace {
+  /** The data from its beginning. */
+  readonly open: () => Readable;
+  /** Bytes. */
+  readonly size: number;
+  /** Bytes of a segment. */
+  readonly segmentSize: number;
+  /** Headers for the object once its segments are there. */
+  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+  readonly signal: AbortSignal;
+}
+
+/** The store removes what nobody removed, in seconds: a day. */
+const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
+
+/**
+ * Puts a file as a static large object, segment by segment.
+ *
+ * @throws OpenStackError `checksum-mismatch` if the store took something else than what was sent.
+ */
+export async function putLargeObject(store: ObjectStore, object: LargeObject): Promise<void> {
+  const { container, name, open, size, segmentSize, headers, signal } = object;
+  await store.createContainer(container, signal);
+  await store.createContainer(segmentContainer(container), signal);
+  const segments = new Segments(open);
+  const put: Segment[] = [];
+  for (let start = 0; start < size; start += segmentSize) {
+    const end = Math.min(start + segmentSize, size);
+    const number = String(put.length).padStart(6, '0');
+    const place = { container: segmentContainer(container), name: `${segmentPrefix(name)}${number}` };
+    const etag = await putSegment(store, place, () => segments.read(start, end), {
+      size: end - start,
+      signal,
+    });
+    put.push({ ...place, etag, size: end - start });
+  }
+  await store.putManifest(container, name, put, {
+    headers: { ...DELETE_AFTER, ...(await headers()) },
+    signal,
+  });
+}
+
+/** Removes an object and its segments, whichever of them are there. */
+export async function deleteLargeObject(
+  store: ObjectStore,
+  { container, name }: LargeObjectPlace,
+  signal: AbortSignal,
+): Promise<void> {
+  await store.delete(container, name, signal);
+  const segments = await store.list(segmentContainer(container), segmentPrefix(name), signal);
+  for (const segment of segments) await store.delete(segmentContainer(container), segment, signal);
+}
+
+async function putSegment(
+  store: ObjectStore,
+  { container, name }: LargeObjectPlace,
+  read: () => AsyncIterable<Buffer>,
+  { size, signal }: { size: number; signal: AbortSignal },
+): Promise<string> {
+  let md5 = createHash('md5');
+  const body = (): Readable => {
+    md5 = createHash('md5');
+    return Readable.from(hashed(read(), md5), { objectMode: false });
+  };
+  const stored = await store.put(container, name, body, { size, headers: DELETE_AFTER, signal });
+  const sent = md5.digest('hex');
+  if (stored === undefined || stored === sent) return sent;
+  throw new OpenStackError(
+    'checksum-mismatch',
+    `object ${container}/${name} has md5 ${stored} in the cloud, but ${sent} was sent; upload it again`,
+  );
+}
+
+async function* hashed(
+  pieces: AsyncIterable<Buffer>,
+  hash: { update(piece: Buffer): unknown },
+): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    hash.update(piece);
+    yield piece;
+  }
+}
+
+function segmentContainer(container: string): string {
+  return `${container}_segments`;
+}
+
+function segmentPrefix(name: string): string {
+  return `${name}/`;
+}

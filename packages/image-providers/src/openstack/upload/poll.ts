@@ -1,0 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Milliseconds until the second look; each later one waits twice as long as the one before. */
+const FIRST_PAUSE = 100;
+
+/** The longest time between two looks, in milliseconds. */
+const LONGEST_PAUSE = 2000;
+
+/** How long {@link poll} goes on. */
+export interface PollOptions {
+  /** Seconds. */
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+  /** Makes the error for when the time is over. */
+  readonly onTimeout: () => Error;
+}
+
+/** Looks again and again, and returns the first thing seen that is not `undefined`. */
+export async function poll<T>(
+  look: () => Promise<T | undefined>,
+  { timeout, signal, onTimeout }: PollOptions,
+): Promise<T> {
+  const end = performance.now() + timeout * 1000;
+  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+    const seen = await look();
+    if (seen !== undefined) return seen;
+    const left = end - performance.now();
+    if (left <= 0) throw onTimeout();
+    await delay(Math.min(pause, left), undefined, { signal });
+  }
+}
