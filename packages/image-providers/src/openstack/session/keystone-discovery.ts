@@ -1,0 +1,94 @@
+import type { CloudAuth, NamedInDomain } from '../cloud-settings.ts';
+import { list, record, text } from './answer-shape.ts';
+
+type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
+
+/** Where Keystone takes requests for tokens, and in which of its languages. */
+export interface IdentityApi {
+  readonly version: 2 | 3;
+  /** Without a slash at its end. */
+  readonly url: string;
+}
+
+const SEGMENTS = { 2: 'v2.0', 3: 'v3' } as const;
+
+const AT_ITS_END = /\/v(2|3)(?:\.\d+)?$/;
+
+/** What the settings alone say: a version of their own, or one in the path of `auth_url`. */
+export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefined {
+  const url = auth.url.replace(/\/+$/, '');
+  const inPath = AT_ITS_END.exec(url)?.[1];
+  const version = versionOf(auth) ?? (inPath === undefined ? undefined : inPath === '2' ? 2 : 3);
+  if (version === undefined) return undefined;
+  return inPath === String(version)
+    ? { version, url }
+    : { version, url: `${url.replace(AT_ITS_END, '')}/${SEGMENTS[version]}` };
+}
+
+/**
+ * Chooses from the versions that Keystone lists at `auth_url` as keystoneauth does: v2 while the settings say nothing
+ * of domains, which it does not know; else v3. Undefined if there is none to use. Throws an Error at a fault in the list.
+ */
+export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): IdentityApi | undefined {
+  const apis = versionsIn(answer).flatMap((value) => {
+    const { id, status, links } = record(value, 'versions[]');
+    const version = /^v(2|3)\b/.exec(text(id, 'versions[].id'))?.[1];
+    const self = list(links, 'versions[].links')
+      .map((link) => record(link, 'links[]'))
+      .find(({ rel }) => rel === 'self');
+    if (version === undefined || self === undefined || !USABLE.includes(status)) return [];
+    const api: IdentityApi = {
+      version: version === '2' ? 2 : 3,
+      url: linked(auth.url, text(self.href, 'links[].href')),
+    };
+    return [api];
+  });
+  const wanted = namesDomains(auth) ? [3] : [2, 3];
+  return wanted
+    .map((version) => apis.find((api) => api.version === version))
+    .find((api) => api !== undefined);
+}
+
+const USABLE: readonly unknown[] = [
+  'stable',
+  'current',
+  'CURRENT',
+  'supported',
+  'SUPPORTED',
+  'deprecated',
+  'DEPRECATED',
+];
+
+/** Keystone's root has `versions.values`, a version's root has `version`. */
+function versionsIn(answer: unknown): readonly unknown[] {
+  const body = record(answer, 'the list of versions');
+  if (body.version !== undefined) return [body.version];
+  return list(
+    Array.isArray(body.versions) ? body.versions : record(body.versions, 'versions').values,
+    'versions.values',
+  );
+}
+
+/** A Keystone behind a proxy that ends TLS may list itself as http; a password does not follow it there. */
+function linked(authUrl: string, href: string): string {
+  const url = new URL(href, authUrl);
+  const base = new URL(authUrl);
+  const safe = base.protocol === 'https:' && url.protocol !== 'https:' ? new URL(url.pathname, base) : url;
+  return safe.href.replace(/\/+$/, '');
+}
+
+/** Application credentials are younger than v2. */
+function versionOf(auth: KeystoneAuth): 2 | 3 | undefined {
+  return auth.type === 'application-credential' ? 3 : auth.version;
+}
+
+function namesDomains(auth: KeystoneAuth): boolean {
+  if (auth.type === 'application-credential') return true;
+  const { project = {}, domain, system } = auth.scope;
+  const user = auth.type === 'password' ? auth.user : {};
+  return domain !== undefined || system !== undefined || hasDomain(project) || hasDomain(user);
+}
+
+function hasDomain({ domainId, domainName }: NamedInDomain): boolean {
+  return domainId !== undefined || domainName !== undefined;
+}

@@ -1,0 +1,58 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { CloudSettings } from '../cloud-settings.ts';
+import { AuthenticatedClient, type ClientParts, type ServiceRequest } from './authenticated-client.ts';
+import { type Clock, SYSTEM_CLOCK } from './clock.ts';
+import { Keystone } from './keystone.ts';
+import { DEFAULT_RETRY_LIMITS, Patience, type RetryLimits } from './patience.ts';
+import type { ServiceClient } from './service-client.ts';
+import { TokenKeeper } from './token-keeper.ts';
+import { Transport } from './transport.ts';
+
+/** What an {@link OpenStackSession} needs besides the cloud's settings. */
+export interface SessionOptions {
+  readonly logger: Logger;
+  /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */
+  readonly rate?: number;
+  /** Default {@link DEFAULT_RETRY_LIMITS}. */
+  readonly retry?: Partial<RetryLimits>;
+  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment; Node takes them from 22.21 on. Default: none. */
+  readonly proxyEnv?: Readonly<Record<string, string | undefined>>;
+  /** Default {@link SYSTEM_CLOCK}. */
+  readonly clock?: Clock;
+  /** What pauses are shortened by: 0 to below 1. Default `Math.random`. */
+  readonly random?: () => number;
+}
+
+/** One cloud as one user: a token that its clients share, one rate, one set of limits. Nothing is asked before the first request. */
+export class OpenStackSession implements AsyncDisposable {
+  readonly #parts: ClientParts;
+  readonly #closing = new AbortController();
+
+  constructor(settings: CloudSettings, options: SessionOptions) {
+    const { logger, rate = 0, retry, proxyEnv, clock = SYSTEM_CLOCK, random = Math.random } = options;
+    const transport = new Transport(settings, { clock, rate, proxyEnv });
+    const patience = new Patience({ limits: { ...DEFAULT_RETRY_LIMITS, ...retry }, clock, logger, random });
+    const { auth } = settings;
+    const closing = this.#closing.signal;
+    let tokens: TokenKeeper | undefined;
+    if (auth.type !== 'none') {
+      const keystone = new Keystone(auth, transport, patience);
+      tokens = new TokenKeeper(() => keystone.issue(closing), clock);
+    }
+    this.#parts = { settings, transport, patience, tokens, closing };
+  }
+
+  /** A client of one service. Whether the cloud has that service shows at the first request. */
+  client(service: ServiceRequest): ServiceClient {
+    return new AuthenticatedClient(service, this.#parts);
+  }
+
+  /** Ends all requests under way; they reject with `aborted`. */
+  close(): void {
+    this.#closing.abort(new Error(`the session with cloud ${this.#parts.settings.name} was closed`));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+  }
+}

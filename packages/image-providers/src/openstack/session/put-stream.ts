@@ -1,0 +1,105 @@
+import { addAbortListener, once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+import type { Readable } from 'node:stream';
+import { OpenStackError } from '../openstack-error.ts';
+import type { HttpAnswer } from './answer-error.ts';
+import { networkError } from './network-error.ts';
+import { readOnAfterWriteError } from './read-on.ts';
+
+/** One PUT of a stream. */
+export interface StreamPut {
+  /** Cloud, method and path, for messages. */
+  readonly name: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Readable;
+  /** Bytes. */
+  readonly size: number;
+  /** Seconds in which no byte is taken, or no answer comes after the last one. */
+  readonly stallTimeout: number;
+  readonly agent: RequestOptions['agent'];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Sends a stream as fast as the server takes it, and no faster. An answer that comes while the body is still being
+ * sent ends the sending. The connection and the body are closed afterwards, whatever happened.
+ *
+ * Not by got: this needs the socket, to read an answer that a write error would hide.
+ *
+ * @throws OpenStackError `connection-failed`, `certificate-untrusted`; `image-missing-on-disk` if the body is not
+ *   `size` bytes long. An error of the body is thrown as it is.
+ */
+export async function putStream(put: StreamPut): Promise<HttpAnswer> {
+  const { name, url, body, size, agent, stallTimeout, signal } = put;
+  const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
+  const request = open(url, { method: 'PUT', agent, headers: { ...put.headers, 'content-length': size } });
+  request.once('socket', readOnAfterWriteError);
+  request.on('error', () => undefined); // the first one reaches `answered`; after an answer they say nothing new
+
+  let stall: NodeJS.Timeout | undefined;
+  const watch = (): void => {
+    clearTimeout(stall);
+    const reason = new Error(`no byte taken and no answer given for ${stallTimeout} s`);
+    stall = setTimeout(() => request.destroy(reason), stallTimeout * 1000);
+  };
+  const write = async (chunk: Buffer): Promise<boolean> => {
+    watch();
+    const taken = Promise.withResolvers<boolean>();
+    request.write(chunk, (error) => taken.resolve(!error));
+    return await taken.promise.finally(() => clearTimeout(stall));
+  };
+
+  let sent = 0;
+  const send = async (): Promise<void> => {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      sent += chunk.length;
+      if (sent > size) throw notItsSize(name, size);
+      if (!(await write(chunk))) return;
+    }
+    if (sent < size) throw notItsSize(name, size);
+    watch();
+    request.end();
+  };
+  const receive = async (): Promise<HttpAnswer> => {
+    const [response] = (await once(request, 'response').catch((error: unknown) => {
+      throw networkError(name, error);
+    })) as [IncomingMessage];
+    watch();
+    return { status: response.statusCode ?? 0, headers: response.headers, body: await textOf(response) };
+  };
+
+  const abort = signal && addAbortListener(signal, () => request.destroy(new Error('aborted')));
+  try {
+    const received = receive();
+    const sending = send();
+    const answer = await Promise.race([received, sending.then(() => received)]);
+    // the source may want to see its end, for its digests
+    if (sent === size) await sending;
+    return answer;
+  } finally {
+    abort?.[Symbol.dispose]();
+    clearTimeout(stall);
+    request.destroy();
+    body.destroy();
+  }
+}
+
+/** What came of an answer's body: its status is worth more than an error while reading the rest. */
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+  } catch {
+    // the server hung up
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function notItsSize(name: string, size: number): OpenStackError {
+  return new OpenStackError(
+    'image-missing-on-disk',
+    `${name}: the file is no longer ${size} bytes long; it was changed or cut while it was being sent`,
+  );
+}
