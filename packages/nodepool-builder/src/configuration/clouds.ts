@@ -1,18 +1,31 @@
+import {
+  loadCloudSettings,
+  type NodepoolCredentials,
+  type SettingsPlace,
+} from '@nodepool-builder/image-providers';
 import type { ProviderCloud } from './configuration.ts';
+import { toText } from './scalar.ts';
 import type { ProviderSource } from './source.ts';
 
-/** Where clouds.yaml and the variables `OS_*` are looked for. */
-export interface CloudPlace {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly home: string;
-}
-
-/** The cloud that a provider names; undefined for a provider that is none. */
-export function findCloud(
-  _provider: ProviderSource,
-  _place: CloudPlace,
-  _warn: (message: string) => void,
-): Promise<ProviderCloud | undefined> {
-  return Promise.resolve(undefined);
+/**
+ * The cloud that a provider names, by `cloud`, by credentials of its own, or by neither. What is wrong with it is
+ * kept for whoever uploads: other providers can be used all the same.
+ */
+export async function findCloud(source: ProviderSource, place: SettingsPlace): Promise<ProviderCloud> {
+  const text = (key: keyof ProviderSource): string | undefined => toText(source[key]) || undefined;
+  const provider: NodepoolCredentials = {
+    name: source.name,
+    username: text('username'),
+    password: text('password'),
+    authUrl: text('auth-url'),
+    projectId: text('project-id'),
+    projectName: text('project-name'),
+    apiTimeout: source['api-timeout'] ?? undefined,
+  };
+  const request = { provider, cloud: text('cloud'), regionName: text('region-name') };
+  try {
+    return { settings: await loadCloudSettings(request, place) };
+  } catch (error) {
+    return { error: error instanceof Error ? error : new Error(String(error)) };
+  }
 }

@@ -1,5 +1,5 @@
 import type { DiskImage, ImageFormat } from '@nodepool-builder/image-builder';
-import type { CloudSettings } from '@nodepool-builder/image-providers';
+import type { CloudSettings, ImageImport } from '@nodepool-builder/image-providers';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
 export interface Configuration {
@@ -46,6 +46,8 @@ export interface ProviderConfiguration {
   readonly attributes: Readonly<Record<string, unknown>>;
   /** Bytes a second, of all uploads to it together. Without it there is no limit. */
   readonly bandwidthLimit?: number;
+  /** How images come into the cloud, if not by a plain PUT, or as the cloud's settings say. */
+  readonly imageImport?: ImageImport;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
   readonly images: readonly ProviderImageConfiguration[];

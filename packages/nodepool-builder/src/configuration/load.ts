@@ -1,7 +1,8 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
-import { type CloudPlace, findCloud } from './clouds.ts';
+import type { SettingsPlace } from '@nodepool-builder/image-providers';
+import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
@@ -20,6 +21,9 @@ export interface LoadedConfiguration {
   readonly configuration: Configuration;
   readonly warnings: readonly Fault[];
 }
+
+/** Where clouds.yaml and the variables `OS_*` are looked for. */
+export type CloudPlace = Omit<SettingsPlace, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
 export interface LoadOptions {
@@ -79,12 +83,9 @@ async function readProviders(
       if (warnings.has(reason)) return;
       warnings.set(reason, { ...document.positionOf(pointer), severity: 'warning', reason, remedy });
     };
-    const cloud = await findCloud(provider, place, (message) => warn(message, 'correct it'));
-    if (cloud?.error !== undefined) {
-      warn(
-        `${humanPath(pointer)} "${provider.name}" has no cloud that can be used: ${cloud.error.message}`,
-        'until that is mended, uploads to it fail',
-      );
+    const cloud = await findCloud(provider, { ...place, warn: (message) => warn(message, 'see to it') });
+    if (cloud.error !== undefined) {
+      warn(`${humanPath(pointer)}: ${cloud.error.message}`, 'until then uploads to it fail');
     }
     return toProvider(provider, cloud, absolute);
   };

@@ -1,3 +1,4 @@
+import type { ImageImport } from '@nodepool-builder/image-providers';
 import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
 import { lastOfEachName } from './normalise.ts';
 import { toText } from './scalar.ts';
@@ -35,6 +36,7 @@ export function toProvider(
       template_hostname: templateHostname,
     },
     ...(source['bandwidth-limit'] !== undefined && { bandwidthLimit: source['bandwidth-limit'] }),
+    ...imageImport(source),
     ...(source['image-upload-timeout'] !== undefined && {
       imageUploadTimeout: source['image-upload-timeout'],
     }),
@@ -44,6 +46,12 @@ export function toProvider(
       meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
     })),
   };
+}
+
+function imageImport(source: ProviderSource): { imageImport?: ImageImport } {
+  const { 'image-import': method, 'image-import-url': baseUrl = '' } = source;
+  if (method === undefined) return {};
+  return { imageImport: method === 'web-download' ? { method, baseUrl } : { method } };
 }
 
 /** Keys of a provider that the Python builder kept as attributes, with its defaults. */

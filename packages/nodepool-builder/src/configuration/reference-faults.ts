@@ -7,6 +7,22 @@ import type { YamlDocument } from './yaml-document.ts';
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
 
+/** Keys of a provider that need another one. */
+const COMPANIONS = [
+  {
+    key: 'type',
+    value: 'directory',
+    companion: 'directory',
+    remedy: 'name the directory that it serves',
+  },
+  {
+    key: 'image-import',
+    value: 'web-download',
+    companion: 'image-import-url',
+    remedy: 'say where images-dir is served, as the cloud sees it',
+  },
+] as const;
+
 /** How much metadata Nova takes, and nodepool with it. */
 const MAX_METADATA = { entries: 5, characters: 255 };
 
@@ -64,12 +80,14 @@ export function referenceFaults(
     ];
   });
 
-  const missingDirectories = providers.flatMap(({ type, directory }, index) => {
-    if (type !== 'directory' || directory !== undefined) return [];
-    const pointer = `/providers/${index}`;
-    const reason = `${humanPath(pointer)} lacks the key "directory"`;
-    return [at(pointer, 'error', reason, 'name the directory that it serves')];
-  });
+  const missingCompanions = providers.flatMap((provider, index) =>
+    COMPANIONS.flatMap(({ key, value, companion, remedy }) => {
+      if (provider[key] !== value || provider[companion] !== undefined) return [];
+      const pointer = `/providers/${index}`;
+      const reason = `${humanPath(pointer)} lacks the key "${companion}", which ${key}: ${value} needs`;
+      return [at(pointer, 'error', reason, remedy)];
+    }),
+  );
 
   const providerImages = providers.flatMap(({ images }, provider) => {
     const list = `/providers/${provider}/images`;
@@ -113,7 +131,7 @@ export function referenceFaults(
       '/providers',
       providers.map(({ name }) => name),
     ),
-    ...missingDirectories,
+    ...missingCompanions,
     ...providerImages,
   ];
 }

@@ -172,6 +172,17 @@ const PROVIDER: SchemaNode = {
       minimum: 1,
       description: 'Bytes a second, of all uploads to it together. Without it there is no limit.',
     },
+    'image-import': {
+      enum: ['glance-direct', 'web-download'],
+      description:
+        'The import method of Glance by which images come into the cloud. Default: a plain PUT of the file, or ' +
+        "a task where the cloud's profile wants one.",
+    },
+    'image-import-url': {
+      type: 'string',
+      minLength: 1,
+      description: 'For `image-import: web-download`: where `images-dir` is served, as the cloud sees it.',
+    },
     'image-upload-timeout': {
       type: 'number',
       exclusiveMinimum: 0,

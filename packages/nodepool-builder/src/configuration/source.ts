@@ -46,6 +46,8 @@ export interface ProviderSource {
   readonly rate?: number;
   readonly 'template-hostname'?: string;
   readonly 'bandwidth-limit'?: number;
+  readonly 'image-import'?: 'glance-direct' | 'web-download';
+  readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
   readonly images?: readonly ProviderImageSource[] | null;
 }
