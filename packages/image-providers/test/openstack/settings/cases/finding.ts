@@ -1,0 +1,100 @@
+import { oneCloud, type SettingsCase } from '../settings-case.ts';
+
+const OTHER = oneCloud().replaceAll('user', 'other-user');
+
+/** Which files are found, and what of them is read. */
+export const FINDING: readonly SettingsCase[] = [
+  {
+    title: 'the working directory comes before the home',
+    files: { 'cwd/clouds.yaml': oneCloud(), 'home/.config/openstack/clouds.yaml': OTHER },
+  },
+  {
+    title: 'the home comes before the site',
+    files: { 'home/.config/openstack/clouds.yml': oneCloud(), 'site/openstack/clouds.yaml': OTHER },
+  },
+  { title: 'the site directory', files: { 'site/openstack/clouds.yaml': oneCloud() } },
+  {
+    title: 'XDG_CONFIG_HOME comes before ~/.config',
+    files: { 'xdg/openstack/clouds.yaml': oneCloud(), 'home/.config/openstack/clouds.yaml': OTHER },
+    env: { XDG_CONFIG_HOME: '$TREE/xdg' },
+  },
+  {
+    title: 'clouds.yaml comes before clouds.yml and clouds.json',
+    files: { 'cwd/clouds.yaml': oneCloud(), 'cwd/clouds.yml': OTHER, 'cwd/clouds.json': '{}' },
+  },
+  {
+    title: 'clouds.json',
+    files: {
+      'cwd/clouds.json': JSON.stringify({
+        clouds: {
+          cloud: {
+            auth: { auth_url: 'https://k.example', username: 'u', password: 'p', project_id: 12 },
+            verify: false,
+            api_timeout: 9,
+          },
+        },
+      }),
+    },
+  },
+  {
+    title: 'OS_CLIENT_CONFIG_FILE comes first',
+    files: { 'mine.yaml': oneCloud(), 'cwd/clouds.yaml': OTHER },
+    env: { OS_CLIENT_CONFIG_FILE: '$TREE/mine.yaml' },
+  },
+  {
+    title: 'OS_CLIENT_CONFIG_FILE may be relative',
+    files: { 'cwd/mine.yaml': oneCloud() },
+    env: { OS_CLIENT_CONFIG_FILE: 'mine.yaml' },
+  },
+  {
+    title: 'a missing OS_CLIENT_CONFIG_FILE is passed over',
+    files: { 'cwd/clouds.yaml': oneCloud() },
+    env: { OS_CLIENT_CONFIG_FILE: '$TREE/none.yaml' },
+  },
+  {
+    title: 'only the first file is read',
+    files: { 'cwd/clouds.yaml': oneCloud(), 'site/openstack/clouds.yaml': 'clouds: {second: {}}' },
+    cloud: 'second',
+  },
+  {
+    title: 'secure.yaml is laid over clouds.yaml',
+    files: {
+      'cwd/clouds.yaml': oneCloud('region_name: one'),
+      'site/openstack/secure.yaml': 'clouds: {cloud: {auth: {password: of-secure}}}',
+    },
+  },
+  {
+    title: 'OS_CLIENT_SECURE_FILE comes first',
+    files: {
+      'cwd/clouds.yaml': oneCloud(),
+      'cwd/secure.yaml': '{clouds: {cloud: {auth: {password: second}}}}',
+      s: '{clouds: {cloud: {auth: {password: first}}}}',
+    },
+    env: { OS_CLIENT_SECURE_FILE: '$TREE/s' },
+  },
+  { title: 'a cloud may stand in secure.yaml alone', files: { 'cwd/secure.yaml': oneCloud() } },
+  {
+    title: 'a key that stands twice: the second counts',
+    files: { 'cwd/clouds.yaml': oneCloud('region_name: first', 'region_name: second') },
+  },
+  {
+    title: 'merge keys and aliases',
+    files: {
+      'cwd/clouds.yaml': `base: &base {region_name: based, image_format: raw}\n${oneCloud('<<: *base')}`,
+    },
+  },
+  {
+    title: 'a text of digits is text, a number becomes one',
+    files: { 'cwd/clouds.yaml': oneCloud('project_id: "0123"', 'api_timeout: 90') },
+  },
+  {
+    title: 'what looks like an octal number is a name',
+    files: { 'cwd/clouds.yaml': oneCloud('project_name: 0123') },
+    differs: { why: 'PyYAML reads 0123 as 83, which nobody means', ours: { 'auth.project_name': '0123' } },
+  },
+  {
+    title: 'a file that is no YAML is skipped',
+    files: { 'cwd/clouds.yaml': 'clouds: [', 'site/openstack/clouds.yaml': oneCloud() },
+    differs: { why: 'openstacksdk skips it since 4.0 only', ours: { name: 'cloud' } },
+  },
+];

@@ -1,0 +1,53 @@
+"""Answers on standard output what openstacksdk makes of each case that comes on standard input, as JSON."""
+import importlib
+import json
+import os
+import sys
+import warnings
+
+from openstack.config import loader
+
+warnings.simplefilter('ignore')
+
+
+def answer(case):
+    os.environ.clear()
+    os.environ.update(case['env'])
+    os.chdir(case['cwd'])
+    # The search path is made when the module is loaded.
+    importlib.reload(loader)
+    region = loader.OpenStackConfig().get_one(cloud=case['cloud'], **case['arguments'])
+    verify, cert = region.get_requests_verify_args()
+    services = {
+        service: {
+            'type': region.get_service_type(service),
+            'name': region.get_service_name(service),
+            'interface': region.get_interface(service),
+            'region': region.get_region_name(service),
+            'endpoint': region.get_endpoint(service),
+        }
+        for service in ('image', 'object-store')
+    }
+    return {
+        'name': region.name,
+        'auth_type': region.config['auth_type'],
+        'auth': region.config['auth'],
+        'image': services['image'],
+        'object_store': services['object-store'],
+        'verify': verify,
+        'cert': cert,
+        'api_timeout': region.config['api_timeout'],
+        'image_format': region.config['image_format'],
+        'image_api_use_tasks': region.config['image_api_use_tasks'],
+        'disable_vendor_agent': region.config['disable_vendor_agent'],
+    }
+
+
+def answer_or_error(case):
+    try:
+        return answer(case)
+    except Exception as error:  # whatever it is, the case is refused
+        return {'error': type(error).__name__}
+
+
+print(json.dumps([answer_or_error(case) for case in json.load(sys.stdin)]))
