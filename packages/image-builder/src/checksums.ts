@@ -1,26 +1,30 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import type { Checksums, OperationOptions } from './types.ts';
+import { createDigester } from './upload-source/create-digester.ts';
+import { readPieces } from './upload-source/read-pieces.ts';
+import { SteadyFile } from './upload-source/steady-file.ts';
 
-/** Bytes per step: hashing one takes less than a millisecond of the event loop. */
-const CHUNK_SIZE = 256 * 1024;
-
-/** Reads a file once for both digests. `onProgress` counts bytes of `size`. */
+/**
+ * Reads a file once for both digests. `onProgress` counts bytes.
+ *
+ * @throws ImageError `image-changed`, `image-missing`, `directory-not-usable`
+ * @throws the signal's reason
+ */
 export async function checksumsOf(
   path: string,
-  size: number,
   { signal, onProgress }: OperationOptions = {},
 ): Promise<Checksums> {
-  const md5 = createHash('md5');
-  const sha256 = createHash('sha256');
-  let done = 0;
-  const stream: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: CHUNK_SIZE });
-  for await (const chunk of stream) {
-    signal?.throwIfAborted();
-    md5.update(chunk);
-    sha256.update(chunk);
-    done += chunk.length;
-    onProgress?.({ done, total: size });
+  const file = await SteadyFile.open(path);
+  const digester = createDigester(['md5', 'sha256'], file.size);
+  try {
+    let done = 0;
+    for await (const { length } of readPieces(file, digester)) {
+      signal?.throwIfAborted();
+      done += length;
+      onProgress?.({ done, total: file.size });
+    }
+    return await digester.digest();
+  } finally {
+    await digester.close();
+    await file.close();
   }
-  return { md5: md5.digest('hex'), sha256: sha256.digest('hex') };
 }

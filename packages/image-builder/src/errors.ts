@@ -13,6 +13,8 @@ export const IMAGE_ERRORS = {
   'build-timeout': { retriable: true },
   'build-aborted': { retriable: true },
   'image-missing': { retriable: false },
+  'image-changed': { retriable: false },
+  'read-aborted': { retriable: true },
   'disk-full': { retriable: true },
   'directory-not-usable': { retriable: false },
   'directory-locked': { retriable: false },

@@ -30,3 +30,6 @@ export type {
   UploadRequest,
   UploadResult,
 } from './types.ts';
+export type { DigestName, Digests } from './upload-source/digests.ts';
+export { HashThreads } from './upload-source/hash-threads.ts';
+export { openUploadSource, type UploadSource, type UploadSourceOptions } from './upload-source.ts';

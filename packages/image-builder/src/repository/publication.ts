@@ -39,7 +39,7 @@ export async function describeFiles(
   let before = 0;
   for (const { format, size } of found) {
     const path = staging.path(imageFileName(imageId, format));
-    const checksums = await checksumsOf(path, size, {
+    const checksums = await checksumsOf(path, {
       ...(signal && { signal }),
       onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
     });

@@ -1,0 +1,127 @@
+import { Readable } from 'node:stream';
+import { ImageError } from './errors.ts';
+import { steadyProgress } from './progress.ts';
+import type { OperationOptions } from './types.ts';
+import { createDigester } from './upload-source/create-digester.ts';
+import type { DigestName, Digests } from './upload-source/digests.ts';
+import type { HashThreads } from './upload-source/hash-threads.ts';
+import { readPieces } from './upload-source/read-pieces.ts';
+import { SteadyFile } from './upload-source/steady-file.ts';
+
+/** What {@link openUploadSource} takes. */
+export interface UploadSourceOptions<Name extends DigestName> extends OperationOptions {
+  /** What to digest the file with on its way; default nothing. */
+  readonly digests?: readonly Name[];
+  /** Shared by the sources of one process, so that there are few threads. Default: threads of its own. */
+  readonly threads?: HashThreads;
+}
+
+/** A file that is read once for all that needs its bytes: the wire, and digests. */
+export class UploadSource<Name extends DigestName = never> {
+  /** Bytes. */
+  readonly size: number;
+  /**
+   * Known when the last piece is given. Rejects if the file cannot be read or changes meanwhile, and if the source is
+   * closed before its end was read.
+   */
+  readonly digests: Promise<Digests<Name>>;
+  readonly #file: SteadyFile;
+  readonly #options: UploadSourceOptions<Name>;
+  readonly #readings = new Set<AsyncGenerator<Buffer, void>>();
+  readonly #outcome = Promise.withResolvers<Digests<Name>>();
+  #digested = false;
+
+  /** @internal */
+  constructor(file: SteadyFile, options: UploadSourceOptions<Name>) {
+    this.#file = file;
+    this.#options = options;
+    this.size = file.size;
+    this.digests = this.#outcome.promise;
+    this.digests.catch(() => {}); // not everybody wants them
+  }
+
+  /**
+   * The file from its beginning, in pieces that are lent: a piece's memory is filled anew once the next one is asked
+   * for, so that whoever sends it has to wait until the socket took it. Reading goes no faster than the slowest user.
+   * To send all of it again, begin anew; what is digested already is not digested twice.
+   *
+   * @throws ImageError `image-changed`, `image-missing`, and never after the last piece; `read-aborted` when the source
+   *   is closed meanwhile; the signal's reason
+   */
+  async *pieces(): AsyncGenerator<Buffer, void, undefined> {
+    const reading = this.#read();
+    this.#readings.add(reading);
+    let given = 0;
+    try {
+      for await (const piece of reading) {
+        given += piece.length;
+        yield piece;
+      }
+    } finally {
+      this.#readings.delete(reading);
+    }
+    if (given < this.size) throw this.#aborted();
+  }
+
+  /** As {@link pieces}, but each chunk is a copy, for consumers that keep more than one of them. */
+  stream(): Readable {
+    return Readable.from(copies(this.pieces()), { objectMode: false });
+  }
+
+  /** Ends whatever still reads, and gives all free. To be called when nobody uses a piece any more. */
+  async close(): Promise<void> {
+    this.#outcome.reject(this.#aborted());
+    await Promise.all(Array.from(this.#readings, (reading) => reading.return()));
+    await this.#file.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async *#read(): AsyncGenerator<Buffer, void, undefined> {
+    const { digests = [], threads, signal, onProgress } = this.#options;
+    const progress = onProgress && steadyProgress(onProgress);
+    const digester = createDigester(this.#digested ? [] : digests, this.size, threads);
+    let done = 0;
+    try {
+      for await (const piece of readPieces(this.#file, digester)) {
+        signal?.throwIfAborted();
+        done += piece.length;
+        if (done === this.size && !this.#digested) {
+          this.#outcome.resolve(await digester.digest());
+          this.#digested = true;
+        }
+        progress?.({ done, total: this.size });
+        yield piece;
+      }
+    } catch (error) {
+      this.#outcome.reject(error);
+      throw error;
+    } finally {
+      await digester.close();
+    }
+  }
+
+  #aborted(): ImageError {
+    const { path } = this.#file;
+    return new ImageError('read-aborted', `"${path}" was closed before its end was read; read it again`);
+  }
+}
+
+async function* copies(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) yield Buffer.from(piece);
+}
+
+/**
+ * Opens a file that is to be sent somewhere. The caller closes the source.
+ *
+ * @throws ImageError `image-missing`, `directory-not-usable`; the signal's reason
+ */
+export async function openUploadSource<const Name extends DigestName = never>(
+  path: string,
+  options: UploadSourceOptions<Name> = {},
+): Promise<UploadSource<Name>> {
+  options.signal?.throwIfAborted();
+  return new UploadSource(await SteadyFile.open(path), options);
+}

@@ -1,0 +1,44 @@
+import type { Digester } from './digests.ts';
+import { type Slot, SlotRing } from './slot-ring.ts';
+import type { SteadyFile } from './steady-file.ts';
+
+interface Piece {
+  readonly slot: Slot;
+  readonly bytes: Buffer;
+  /** Ends when the bytes are digested. */
+  readonly digested: Promise<void>;
+}
+
+/**
+ * The file from its beginning, at least one piece, each given to the digester as well. While one piece is used the
+ * next is read. Reading waits for whoever is slowest: a slot is filled again when it is digested and the piece after
+ * it was asked for. The last piece comes only if the file proved unchanged.
+ *
+ * @throws ImageError `image-changed`, `image-missing`
+ */
+export async function* readPieces(
+  file: SteadyFile,
+  digester: Digester,
+): AsyncGenerator<Buffer, void, undefined> {
+  const ring = new SlotRing(digester.memory);
+  const read = async (position: number): Promise<Piece> => {
+    const slot = await ring.take();
+    const bytes = await file.read(slot.bytes, position);
+    const digested = digester.update({ begin: slot.begin, end: slot.begin + bytes.length });
+    return { slot, bytes, digested };
+  };
+  let position = 0;
+  let next = read(position);
+  try {
+    do {
+      const { slot, bytes, digested } = await next;
+      position += bytes.length;
+      if (position < file.size) next = read(position);
+      else await file.check();
+      yield bytes;
+      void digested.then(() => ring.give(slot));
+    } while (position < file.size);
+  } finally {
+    await next.catch(() => {}); // its slot may not be filled any more once the memory is somebody else's
+  }
+}

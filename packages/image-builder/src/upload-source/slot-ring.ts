@@ -1,0 +1,40 @@
+import type { Range } from './digests.ts';
+
+/** Bytes of a slot: smaller ones would cost more messages, larger ones would not stay in the processor's cache. */
+const SLOT_SIZE = 512 * 1024;
+
+/** One on the wire, one being filled, and some for threads that are behind. */
+const SLOTS = 6;
+
+/** Bytes of all slots. */
+export const RING_SIZE: number = SLOTS * SLOT_SIZE;
+
+/** A part of the memory that is lent. */
+export interface Slot extends Range {
+  readonly bytes: Buffer;
+}
+
+/** A memory of {@link RING_SIZE} in slots. Each has one user at a time, first come first served. */
+export class SlotRing {
+  readonly #free: Slot[];
+  readonly #waiting: ((slot: Slot) => void)[] = [];
+
+  constructor(memory: ArrayBufferLike) {
+    this.#free = Array.from({ length: SLOTS }, (_, index) => {
+      const begin = index * SLOT_SIZE;
+      return { begin, end: begin + SLOT_SIZE, bytes: Buffer.from(memory, begin, SLOT_SIZE) };
+    });
+  }
+
+  /** Lends a slot, as soon as there is one. */
+  async take(): Promise<Slot> {
+    return this.#free.pop() ?? (await new Promise((resolve) => void this.#waiting.push(resolve)));
+  }
+
+  /** Takes a slot back. */
+  give(slot: Slot): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free.push(slot);
+    else next(slot);
+  }
+}

@@ -1,0 +1,82 @@
+import type { BigIntStats } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { ImageError } from '../errors.ts';
+import { asImageError, errnoOf } from '../system-error.ts';
+
+/** A regular file that has to stay as it is while it is read. */
+export class SteadyFile {
+  readonly path: string;
+  /** Bytes, holes included. */
+  readonly size: number;
+  readonly #handle: FileHandle;
+  readonly #state: BigIntStats;
+
+  /**
+   * Opens a file for reading.
+   *
+   * @throws ImageError `image-missing`, `directory-not-usable`
+   */
+  static async open(path: string): Promise<SteadyFile> {
+    try {
+      const handle = await open(path);
+      const state = await handle.stat({ bigint: true });
+      if (state.isFile()) return new SteadyFile(path, handle, state);
+      await handle.close();
+    } catch (error) {
+      throw errnoOf(error) === 'ENOENT' ? missing(path, error) : asImageError(error, `reading "${path}"`);
+    }
+    throw new ImageError('image-missing', `"${path}" is not a regular file; name an image file`);
+  }
+
+  private constructor(path: string, handle: FileHandle, state: BigIntStats) {
+    this.path = path;
+    this.size = Number(state.size);
+    this.#handle = handle;
+    this.#state = state;
+  }
+
+  /**
+   * Reads into `bytes` what the file has at `position`, as much as there is room for.
+   *
+   * @returns the part of `bytes` that was filled
+   * @throws ImageError `image-changed` if the file ends before its size
+   */
+  async read(bytes: Buffer, position: number): Promise<Buffer> {
+    const wanted = Math.min(bytes.length, this.size - position);
+    const { bytesRead } = await this.#handle.read(bytes, 0, wanted, position);
+    if (bytesRead === 0 && wanted > 0)
+      throw changed(this.path, `it ends after ${position} of ${this.size} bytes`);
+    return bytes.subarray(0, bytesRead);
+  }
+
+  /**
+   * Makes sure that the file is still under its name what it was when it was opened.
+   *
+   * @throws ImageError `image-changed`, `image-missing`
+   */
+  async check(): Promise<void> {
+    const { dev, ino, size, mtimeNs } = this.#state;
+    const now = await stat(this.path, { bigint: true }).catch((error: unknown) => {
+      throw errnoOf(error) === 'ENOENT' ? missing(this.path, error) : error;
+    });
+    if (now.dev !== dev || now.ino !== ino) throw changed(this.path, 'another file has its name now');
+    if (now.size !== size) throw changed(this.path, `it had ${size} bytes and now has ${now.size}`);
+    if (now.mtimeNs !== mtimeNs) throw changed(this.path, 'somebody wrote to it');
+  }
+
+  /** Ends when no read is under way any more. */
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+function changed(path: string, how: string): ImageError {
+  return new ImageError(
+    'image-changed',
+    `"${path}" changed while it was read: ${how}; nobody may write to an image, build a new one`,
+  );
+}
+
+function missing(path: string, cause: unknown): ImageError {
+  return new ImageError('image-missing', `"${path}" is not there any more; build the image anew`, { cause });
+}
