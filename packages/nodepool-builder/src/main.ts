@@ -8,6 +8,7 @@ import { registerImageBuild } from './commands/image-build.ts';
 import { registerImageDelete } from './commands/image-delete.ts';
 import { registerImageList } from './commands/image-list.ts';
 import { registerImageUpload } from './commands/image-upload.ts';
+import { completeLongOptions } from './commands/long-options.ts';
 import { registerValidate } from './commands/validate.ts';
 import { ConfigurationError } from './configuration/fault.ts';
 import { packageVersion } from './version.ts';
@@ -46,7 +47,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerValidate(program, names);
   registerGearmand(program);
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;

@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from './command-error.ts';
 
 /** A file that holds the id of this process as long as it runs. */
@@ -7,20 +8,31 @@ export interface PidFile {
   remove(): Promise<void>;
 }
 
+/** How long a predecessor may take to end, in milliseconds, as the Python builder waited for its lock. */
+const PATIENCE = 10_000;
+
+/** Between two looks at it, in milliseconds. */
+const INTERVAL = 100;
+
 /**
- * Writes the pid file. One that a dead process left is taken over.
+ * Writes the pid file. One that a dead process left is taken over; of one that is alive the end is awaited, for it may
+ * be about to stop.
  *
- * @throws CommandError if the process it names is alive, or the file cannot be written.
+ * @param patience how long, in milliseconds
+ * @throws CommandError if the process it names stays alive, or the file cannot be written.
  */
-export async function writePidFile(path: string): Promise<PidFile> {
-  const owner = await readPid(path);
-  if (owner !== undefined && owner !== process.pid && (await isOneOfUs(owner))) {
-    throw new CommandError(
-      `nodepool-builder runs already, as process ${owner} (${path}); stop it first, or use another -p`,
-    );
+export async function writePidFile(path: string, patience: number = PATIENCE): Promise<PidFile> {
+  const deadline = Date.now() + patience;
+  for (let owner = await readOwner(path); owner !== undefined; owner = await readOwner(path)) {
+    if (Date.now() >= deadline) {
+      throw new CommandError(
+        `nodepool-builder runs already, as process ${owner} (${path}); stop it first, or use another -p`,
+      );
+    }
+    await delay(INTERVAL);
   }
   try {
-    await writeFile(path, `${process.pid}\n`);
+    await writeFile(path, `${process.pid}\n`, { mode: 0o644 }); // whatever the umask is: init scripts trust it
   } catch (error) {
     throw new CommandError(
       `the pid file cannot be written: ${(error as Error).message}; make its directory, or use another -p`,
@@ -34,6 +46,12 @@ export async function writePidFile(path: string): Promise<PidFile> {
       if ((await readPid(path)) === process.pid) await rm(path, { force: true });
     },
   };
+}
+
+/** The other process of ours that the file names and that is alive. */
+async function readOwner(path: string): Promise<number | undefined> {
+  const owner = await readPid(path);
+  return owner !== undefined && owner !== process.pid && (await isOneOfUs(owner)) ? owner : undefined;
 }
 
 async function readPid(path: string): Promise<number | undefined> {

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
-import type { SettingsPlace } from '@nodepool-builder/image-providers';
+import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/image-providers';
 import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
@@ -19,6 +19,8 @@ const validate = compileSchema(CONFIGURATION_SCHEMA);
 /** A configuration, and what may be wrong with it although it can be used. */
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
+  /** The files that it came from, and those that would be read in their place if they were there. */
+  readonly files: readonly string[];
   readonly warnings: readonly Fault[];
 }
 
@@ -54,7 +56,11 @@ export async function loadConfiguration(
   faults.push(...referenceFaults(document, source, builders));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const { providers, warnings } = await readProviders(file, document, source, place);
-  return { configuration: normalise(file, source, providers), warnings: [...faults, ...warnings] };
+  return {
+    configuration: normalise(file, source, providers),
+    files: [file, ...(providers.some(({ cloud }) => cloud) ? cloudSettingsFiles(place) : [])],
+    warnings: [...faults, ...warnings],
+  };
 }
 
 function isError(fault: Fault): boolean {

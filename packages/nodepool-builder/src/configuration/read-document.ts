@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigurationError, type Fault } from './fault.ts';
-import { parseYaml, type YamlDocument, YamlError, type YamlOptions } from './yaml-document.ts';
+import { ConfigurationError } from './fault.ts';
+import { type Position, parseYaml, type YamlDocument, YamlError, type YamlOptions } from './yaml-document.ts';
 
 /**
  * Reads a file of YAML.
@@ -13,23 +13,44 @@ export async function readDocument(
   option: string,
   options?: YamlOptions,
 ): Promise<YamlDocument> {
+  return parseDocument(file, await readText(file, option), options);
+}
+
+/**
+ * Reads a file.
+ *
+ * @param option which names such a file on the command line: `-c`
+ * @throws ConfigurationError if it cannot be read
+ */
+export async function readText(file: string, option: string): Promise<string> {
+  return await readFile(file, 'utf8').catch((error: Error) => {
+    const reason = `the file cannot be read: ${error.message}`;
+    throw refused(file, { line: 1, column: 1 }, reason, `name the right one with ${option} FILE`, error);
+  });
+}
+
+/**
+ * Reads a text of YAML.
+ *
+ * @param file where it comes from, for the message
+ * @throws ConfigurationError if it is none
+ */
+export function parseDocument(file: string, text: string, options?: YamlOptions): YamlDocument {
   try {
-    return parseYaml(await readFile(file, 'utf8'), options);
+    return parseYaml(text, options);
   } catch (error) {
-    throw new ConfigurationError(file, [faultOf(error as Error, option)], { cause: error });
+    if (!(error instanceof YamlError)) throw error;
+    const remedy = /\btab\b/.test(error.message) ? 'indent with spaces' : 'correct the YAML there';
+    throw refused(file, error.position, error.message, remedy, error);
   }
 }
 
-function faultOf(error: Error, option: string): Fault {
-  if (error instanceof YamlError) {
-    const remedy = /\btab\b/.test(error.message) ? 'indent with spaces' : 'correct the YAML there';
-    return { ...error.position, severity: 'error', reason: error.message, remedy };
-  }
-  return {
-    line: 1,
-    column: 1,
-    severity: 'error',
-    reason: `the file cannot be read: ${error.message}`,
-    remedy: `name the right one with ${option} FILE`,
-  };
+function refused(
+  file: string,
+  position: Position,
+  reason: string,
+  remedy: string,
+  cause: Error,
+): ConfigurationError {
+  return new ConfigurationError(file, [{ ...position, severity: 'error', reason, remedy }], { cause });
 }

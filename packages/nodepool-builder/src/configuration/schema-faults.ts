@@ -14,10 +14,13 @@ export function compileSchema(schema: object): ValidateFunction {
 /** What the schema finds wrong with a document, in the order of the file. */
 export function schemaFaults(document: YamlDocument, validate: ValidateFunction): readonly Fault[] {
   if (validate(document.value)) return [];
-  return (validate.errors ?? [])
-    .filter(({ propertyName }) => propertyName === undefined) // `propertyNames` tells it, too
-    .map((error) => toFault(error, document))
-    .toSorted((a, b) => a.line - b.line || a.column - b.column);
+  return (
+    (validate.errors ?? [])
+      // `propertyNames`, and what `then` asks for, tell it, too
+      .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
+      .map((error) => toFault(error, document))
+      .toSorted((a, b) => a.line - b.line || a.column - b.column)
+  );
 }
 
 /** `/diskimages/0/name` as a person writes it: `diskimages[0].name`. */

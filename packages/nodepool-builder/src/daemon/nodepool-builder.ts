@@ -34,9 +34,9 @@ export interface NodepoolBuilderOptions {
   readonly logger: (name: string) => Logger;
   /** The builders that `diskimages[].builder` chooses from. Default: those of image-builder's registry. */
   readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
-  /** How many builds run at a time. Default 1. */
+  /** How many builds run at a time; 0: none is offered. Default 1. */
   readonly buildWorkers?: number;
-  /** How many uploads and deletions run at a time. Default 4. */
+  /** How many uploads and deletions run at a time; 0: none is offered. Default 4. */
   readonly uploadWorkers?: number;
   /** Run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
@@ -182,7 +182,7 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   #createWorker(clientId: string, concurrency: number): Worker {
     const logger = this.#options.logger('gear.Worker');
-    return new Worker({ servers: this.servers, clientId, concurrency, logger });
+    return new Worker({ servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger });
   }
 
   #configure(configuration: Configuration): void {
@@ -216,8 +216,9 @@ export class NodepoolBuilder implements AsyncDisposable {
     for (const [name, verb] of offer) {
       (verb === 'image-build' ? functions.build : functions.upload).set(name, this.#handlers[verb]);
     }
-    this.#buildWorker.setFunctions(functions.build);
-    this.#uploadWorker.setFunctions(functions.upload);
+    const { buildWorkers, uploadWorkers } = this.#options;
+    if (buildWorkers !== 0) this.#buildWorker.setFunctions(functions.build);
+    if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(functions.upload);
   }
 
   #jobContext(): Parameters<typeof runBuildJob>[0] & Parameters<typeof runUploadJob>[0] {

@@ -1,104 +1,79 @@
-import { readFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { parseYaml } from '../configuration/yaml-document.ts';
-import { createAjv } from '../create-ajv.ts';
+import type { Fault } from '../configuration/fault.ts';
+import type { RecordFormat } from './record-format.ts';
 
-/** winston's levels, as far as this program writes them. */
+/** winston's levels, as far as this program writes them, the gravest first. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 
-/** How loud a logger is. */
+/** How grave a record is. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Where log lines go, and which. */
+/** The least grave level that passes; `silent` lets nothing pass. */
+export type LogThreshold = LogLevel | 'silent';
+
+/** Which records go where. */
 export interface LogSettings {
-  /** Of every logger that {@link loggers} does not name. */
-  readonly level: LogLevel;
-  /** Levels by name; a name also covers the names below it: `nodepool.image` covers `nodepool.image.build`. */
-  readonly loggers: Readonly<Record<string, LogLevel | 'silent'>>;
+  /** By name; the root's is the empty text, and it is always there. */
+  readonly loggers: ReadonlyMap<string, LoggerSettings>;
+}
+
+/** Settings as they were read from a file, and what in it cannot be followed. */
+export interface ReadLogSettings {
+  readonly settings: LogSettings;
+  readonly warnings: readonly Fault[];
+}
+
+/** A logger, which also covers the names below it: `nodepool.image` covers `nodepool.image.build`. */
+export interface LoggerSettings {
+  /** Default: that of the next logger above. */
+  readonly level?: LogThreshold;
+  /** Where records of this logger and of those below it go. */
   readonly outputs: readonly LogOutput[];
+  /** Whether records go to the outputs of the loggers above, too. */
+  readonly propagate: boolean;
 }
 
-/** One place where log lines go. */
-export type LogOutput =
-  | { readonly type: 'stderr'; readonly format?: LogFormat }
-  | {
-      readonly type: 'file';
-      readonly format?: LogFormat;
-      readonly filename: string;
-      /** Bytes after which the file is rotated. Without it, it grows. */
-      readonly 'max-size'?: number;
-      /** How many rotated files are kept. */
-      readonly 'max-files'?: number;
-    };
-
-/** Lines for people (default), or an object a line for machines. */
-export type LogFormat = 'text' | 'json';
-
-/** What is in force without `-l`. */
-export const DEFAULT_LOG_SETTINGS: LogSettings = {
-  level: 'info',
-  loggers: {},
-  outputs: [{ type: 'stderr' }],
-};
-
-const LEVEL = { enum: LOG_LEVELS };
-const FORMAT = { enum: ['text', 'json'] };
-
-const validate = createAjv({ allErrors: true }).compile<Partial<LogSettings>>({
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    level: LEVEL,
-    loggers: { type: 'object', additionalProperties: { enum: [...LOG_LEVELS, 'silent'] } },
-    outputs: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['type'],
-        oneOf: [
-          {
-            properties: { type: { const: 'stderr' }, format: FORMAT },
-            additionalProperties: false,
-          },
-          {
-            properties: {
-              type: { const: 'file' },
-              format: FORMAT,
-              filename: { type: 'string', minLength: 1 },
-              'max-size': { type: 'integer', minimum: 1 },
-              'max-files': { type: 'integer', minimum: 1 },
-            },
-            required: ['filename'],
-            additionalProperties: false,
-          },
-        ],
-      },
-    },
-  },
-});
-
-/**
- * Reads the file of `-l`. Relative file names in it count from its own directory.
- *
- * @throws Error that names the file, the fault and the remedy.
- */
-export async function readLogSettings(path: string): Promise<LogSettings> {
-  const text = await readFile(path, 'utf8');
-  if (/^\s*\[/.test(text)) {
-    throw new Error(
-      `${path} is a Python logging configuration, which is not read; write level, loggers and outputs in YAML`,
-    );
-  }
-  const { value } = parseYaml(text);
-  if (!validate(value)) {
-    const faults = (validate.errors ?? []).map(
-      ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
-    );
-    throw new Error(`${path}: ${faults.join(', ')}; see docs/configuration.md for what may stand there`);
-  }
-  const settings = { ...DEFAULT_LOG_SETTINGS, ...value };
-  const outputs = settings.outputs.map((output) =>
-    output.type === 'file' ? { ...output, filename: resolve(dirname(path), output.filename) } : output,
-  );
-  return { ...settings, outputs };
+/** One place where records go. */
+export interface LogOutput {
+  readonly target: LogTarget;
+  readonly format: RecordFormat;
+  /** Default: whatever the loggers let pass. */
+  readonly level?: LogThreshold;
 }
+
+/** A stream of this process, or a file. */
+export type LogTarget = { readonly type: 'stderr' | 'stdout' } | LogFileTarget;
+
+/** A file; it is made if it is not there. */
+export interface LogFileTarget {
+  readonly type: 'file';
+  /** Absolute. */
+  readonly filename: string;
+  /** Whether it begins anew with each start. Default: it is continued. */
+  readonly truncate?: boolean;
+  /** Whether it is opened again when logrotate has moved it away. */
+  readonly watched?: boolean;
+  readonly rotation?: SizeRotationSettings | TimeRotationSettings;
+}
+
+/** A new file is begun before it has so many bytes; `<file>.1` is the newest of the old ones. */
+export interface SizeRotationSettings {
+  readonly by: 'size';
+  readonly maxBytes: number;
+  /** How many old ones are kept. */
+  readonly backups: number;
+}
+
+/** A new file is begun at intervals; an old one has the time of its beginning in its name. */
+export interface TimeRotationSettings {
+  readonly by: 'time';
+  readonly unit: TimeUnit;
+  /** In units; weekdays know but one. */
+  readonly interval: number;
+  /** How many old ones are kept; 0: all. */
+  readonly backups: number;
+  /** Whether days and names go by UTC, not by local time. */
+  readonly utc: boolean;
+}
+
+/** Seconds, minutes, hours, days since the beginning; days that end at midnight; weeks that end with a weekday. */
+export type TimeUnit = 'S' | 'M' | 'H' | 'D' | 'MIDNIGHT' | `W${0 | 1 | 2 | 3 | 4 | 5 | 6}`;

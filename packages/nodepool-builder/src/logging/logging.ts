@@ -1,6 +1,16 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports, type Logger as WinstonLogger } from 'winston';
-import { DEFAULT_LOG_SETTINGS, type LogFormat, type LogOutput, type LogSettings } from './log-settings.ts';
+import type { LogRecord } from './log-record.ts';
+import type { LogLevel, LogOutput, LogSettings } from './log-settings.ts';
+import { openTarget } from './log-target.ts';
+import { defaultLogSettings } from './read-log-settings.ts';
+import { type Route, routesOf } from './routes.ts';
+
+/** What winston calls its own copy of a record: its text is what a transport writes. */
+type Info = Parameters<ReturnType<typeof format.json>['transform']>[0];
+
+/** The key of the text. */
+const MESSAGE = Symbol.for('message');
 
 /** The log of one process. */
 export interface Logging {
@@ -10,17 +20,29 @@ export interface Logging {
   close(): Promise<void>;
 }
 
-/** Opens the log. */
-export function openLogging(settings: LogSettings = DEFAULT_LOG_SETTINGS): Logging {
+/**
+ * Opens the log.
+ *
+ * @throws ConfigurationError for a file that cannot be written
+ */
+export function openLogging(settings: LogSettings = defaultLogSettings('info')): Logging {
+  const outputs = [...new Set([...settings.loggers.values()].flatMap((logger) => logger.outputs))];
+  const route = routesOf(settings);
+  const targets = outputs.map((output) => ({ output, ...openTarget(output.target) }));
   const root = createLogger({
     level: 'debug',
-    format: format.combine(loudEnough(settings), format.errors({ stack: true }), format.timestamp()),
-    transports: settings.outputs.map(toTransport),
-    silent: settings.outputs.length === 0,
+    format: format.combine(format.errors({ stack: true }), TIMED),
+    transports: targets.map(
+      ({ output, stream }) => new transports.Stream({ stream, format: formatOf(output, route) }),
+    ),
+    silent: outputs.length === 0,
   });
   return {
     logger: (name) => root.child({ logger: name }),
-    close: () => flush(root),
+    close: async () => {
+      await flush(root);
+      for (const { close } of targets) close();
+    },
   };
 }
 
@@ -30,41 +52,30 @@ async function flush(root: WinstonLogger): Promise<void> {
   await finished;
 }
 
-/** Drops what is below the level of its logger: the longest name that covers it decides. */
-function loudEnough(settings: LogSettings): ReturnType<ReturnType<typeof format>> {
-  const ranks: Readonly<Record<string, number>> = { silent: -1, error: 0, warn: 1, info: 2, debug: 3 };
-  const names = Object.keys(settings.loggers).toSorted((a, b) => b.length - a.length);
+/** The time is the same at each output. */
+const TIMED: ReturnType<typeof format.json> = format((info) => {
+  info.time = new Date();
+  return info;
+})();
+
+/** Writes the records that reach the output, and drops the others. */
+function formatOf(output: LogOutput, route: Route): ReturnType<typeof format.json> {
   return format((info) => {
-    const logger = typeof info.logger === 'string' ? info.logger : '';
-    const name = names.find((prefix) => logger === prefix || logger.startsWith(`${prefix}.`));
-    const level = name === undefined ? settings.level : (settings.loggers[name] ?? settings.level);
-    return (ranks[info.level] ?? 0) <= (ranks[level] ?? 0) ? info : false;
+    const record = toRecord(info);
+    if (!route(record.logger, record.level).has(output)) return false;
+    info[MESSAGE] = output.format(record);
+    return info;
   })();
 }
 
-function toTransport(output: LogOutput): InstanceType<typeof transports.Stream | typeof transports.File> {
-  if (output.type === 'stderr') {
-    return new transports.Stream({ stream: process.stderr, format: toFormat(output.format) });
-  }
-  return new transports.File({
-    filename: output.filename,
-    format: toFormat(output.format),
-    ...(output['max-size'] !== undefined && { maxsize: output['max-size'] }),
-    ...(output['max-files'] !== undefined && { maxFiles: output['max-files'], tailable: true }),
-  });
-}
-
-function toFormat(name: LogFormat = 'text'): ReturnType<typeof format.json> {
-  return name === 'json' ? format.json() : TEXT;
-}
-
-/** `2016-05-01 14:02:11,123 INFO nodepool.builder: message`, the layout that nodepool's operators grep. */
-const TEXT = format.printf(({ timestamp, level, logger, message, stack }) => {
-  const time = text(timestamp).replace('T', ' ').replace('Z', '').replace('.', ',');
-  const trace = typeof stack === 'string' ? `\n${stack}` : '';
-  return `${time} ${level.toUpperCase()} ${text(logger)}: ${text(message)}${trace}`;
-});
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+function toRecord(info: Info): LogRecord {
+  const { level, message, time, logger, stack, ...meta } = info;
+  return {
+    time: time as Date,
+    level: level as LogLevel,
+    logger: logger as string,
+    message: typeof message === 'string' ? message : JSON.stringify(message),
+    ...(typeof stack === 'string' && { stack }),
+    meta,
+  };
 }

@@ -1,69 +1,163 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
-import { readLogSettings } from '../../src/logging/log-settings.ts';
+import { describe, it, type TestContext } from 'node:test';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
+import { readLogSettings } from '../../src/logging/read-log-settings.ts';
+import { temporaryDirectory } from './temporary-directory.ts';
 
-let directory: string;
+interface Place {
+  readonly read: (text: string) => Promise<ReadLogSettings>;
+  readonly lines: (name: string) => string[];
+  readonly directory: string;
+}
 
-before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'logging-'));
-});
-after(() => rm(directory, { recursive: true }));
-
-async function settings(text: string): ReturnType<typeof readLogSettings> {
-  const path = join(directory, 'logging.yaml');
-  await writeFile(path, text);
-  return await readLogSettings(path);
+function place(t: TestContext): Place {
+  const directory = temporaryDirectory(t);
+  return {
+    directory,
+    read: async (text) => {
+      const path = join(directory, 'logging');
+      writeFileSync(path, text);
+      return await readLogSettings(path);
+    },
+    lines: (name) => readFileSync(join(directory, name), 'utf8').trimEnd().split('\n'),
+  };
 }
 
 describe('the log', () => {
-  it('has the layout that nodepool operators know, and the levels that each logger was given', async () => {
-    const logging = openLogging(
-      await settings(`
+  it('has the layout that nodepool operators know, and the levels that each logger was given', async (t) => {
+    const { read, lines } = place(t);
+    const { settings } = await read(`
 level: info
 loggers: {nodepool.image: warn, nodepool.image.upload: debug, gear: silent}
 outputs: [{type: file, filename: builder.log}]
-`),
-    );
+`);
+    const logging = openLogging(settings);
+    const now = new Date();
     logging.logger('nodepool.builder').debug('too quiet');
     logging.logger('nodepool.builder').info('Starting');
     logging.logger('nodepool.image.build.debian').info('too quiet');
     logging.logger('nodepool.image.upload.pool').debug('Copying');
     logging.logger('gear.Client').error('silent');
+    logging.logger('nodepool.builder').warn('');
     logging.logger('nodepool.builder').error('Failed', new Error('no space'));
     await logging.close();
-    const lines = (await readFile(join(directory, 'builder.log'), 'utf8')).trimEnd().split('\n');
-    assert.match(lines[0] ?? '', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO nodepool\.builder: Starting$/);
-    assert.match(lines[1] ?? '', / DEBUG nodepool\.image\.upload\.pool: Copying$/);
-    assert.match(lines[2] ?? '', / ERROR nodepool\.builder: Failed/);
-    assert.match(lines[3] ?? '', /Error: no space/);
+    const [starting = '', copying, empty, failed, trace] = lines('builder.log');
+    assert.match(starting, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO nodepool\.builder: Starting$/);
+    const logged = new Date(starting.slice(0, 23).replace(',', '.')); // without a zone it is local time
+    assert.ok(Math.abs(logged.getTime() - now.getTime()) < 60_000, starting);
+    assert.match(copying ?? '', / DEBUG nodepool\.image\.upload\.pool: Copying$/);
+    assert.match(empty ?? '', / WARNING nodepool\.builder: $/);
+    assert.match(failed ?? '', / ERROR nodepool\.builder: Failed/);
+    assert.match(trace ?? '', /Error: no space/);
   });
 
-  it('has an object a line where machines read it', async () => {
-    const logging = openLogging(
-      await settings('outputs: [{type: file, filename: json.log, format: json}]\n'),
-    );
+  it('has an object a line where machines read it', async (t) => {
+    const { read, lines } = place(t);
+    const { settings } = await read('outputs: [{type: file, filename: json.log, format: json}]\n');
+    const logging = openLogging(settings);
     logging.logger('nodepool.builder').info('Starting', { images: 2 });
     await logging.close();
-    const { level, logger, message, images } = JSON.parse(
-      await readFile(join(directory, 'json.log'), 'utf8'),
+    const { timestamp, ...record } = JSON.parse(lines('json.log')[0] ?? '');
+    assert.equal(new Date(timestamp).toISOString(), timestamp);
+    assert.deepEqual(record, { level: 'info', logger: 'nodepool.builder', message: 'Starting', images: 2 });
+  });
+
+  it('follows a logging configuration of Python', async (t) => {
+    const { read, lines, directory } = place(t);
+    const { settings, warnings } = await read(`# as sites have it
+[loggers]
+keys=root,image
+[handlers]
+keys=all,image
+[formatters]
+keys=short
+[logger_root]
+level=INFO
+handlers=all
+[logger_image]
+level=INFO
+handlers=image
+qualname=nodepool.image.build
+propagate=0
+[handler_all]
+class=FileHandler
+level=INFO
+formatter=short
+args=('${directory}/all.log', 'a')
+[handler_image]
+class=handlers.RotatingFileHandler
+level=NOTSET
+formatter=short
+args=('${directory}/image.log', 'a', 1000000, 2)
+[formatter_short]
+format=%(levelname)s %(name)s: %(message)s
+`);
+    assert.deepEqual(warnings, []);
+    const logging = openLogging(settings);
+    logging.logger('nodepool.builder').info('Starting');
+    logging.logger('nodepool.builder').debug('too quiet');
+    logging.logger('nodepool.image.build.debian').info('Building');
+    await logging.close();
+    assert.deepEqual(lines('all.log'), ['INFO nodepool.builder: Starting']);
+    assert.deepEqual(lines('image.log'), ['INFO nodepool.image.build.debian: Building']);
+  });
+
+  it('begins a new file when the old one is large', async (t) => {
+    const { read, lines } = place(t);
+    const { settings } = await read(
+      'outputs: [{type: file, filename: b.log, max-size: 100, max-files: 2}]\n',
     );
+    const logging = openLogging(settings);
+    for (const message of ['first', 'second', 'third']) logging.logger('nodepool.builder').info(message);
+    await logging.close();
+    assert.match(lines('b.log').join(), /third$/);
+    assert.match(lines('b.log.1').join(), /second$/);
+  });
+});
+
+describe('the file of -l', () => {
+  const faults: readonly (readonly [text: string, fault: RegExp])[] = [
+    ['level: loud\n', /logging:1:1: level is "loud"; use one of error, warn, info, debug/],
+    ['outputs: [{type: file}]\n', /logging:1:11: outputs\[0\] lacks the key "filename"/],
+    ['level: [\n', /logging:2:1: /],
+    ['[loggers]\nkeys=root\n', /logging:1:1: the section \[formatters\] is missing/],
+  ];
+  for (const [text, fault] of faults) {
+    it(`${JSON.stringify(text)} is refused by name`, async (t) => {
+      await assert.rejects(
+        place(t).read(text),
+        (error) => error instanceof ConfigurationError && fault.test(error.message),
+      );
+    });
+  }
+
+  it('that is not there is named', async (t) => {
+    const missing = join(temporaryDirectory(t), 'missing');
+    await assert.rejects(readLogSettings(missing), /missing:1:1: .*ENOENT.*name the right one with -l FILE/);
+  });
+
+  it('may have keys that nobody knows', async (t) => {
+    const { warnings } = await place(t).read('level: info\nloggres: {}\n');
     assert.deepEqual(
-      { level, logger, message, images },
-      {
-        level: 'info',
-        logger: 'nodepool.builder',
-        message: 'Starting',
-        images: 2,
-      },
+      warnings.map((warning) => formatFault('logging', warning)),
+      [
+        'logging:2:1: warning: the file has the unknown key "loggres"; it is ignored; did you mean "loggers"?',
+      ],
     );
   });
 
-  it('refuses settings that it does not know, and Python ones, by name', async () => {
-    await assert.rejects(settings('level: loud\n'), /logging\.yaml: \/level must be equal to one of/);
-    await assert.rejects(settings('[loggers]\nkeys=root\n'), /Python logging configuration.*YAML/);
+  it('may name a file that cannot be written', async (t) => {
+    const { read, directory } = place(t);
+    const { settings } = await read('outputs: [{type: file, filename: none/b.log}]\n');
+    assert.throws(() => openLogging(settings), {
+      name: 'ConfigurationError',
+      message: new RegExp(
+        `${directory}/none/b\\.log:1:1: the log file cannot be opened: ENOENT.*make its directory`,
+      ),
+    });
   });
 });

@@ -1,0 +1,92 @@
+import { formatAddress } from '@nodepool-builder/gearman-node';
+import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
+import { formatFault } from '../configuration/fault.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
+import { statsdAddress } from '../daemon/statsd.ts';
+import { openLogging } from '../logging/logging.ts';
+import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
+import { reportToForeground } from './background.ts';
+import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
+import { logDiagnostics } from './diagnostics.ts';
+import { type PidFile, writePidFile } from './pid-file.ts';
+import { stopSignal } from './stop-signal.ts';
+
+/** What is served, and how. */
+export interface ServeOptions {
+  /** Path of `nodepool.yaml`. */
+  readonly config: string;
+  /** Path of the logging configuration. Default: everything to standard error, as the Python builder had it. */
+  readonly loggingConfig?: string;
+  readonly pidfile?: string;
+  readonly buildWorkers: number;
+  readonly uploadWorkers: number;
+  readonly embeddedGearmand?: true;
+  readonly builders: Readonly<Record<string, ImageBuilderClass>>;
+}
+
+/**
+ * Serves until SIGTERM or SIGINT, and until the jobs that run are done.
+ *
+ * @throws ConfigurationError, CommandError, ImageError: what keeps it from beginning
+ */
+export async function serve(options: ServeOptions): Promise<void> {
+  const { config, builders } = options;
+  const stop = stopSignal();
+  // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
+  process.on('SIGUSR1', () => {});
+  const on = { SIGHUP: () => {}, SIGUSR2: () => {} }; // nothing to do before it serves
+  process.on('SIGHUP', () => on.SIGHUP());
+  process.on('SIGUSR2', () => on.SIGUSR2());
+  let pidFile: PidFile | undefined;
+  try {
+    const names = Object.keys(builders);
+    const loaded = await loadConfiguration(config, { builders: names });
+    const { settings, warnings } =
+      options.loggingConfig === undefined
+        ? { settings: defaultLogSettings('debug'), warnings: [] }
+        : await readLogSettings(options.loggingConfig);
+    const logging = openLogging(settings);
+    try {
+      if (options.pidfile !== undefined) pidFile = await writePidFile(options.pidfile);
+      const logger = logging.logger('nodepool.builder');
+      for (const warning of warnings) logger.warn(formatFault(options.loggingConfig ?? '', warning));
+      logWarnings(logger, loaded);
+      const builder = await NodepoolBuilder.start({
+        configuration: loaded.configuration,
+        builders,
+        buildWorkers: options.buildWorkers,
+        uploadWorkers: options.uploadWorkers,
+        ...(options.embeddedGearmand && { embeddedGearmand: true }),
+        statsd: statsdAddress(process.env),
+        logger: (name) => logging.logger(name),
+      });
+      const reload = new ConfigurationReload(loaded, {
+        file: config,
+        builders: names,
+        logger,
+        apply: (configuration) => builder.reload(configuration),
+      });
+      on.SIGHUP = () => void reload.reload();
+      on.SIGUSR2 = () => logDiagnostics(builder, logger);
+      const servers = builder.servers.map(formatAddress).join(', ');
+      logger.info(
+        `serving ${servers} with ${builder.repository.images.size} images from ${builder.repository.directory}`,
+      );
+      await reportToForeground({});
+      const signal = await stop.requested;
+      logger.info(`${signal}: finishing the jobs that run; send it again to stop them`);
+      reload.close();
+      await builder.close({ signal: stop.urgent });
+      logger.info('stopped');
+    } finally {
+      await pidFile?.remove();
+      await logging.close();
+    }
+  } catch (error) {
+    await reportToForeground({ fault: error instanceof Error ? error.message : String(error) });
+    throw error;
+  } finally {
+    stop.close();
+  }
+}

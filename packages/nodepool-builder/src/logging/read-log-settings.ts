@@ -1,0 +1,22 @@
+import { readText } from '../configuration/read-document.ts';
+import type { LogLevel, LogSettings, ReadLogSettings } from './log-settings.ts';
+import { parsePythonSettings } from './python/python-settings.ts';
+import { textFormat } from './record-format.ts';
+import { parseYamlSettings } from './yaml-settings.ts';
+
+/** To standard error, without a file of settings. */
+export function defaultLogSettings(level: LogLevel): LogSettings {
+  const outputs = [{ target: { type: 'stderr' as const }, format: textFormat }];
+  return { loggers: new Map([['', { level, outputs, propagate: true }]]) };
+}
+
+/**
+ * Reads the file of `-l`: a logging configuration of Python, or one of ours in YAML.
+ *
+ * @throws ConfigurationError that names the file, the line, the fault and the remedy
+ */
+export async function readLogSettings(file: string): Promise<ReadLogSettings> {
+  const text = await readText(file, '-l');
+  const isIni = /^(?:\s*(?:[#;].*)?\n)*\s*\[/.test(text);
+  return isIni ? parsePythonSettings(file, text) : parseYamlSettings(file, text);
+}

@@ -1,0 +1,103 @@
+import { dirname, resolve } from 'node:path';
+import { ConfigurationError } from '../configuration/fault.ts';
+import { parseDocument } from '../configuration/read-document.ts';
+import { compileSchema, schemaFaults } from '../configuration/schema-faults.ts';
+import {
+  LOG_LEVELS,
+  type LogFileTarget,
+  type LoggerSettings,
+  type LogLevel,
+  type LogOutput,
+  type LogThreshold,
+  type ReadLogSettings,
+} from './log-settings.ts';
+import { jsonFormat, type RecordFormat, textFormat } from './record-format.ts';
+
+/** The file of `-l` as it stands there. */
+interface YamlLogSettings {
+  readonly level?: LogLevel;
+  readonly loggers?: Readonly<Record<string, LogThreshold>>;
+  readonly outputs?: readonly YamlOutput[];
+}
+
+interface YamlOutput {
+  readonly type: 'stderr' | 'file';
+  readonly format?: FormatName;
+  /** Of a file. */
+  readonly filename?: string;
+  readonly 'max-size'?: number;
+  readonly 'max-files'?: number;
+}
+
+type FormatName = keyof typeof FORMATS;
+
+/** Lines for people, or an object a line for machines. */
+const FORMATS = { text: textFormat, json: jsonFormat };
+FORMATS satisfies Record<string, RecordFormat>;
+
+/** Files in all, the one that grows among them, unless `max-files` says otherwise. */
+const DEFAULT_MAX_FILES = 7;
+
+const LEVEL = { enum: LOG_LEVELS };
+const FORMAT = { enum: Object.keys(FORMATS) };
+
+const validate = compileSchema({
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    level: LEVEL,
+    loggers: { type: 'object', additionalProperties: { enum: [...LOG_LEVELS, 'silent'] } },
+    outputs: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['type'],
+        properties: {
+          type: { enum: ['stderr', 'file'] },
+          format: FORMAT,
+          filename: { type: 'string', minLength: 1 },
+          'max-size': { type: 'integer', minimum: 1 },
+          'max-files': { type: 'integer', minimum: 2 },
+        },
+        if: { properties: { type: { const: 'file' } } },
+        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+        then: { required: ['filename'] },
+      },
+    },
+  },
+});
+
+/**
+ * Reads level, loggers and outputs. Relative file names count from the directory of the file.
+ *
+ * @throws ConfigurationError
+ */
+export function parseYamlSettings(file: string, text: string): ReadLogSettings {
+  const document = parseDocument(file, text);
+  const faults = schemaFaults(document, validate);
+  if (faults.some(({ severity }) => severity === 'error')) throw new ConfigurationError(file, faults);
+  const { level = 'info', loggers = {}, outputs = [{ type: 'stderr' }] } = document.value as YamlLogSettings;
+  const named = Object.entries(loggers).map(([name, threshold]): [string, LoggerSettings] => [
+    name,
+    { level: threshold, outputs: [], propagate: true },
+  ]);
+  const root: LoggerSettings = {
+    level,
+    outputs: outputs.map((output) => toOutput(output, dirname(file))),
+    propagate: true,
+  };
+  return { settings: { loggers: new Map([...named, ['', root]]) }, warnings: faults };
+}
+
+function toOutput(output: YamlOutput, directory: string): LogOutput {
+  const format = FORMATS[output.format ?? 'text'];
+  const { filename, 'max-size': maxBytes, 'max-files': files = DEFAULT_MAX_FILES } = output;
+  if (output.type === 'stderr' || filename === undefined) return { target: { type: 'stderr' }, format };
+  const target: LogFileTarget = {
+    type: 'file',
+    filename: resolve(directory, filename),
+    ...(maxBytes !== undefined && { rotation: { by: 'size', maxBytes, backups: files - 1 } }),
+  };
+  return { target, format };
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { LogFile } from '../../../src/logging/file/log-file.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const read = (path: string): string => readFileSync(path, 'utf8');
+
+describe('a log file', () => {
+  it('goes on, or begins anew', (t) => {
+    const filename = join(temporaryDirectory(t), 'b.log');
+    for (const [truncate, content] of [
+      [false, 'one\n'],
+      [false, 'one\none\n'],
+      [true, 'one\n'],
+    ] as const) {
+      const file = new LogFile({ type: 'file', filename, truncate });
+      file.write('one\n');
+      file.close();
+      assert.equal(read(filename), content);
+    }
+  });
+
+  it('is rotated before it has too many bytes, and the newest are kept', (t) => {
+    const filename = join(temporaryDirectory(t), 'b.log');
+    const rotation = { by: 'size' as const, maxBytes: 10, backups: 2 };
+    const file = new LogFile({ type: 'file', filename, rotation });
+    t.after(() => file.close());
+    for (const line of ['1234\n', '567\n', 'é8\n', '90\n', 'a line that is longer than all\n'])
+      file.write(line);
+    assert.deepEqual([filename, `${filename}.1`, `${filename}.2`].map(read), [
+      'a line that is longer than all\n',
+      'é8\n90\n',
+      '1234\n567\n',
+    ]);
+    file.write('x\n');
+    assert.equal(read(`${filename}.2`), 'é8\n90\n');
+    assert.equal(existsSync(`${filename}.3`), false);
+  });
+
+  it('is followed to its new place only if that is wanted', (t) => {
+    for (const watched of [true, false]) {
+      const filename = join(temporaryDirectory(t), 'b.log');
+      const file = new LogFile({ type: 'file', filename, watched });
+      t.after(() => file.close());
+      file.write('old\n');
+      renameSync(filename, `${filename}.1`);
+      file.write('new\n');
+      assert.equal(existsSync(filename), watched);
+      assert.equal(read(`${filename}.1`), watched ? 'old\n' : 'old\nnew\n');
+      writeFileSync(`${filename}.other`, '');
+      renameSync(`${filename}.other`, filename);
+      file.write('newer\n');
+      assert.equal(read(filename), watched ? 'newer\n' : '');
+    }
+  });
+});

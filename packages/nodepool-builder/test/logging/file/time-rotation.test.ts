@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { TimeRotation } from '../../../src/logging/file/time-rotation.ts';
+import type { TimeRotationSettings } from '../../../src/logging/log-settings.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const HOUR = 3_600_000;
+
+/** A file that was last written at `written`, and the clock that its rotation goes by. */
+function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRotationSettings>) {
+  const directory = temporaryDirectory(t);
+  const path = join(directory, 'b.log');
+  const clock = { now: written };
+  const write = (): void => {
+    writeFileSync(path, 'line\n');
+    utimesSync(path, clock.now / 1000, clock.now / 1000);
+  };
+  write();
+  const rotation = new TimeRotation(
+    path,
+    { by: 'time', unit: 'H', interval: 1, backups: 0, utc: true, ...settings },
+    () => clock.now,
+  );
+  return { clock, write, rotation, names: () => readdirSync(directory).toSorted() };
+}
+
+describe('a log file that is rotated by time', () => {
+  it('is renamed by the time of its beginning, when its time is over', (t) => {
+    const start = Date.UTC(2016, 10, 18, 14, 30);
+    const { clock, write, rotation, names } = rotatingFile(t, start, { interval: 8 });
+    clock.now = start + 8 * HOUR - 1;
+    assert.equal(rotation.isDue(), false);
+    clock.now += 1;
+    assert.equal(rotation.isDue(), true);
+    rotation.rotate();
+    write();
+    assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_14']);
+    assert.equal(rotation.isDue(), false);
+    clock.now += 8 * HOUR;
+    rotation.rotate();
+    assert.deepEqual(names(), ['b.log.2016-11-18_14', 'b.log.2016-11-18_22']);
+  });
+
+  it('keeps the newest, and nothing else is touched', (t) => {
+    const start = Date.UTC(2016, 10, 18, 14);
+    const { clock, write, rotation, names } = rotatingFile(t, start, { backups: 2 });
+    for (let hour = 1; hour <= 4; hour += 1) {
+      clock.now = start + hour * HOUR;
+      rotation.rotate();
+      write();
+    }
+    assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_16', 'b.log.2016-11-18_17']);
+  });
+
+  const cases: readonly (readonly [unit: TimeRotationSettings['unit'], due: number, suffix: string])[] = [
+    ['S', Date.UTC(2016, 10, 18, 14, 30, 1), '2016-11-18_14-30-00'],
+    ['M', Date.UTC(2016, 10, 18, 14, 31), '2016-11-18_14-30'],
+    ['D', Date.UTC(2016, 10, 19, 14, 30), '2016-11-18'],
+    ['MIDNIGHT', Date.UTC(2016, 10, 19), '2016-11-18'],
+    // The 18th of November 2016 was a Friday.
+    ['W4', Date.UTC(2016, 10, 19), '2016-11-18'],
+    ['W6', Date.UTC(2016, 10, 21), '2016-11-20'],
+    ['W3', Date.UTC(2016, 10, 25), '2016-11-24'],
+  ];
+  for (const [unit, due, suffix] of cases) {
+    it(`by ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
+      const { clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14, 30), { unit });
+      clock.now = due - 1;
+      assert.equal(rotation.isDue(), false);
+      clock.now = due;
+      assert.equal(rotation.isDue(), true);
+      rotation.rotate();
+      assert.deepEqual(names(), [`b.log.${suffix}`]);
+    });
+  }
+
+  it('by MIDNIGHT goes by the local one', (t) => {
+    const { clock, rotation } = rotatingFile(t, new Date(2016, 10, 18, 14).getTime(), {
+      unit: 'MIDNIGHT',
+      utc: false,
+    });
+    clock.now = new Date(2016, 10, 19).getTime() - 1;
+    assert.equal(rotation.isDue(), false);
+    clock.now += 1;
+    assert.equal(rotation.isDue(), true);
+  });
+});

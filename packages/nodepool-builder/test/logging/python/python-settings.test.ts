@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { resolve } from 'node:path';
+import { describe, it } from 'node:test';
+import { ConfigurationError, formatFault } from '../../../src/configuration/fault.ts';
+import type { LogTarget } from '../../../src/logging/log-settings.ts';
+import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
+import { routesOf } from '../../../src/logging/routes.ts';
+
+/** The shape that sites have: a file for everything, one without the noise, and one for what builds print. */
+const SITE = `[loggers]
+keys=root,nodepool,gear,image
+
+[handlers]
+keys=console,debug,normal,image
+
+[formatters]
+keys=simple
+
+[logger_root]
+level=WARNING
+handlers=console
+
+[logger_nodepool]
+level=DEBUG
+handlers=debug,normal
+qualname=nodepool
+
+[logger_gear]
+level=WARNING
+handlers=debug,normal
+qualname=gear
+
+[logger_image]
+level=INFO
+handlers=image
+qualname=nodepool.image.build
+propagate=0
+
+[handler_console]
+level=WARNING
+class=StreamHandler
+formatter=simple
+args=(sys.stdout,)
+
+[handler_debug]
+level=DEBUG
+class=logging.handlers.TimedRotatingFileHandler
+formatter=simple
+args=('/var/log/nodepool/builder-debug.log', 'H', 8, 30,)
+
+[handler_normal]
+level=INFO
+class=logging.handlers.RotatingFileHandler
+formatter=simple
+args=('/var/log/nodepool/nodepool-builder.log', 'a', 10485760, 5)
+
+[handler_image]
+level=INFO
+class=handlers.WatchedFileHandler
+formatter=simple
+args=('/var/log/nodepool/images/image.log',)
+
+[formatter_simple]
+format=%(asctime)s %(levelname)s %(name)s: %(message)s
+datefmt=
+`;
+
+/** One handler of a class, with its arguments, as the target that it becomes. */
+function targetOf(handler: string): LogTarget | undefined {
+  const { settings, warnings } = parsePythonSettings(
+    'logging.conf',
+    `[loggers]\nkeys=root\n[handlers]\nkeys=h\n[formatters]\nkeys=\n[logger_root]\nhandlers=h\n[handler_h]\n${handler}\n`,
+  );
+  assert.deepEqual(warnings, []);
+  return settings.loggers.get('')?.outputs[0]?.target;
+}
+
+describe("a logging configuration of Python's, as sites have it", () => {
+  const { settings, warnings } = parsePythonSettings('logging.conf', SITE);
+  const route = routesOf(settings);
+  const filesOf = (...record: Parameters<typeof route>): readonly string[] =>
+    [...route(...record)].map(({ target }) => (target.type === 'file' ? target.filename : target.type));
+
+  const [debug, normal, image] = [
+    '/var/log/nodepool/builder-debug.log',
+    '/var/log/nodepool/nodepool-builder.log',
+    '/var/log/nodepool/images/image.log',
+  ];
+  const routes: readonly (readonly [
+    logger: string,
+    level: Parameters<typeof route>[1],
+    files: readonly string[],
+  ])[] = [
+    ['nodepool.builder', 'debug', [debug]],
+    ['nodepool.builder', 'info', [debug, normal]],
+    ['nodepool.builder.BuildWorker', 'error', [debug, normal, 'stdout']],
+    ['nodepool.image.build.debian', 'info', [image]],
+    ['nodepool.image.build.debian', 'debug', []],
+    ['nodepool.image.upload.cloud', 'info', [debug, normal]],
+    ['gear.Worker', 'info', []],
+    ['gear.Worker', 'warn', [debug, normal, 'stdout']],
+    ['other', 'info', []],
+    ['other', 'error', ['stdout']],
+    ['nodepoold', 'info', []],
+  ];
+  it('can be followed whole', () => assert.deepEqual(warnings, []));
+  for (const [logger, level, files] of routes) {
+    it(`sends ${level} of ${logger} to ${files.join(', ') || 'nowhere'}`, () => {
+      assert.deepEqual(filesOf(logger, level), files);
+    });
+  }
+});
+
+describe('a handler', () => {
+  const handlers: readonly (readonly [handler: string, target: LogTarget | undefined])[] = [
+    ['class=StreamHandler\nargs=(sys.stdout,)', { type: 'stdout' }],
+    ['class=logging.StreamHandler\nargs=()', { type: 'stderr' }],
+    ['class=StreamHandler', { type: 'stderr' }],
+    ['class=NullHandler\nargs=()', undefined],
+    ["class=FileHandler\nargs=('/l', 'w')", { type: 'file', filename: '/l', truncate: true }],
+    ["class=FileHandler\nargs=('l',)", { type: 'file', filename: resolve('l'), truncate: false }],
+    ["class=handlers.WatchedFileHandler\nargs=('/l',)", { type: 'file', filename: '/l', watched: true }],
+    [
+      "class=handlers.RotatingFileHandler\nargs=('/l',)\nkwargs={'maxBytes': 1000, 'backupCount': 3}",
+      { type: 'file', filename: '/l', rotation: { by: 'size', maxBytes: 1000, backups: 3 } },
+    ],
+    ["class=handlers.RotatingFileHandler\nargs=('/l', 'a', 1000)", { type: 'file', filename: '/l' }],
+    [
+      "class=handlers.TimedRotatingFileHandler\nargs=('/l',)",
+      {
+        type: 'file',
+        filename: '/l',
+        rotation: { by: 'time', unit: 'H', interval: 1, backups: 0, utc: false },
+      },
+    ],
+    [
+      "class=handlers.TimedRotatingFileHandler\nargs=('/l', 'midnight', 1, 7, None, False, True)",
+      {
+        type: 'file',
+        filename: '/l',
+        rotation: { by: 'time', unit: 'MIDNIGHT', interval: 1, backups: 7, utc: true },
+      },
+    ],
+  ];
+  for (const [handler, target] of handlers) {
+    it(`${handler.replaceAll('\n', ' ')} is followed`, () => assert.deepEqual(targetOf(handler), target));
+  }
+});
+
+describe('what cannot be followed', () => {
+  it('is a warning, and the rest holds', () => {
+    const { settings, warnings } = parsePythonSettings(
+      'logging.conf',
+      SITE.replace('class=StreamHandler', 'class=handlers.SysLogHandler').replace('%(name)s', '%(funcName)s'),
+    );
+    assert.deepEqual(
+      warnings.map((warning) => formatFault('logging.conf', warning)),
+      [
+        'logging.conf:55:1: warning: the format cannot be followed: %(funcName)s is not known here; the usual one is used instead',
+        'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not known here; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
+      ],
+    );
+    assert.deepEqual(settings.loggers.get('')?.outputs, []);
+    assert.equal(settings.loggers.get('nodepool')?.outputs.length, 2);
+  });
+
+  const faults: readonly (readonly [what: string, text: string, fault: RegExp])[] = [
+    [
+      'a level',
+      SITE.replace('level=WARNING', 'level=LOUD'),
+      /conf:11:1: the level "LOUD" is not one of CRITICAL/,
+    ],
+    [
+      'a handler that is not there',
+      SITE.replace('handlers=console', 'handlers=nowhere'),
+      /conf:12:1: the handler "nowhere"/,
+    ],
+    [
+      'a formatter that is not there',
+      SITE.replace('formatter=simple', 'formatter=none'),
+      /conf:33:1: the formatter "none"/,
+    ],
+    [
+      'a missing section',
+      SITE.replace('[handler_debug]', '[handler_bug]'),
+      /the section \[handler_debug\] is missing/,
+    ],
+    ['a logger without a name', SITE.replace('qualname=gear', ''), /conf:19:1: the section lacks "qualname"/],
+    ['no root', SITE.replace('keys=root,', 'keys='), /conf:1:1: the keys of \[loggers\] lack "root"/],
+    [
+      'a call',
+      SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
+      /conf:34:1: args of StreamHandler: "\(" is out of place/,
+    ],
+    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /has to be sys\.stdout or sys\.stderr/],
+    [
+      'no file',
+      SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'),
+      /has to be the name of a file/,
+    ],
+    ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" has to be one of S, M, H, D, midnight/],
+    ['too many arguments', SITE.replace('(sys.stdout,)', '(sys.stdout, 2)'), /takes at most 1 arguments/],
+    ['nonsense', SITE.replace('qualname=gear', 'qualname'), /conf:22:1: this is neither/],
+  ];
+  for (const [what, text, fault] of faults) {
+    it(`names ${what}`, () => {
+      assert.throws(
+        () => parsePythonSettings('logging.conf', text),
+        (error) => error instanceof ConfigurationError && fault.test(error.message),
+      );
+    });
+  }
+});
