@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Agent } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { afterEach, beforeEach, describe, it, type Mock } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { putStream, type StreamPut } from '../../../src/openstack/session/put-stream.ts';
 import { failsWith } from '../../fixtures/fails-with.ts';
@@ -58,8 +58,8 @@ function put(body: Readable, size: number, more: Partial<StreamPut> = {}): Retur
   });
 }
 
-/** Reads a whole request of so many body bytes, then answers. */
-function answerAfter(size: number, answer: string): (socket: Socket) => void {
+/** Reads a request with so many body bytes. */
+function readBody(size: number, whole: (socket: Socket) => void): (socket: Socket) => void {
   return (socket) => {
     let head = '';
     let missing: number | undefined;
@@ -71,9 +71,13 @@ function answerAfter(size: number, answer: string): (socket: Socket) => void {
       } else {
         missing -= data.length;
       }
-      if (missing === 0) socket.write(answer);
+      if (missing === 0) whole(socket);
     });
   };
+}
+
+function answerAfter(size: number, answer: string): (socket: Socket) => void {
+  return readBody(size, (socket) => socket.write(answer));
 }
 
 const NO_CONTENT = 'HTTP/1.1 204 No Content\r\nX-Thing: 1\r\n\r\n';
@@ -167,18 +171,18 @@ describe('a PUT of a stream', () => {
   });
 
   for (const size of [CHUNK.length - 1, CHUNK.length + 1]) {
-    it(`of ${CHUNK.length} bytes instead of ${size} is not completed`, async (t) => {
+    it(`of ${CHUNK.length} bytes instead of ${size} is not completed`, async () => {
+      let whole = false;
       const connection = Promise.withResolvers<Socket>();
       serve = (socket) => {
-        t.mock.method(socket, 'write');
-        answerAfter(size, NO_CONTENT)(socket);
+        readBody(size, () => (whole = true))(socket);
         connection.resolve(socket);
       };
       const { body } = bodyOf(CHUNK.length);
       await assert.rejects(put(body, size), failsWith('image-missing-on-disk', `${size} bytes`));
       const socket = await connection.promise;
       if (!socket.closed) await once(socket, 'close');
-      assert.equal((socket.write as unknown as Mock<typeof socket.write>).mock.callCount(), 0);
+      assert.equal(whole, false);
     });
   }
 

@@ -7,15 +7,15 @@ import { Worker } from 'node:worker_threads';
 import { readOnAfterWriteError } from '../../../src/openstack/session/read-on.ts';
 
 /**
- * Takes one connection, tells when bytes came, and upon a message answers and closes the connection with bytes
- * unread, which resets it. Then it sets the flag.
+ * Takes one connection, tells when bytes came, and upon a message answers and resets the connection. Then it sets the
+ * flag.
  */
 const SERVER = `
   const { createServer } = require('node:net');
   const { parentPort, workerData: flag } = require('node:worker_threads');
   const server = createServer((socket) => {
     socket.once('readable', () => parentPort.postMessage('bytes'));
-    parentPort.once('message', () => socket.write('the answer', () => socket.destroy()));
+    parentPort.once('message', () => socket.write('the answer', () => socket.resetAndDestroy()));
     socket.on('close', () => {
       Atomics.store(flag, 0, 1);
       Atomics.notify(flag, 0);
