@@ -67,12 +67,17 @@ export class AbandonedUploads {
     this.#startRound();
   }
 
+  /** Resolves when nothing is being discarded. */
+  async idle(): Promise<void> {
+    await this.#round;
+  }
+
   /** Stops; what is left stays in the ledger for the next process. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the builder is being stopped'));
     for (const timer of this.#waiting.values()) clearTimeout(timer);
     clearTimeout(this.#nextRound);
-    await this.#round;
+    await this.idle();
   }
 
   #startRound(): void {

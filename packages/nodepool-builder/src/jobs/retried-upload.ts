@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import timers from 'node:timers/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
 
 /** How long after its first failure an upload may begin anew, in milliseconds: longer than a cloud takes to restart. */
@@ -36,7 +36,7 @@ export async function retriedUpload<T>(
       if (signal.aborted || !isTransient(error) || Date.now() + pause > last) throw error;
       logger.warn(`${error.message}; the upload is tried again in ${pause / 1000} s`);
       // Aborted while it waits, the failure is what there is to tell.
-      await delay(pause, undefined, { signal }).catch(() => Promise.reject(error));
+      await timers.setTimeout(pause, undefined, { signal }).catch(() => Promise.reject(error));
     }
   }
 }

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { Statsd, statsdAddress } from '../../src/daemon/statsd.ts';
+import { Statistics } from '../../src/jobs/statistics.ts';
+import { RecordingLogger } from '../jobs/recording-logger.ts';
+
+interface Listener {
+  readonly statistics: Statistics;
+  /** The next packets, in any order. */
+  packets(count: number): Promise<string[]>;
+}
+
+async function listener(t: TestContext): Promise<Listener> {
+  const socket: Socket = createSocket('udp4');
+  const received: string[] = [];
+  socket.on('message', (message) => received.push(String(message)));
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const statsd = new Statsd({ host: '127.0.0.1', port: socket.address().port }, new RecordingLogger());
+  t.after(async () => {
+    await statsd.close();
+    socket.close();
+  });
+  return {
+    statistics: new Statistics(statsd),
+    packets: async (count) => {
+      while (received.length < count) await once(socket, 'message');
+      return received.splice(0).toSorted();
+    },
+  };
+}
+
+it("a build's numbers are as nodepool's builder sent them", async (t) => {
+  const { statistics, packets } = await listener(t);
+  const directory = await mkdtemp(join(tmpdir(), 'statsd-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, '1.qcow2');
+  await writeFile(path, Buffer.alloc(70_000, 1));
+  await statistics.built('debian', 22.9, [{ format: 'qcow2', path, size: 70_000 }]);
+  assert.deepEqual(await packets(3), [
+    `nodepool.dib_image_build.debian.qcow2.size:${(await stat(path)).blocks * 512}|g`,
+    'nodepool.dib_image_build.debian:1|c',
+    'nodepool.dib_image_build.debian:22.000000|ms',
+  ]);
+});
+
+it("an upload's, and a request's, too", async (t) => {
+  const { statistics, packets } = await listener(t);
+  statistics.uploaded('debian', 'cloud', 1500);
+  statistics.task('cloud', 'ImageCreate', 7.2);
+  assert.deepEqual(await packets(4), [
+    'nodepool.image_update.debian.cloud:1500.000000|ms',
+    'nodepool.image_update.debian.cloud:1|c',
+    'nodepool.task.cloud.ImageCreate:1|c',
+    'nodepool.task.cloud.ImageCreate:7.000000|ms',
+  ]);
+});
+
+const failure = (code: 'command-failed' | 'build-timeout' | 'disk-full', cause?: unknown): ImageError =>
+  new ImageError(code, 'the reason', { cause });
+
+for (const [what, error, code] of [
+  ['a build that succeeded', undefined, 0],
+  ['a command that failed', failure('command-failed', { exitCode: 3 }), 3],
+  ['a build that took too long', failure('build-timeout'), 124],
+  ['a full disk', failure('disk-full'), 1],
+  ['a defect', new TypeError('x'), 1],
+] as const) {
+  it(`status.rc of ${what} is ${code}`, async (t) => {
+    const { statistics, packets } = await listener(t);
+    statistics.buildEnded('debian', 22.9, error);
+    const [duration = '', lastBuild = '', rc = ''] = await packets(3);
+    assert.equal(duration, 'nodepool.dib_image_build.debian.status.duration:22|g');
+    assert.match(lastBuild, /^nodepool\.dib_image_build\.debian\.status\.last_build:\d{10}\|g$/);
+    assert.equal(rc, `nodepool.dib_image_build.debian.status.rc:${code}|g`);
+  });
+}
+
+it('either variable turns it on', () => {
+  assert.equal(statsdAddress({}), undefined);
+  assert.equal(statsdAddress({ STATSD_HOST: '' }), undefined);
+  assert.deepEqual(statsdAddress({ STATSD_HOST: 'graphite' }), { host: 'graphite', port: 8125 });
+  assert.deepEqual(statsdAddress({ STATSD_PORT: '9125' }), { host: 'localhost', port: 9125 });
+});

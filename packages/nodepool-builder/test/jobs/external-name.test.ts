@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { externalName } from '../../src/jobs/external-name.ts';
+
+const FIELDS = {
+  image: { id: '0000000007', name: 'debian' },
+  provider: { name: 'cloud-a', region_name: null, max_servers: 10, ipv6_preferred: false },
+  timestamp: 1_479_470_531,
+};
+
+describe('template-hostname', () => {
+  const cases: readonly (readonly [template: string, name: string])[] = [
+    ['template-{image.name}-{timestamp}', 'template-debian-1479470531'],
+    ['{provider.name}/{image.name}/{image.id}', 'cloud-a/debian/0000000007'],
+    ['{provider.max_servers} {provider.region_name} {provider.ipv6_preferred}', '10 None False'],
+    ['{{{image.name}}}', '{debian}'],
+    ['plain', 'plain'],
+  ];
+  for (const [template, name] of cases) {
+    it(`${template} becomes ${name}`, () => assert.equal(externalName(template, FIELDS), name));
+  }
+
+  const faults: readonly (readonly [template: string, reason: RegExp])[] = [
+    [
+      '{hostname}',
+      /unknown field \{hostname\}; use \{image\.id\}, \{image\.name\}, \{timestamp\}, \{provider\.name\}/,
+    ],
+    ['{image.constructor}', /unknown field \{image\.constructor\}/],
+    ['{timestamp:d}', /unknown field \{timestamp:d\}/],
+    ['{}', /unknown field \{\}/],
+    ['a{image.name', /"\{" without its counterpart/],
+    ['a}', /"\}" without its counterpart/],
+  ];
+  for (const [template, reason] of faults) {
+    it(`${template} is refused`, () => {
+      assert.throws(() => externalName(template, FIELDS), { code: 'invalid-configuration', message: reason });
+    });
+  }
+});

@@ -1,0 +1,11 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+
+/** A directory that is removed with the test. */
+export async function temporaryDirectory(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'nodepool-builder-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { type TimeLimit, withinTimeLimit } from '../../src/jobs/upload-time-limit.ts';
+
+const NEVER = new AbortController().signal;
+
+async function untilAborted({ signal }: TimeLimit): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  signal.addEventListener('abort', () => reject(signal.reason));
+  return await promise;
+}
+
+it('an upload that takes too long is stopped, and the error says what to do', async () => {
+  await assert.rejects(withinTimeLimit(0.01, NEVER, untilAborted), {
+    name: 'UploadTimeoutError',
+    message: 'the upload took longer than 0.01 s; look at the provider, or raise image-upload-timeout',
+  });
+});
+
+it('without a limit only the outer signal stops it', async () => {
+  const outer = AbortSignal.abort(new Error('stopped'));
+  await assert.rejects(
+    withinTimeLimit(undefined, outer, ({ signal, deadline }) => {
+      assert.equal(deadline, Infinity);
+      return Promise.reject(signal.reason as Error);
+    }),
+    /stopped/,
+  );
+});
+
+it('an error in time is passed on, and so is a result', async () => {
+  const failure = new Error('503');
+  await assert.rejects(
+    withinTimeLimit(1000, NEVER, () => Promise.reject(failure)),
+    failure,
+  );
+  assert.equal(await withinTimeLimit(1000, NEVER, () => Promise.resolve('uuid')), 'uuid');
+});
+
+it('what is stopped from outside is no time-out', async () => {
+  const outer = new AbortController();
+  const work = withinTimeLimit(1000, outer.signal, untilAborted);
+  outer.abort(new Error('stopped'));
+  await assert.rejects(work, /stopped/);
+});
