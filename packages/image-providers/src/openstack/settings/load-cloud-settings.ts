@@ -35,7 +35,8 @@ export async function loadCloudSettings(
   const cloudName = request.cloud ?? known.defaultName;
   const cloud = cloudName === undefined ? noCloud(known, provider) : knownCloud(cloudName, known, provider);
   const subject = cloudName === undefined ? '' : `, cloud "${cloudName}"`;
-  const where = `provider "${provider.name}"${subject} of ${known.origin}`;
+  const origin = cloudName === known.environmentName ? 'the OS_* variables' : known.origin;
+  const where = `provider "${provider.name}"${subject} of ${origin}`;
   const profile = vendorProfile(cloud, known, where, place.warn);
   const region = chosenRegion(request.regionName, { where, cloud, profile });
   const values = {

@@ -16,7 +16,7 @@ export function vendorProfile(
   warn: (message: string) => void,
 ): Mapping {
   const name = cloud.profile ?? cloud.cloud;
-  if (typeof name !== 'string' || name === known.environmentName) return {};
+  if (typeof name !== 'string') return {};
   const profile = known.profiles.get(name) ?? VENDOR_PROFILES.get(name);
   if (profile === undefined && name.includes('://')) {
     throw invalidSettings(

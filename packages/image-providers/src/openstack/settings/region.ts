@@ -40,11 +40,11 @@ function regionsOf(source: RegionSource): readonly Region[] {
   // Older files name several regions in one text, with commas.
   const entries: unknown = typeof listed === 'string' ? listed.split(',') : listed;
   if (!Array.isArray(entries)) throw noRegions(source);
-  return entries.map((entry) => regionOf(entry, source)).filter(({ name }) => name !== '');
+  return entries.map((entry) => regionOf(entry, source));
 }
 
 function regionOf(entry: unknown, source: RegionSource): Region {
-  if (typeof entry === 'string') return { name: entry.trim(), values: {} };
+  if (typeof entry === 'string') return { name: entry, values: {} };
   if (!isMapping(entry) || typeof entry.name !== 'string') throw noRegions(source);
   if (Object.keys(entry).some((key) => key !== 'name' && key !== 'values')) throw noRegions(source);
   return { name: entry.name, values: mappingAt(entry, 'values') };

@@ -18,7 +18,7 @@ export function tlsSettings(cloud: MergedCloud, place: SettingsPlace): CloudSett
   }
   return {
     verify,
-    ...(verify && caFile !== undefined ? { caFile } : {}),
+    ...(caFile === undefined ? {} : { caFile }),
     ...(certFile === undefined ? {} : { certFile }),
     ...(keyFile === undefined ? {} : { keyFile }),
   };

@@ -17,6 +17,10 @@ export const CREDENTIALS: readonly SettingsCase[] = [
   { title: 'password with ids', ...auth('password', `${URL}, user_id: u, password: word, project_id: p`) },
   { title: 'password without a scope', ...auth('password', `${USER}, user_domain_name: d`) },
   {
+    title: 'the name of a domain beside a project is that of user and project, too',
+    ...auth('password', `${USER}, project_name: p, domain_name: d`),
+  },
+  {
     title: 'a domain beside a project is that of user and project',
     ...auth('password', `${USER}, project_name: p, domain_id: d`),
   },

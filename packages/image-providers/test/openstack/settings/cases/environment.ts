@@ -113,6 +113,15 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     provider: { password: 'of-provider', projectName: 'of-provider' },
   },
   {
+    title: 'empty variables',
+    env: { OS_USERNAME: '', OS_PASSWORD: '' },
+    files: { 'cwd/clouds.yaml': oneCloud() },
+    differs: {
+      why: 'openstacksdk makes a cloud of nothing of them, which lacks an auth_url',
+      ours: { name: 'cloud' },
+    },
+  },
+  {
     title: 'an openrc whose region is empty',
     env: { ...OPENRC, OS_REGION_NAME: '' },
     regionName: 'r',

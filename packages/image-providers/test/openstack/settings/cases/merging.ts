@@ -86,6 +86,10 @@ export const MERGING: readonly SettingsCase[] = [
     regionName: 'two',
   },
   {
+    title: '"regions" count above region_name',
+    files: { 'cwd/clouds.yaml': oneCloud('region_name: one', 'regions: [two, three]') },
+  },
+  {
     title: 'several regions in one text',
     files: { 'cwd/clouds.yaml': oneCloud('region_name: one,two') },
     regionName: 'two',

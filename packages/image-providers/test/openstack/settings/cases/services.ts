@@ -49,6 +49,12 @@ export const SERVICES: readonly SettingsCase[] = [
   },
   { title: 'cacert', files: { 'cwd/clouds.yaml': oneCloud('cacert: ~/ca.pem') } },
   { title: 'cert and key', files: { 'cwd/clouds.yaml': oneCloud('cert: /c.pem', 'key: ~/k.pem') } },
+  { title: 'a key without a cert', files: { 'cwd/clouds.yaml': oneCloud('key: /k.pem') } },
+  {
+    title: 'doubled braces',
+    files: { 'cwd/clouds.yaml': oneCloud('image_service_name: "{{x}}{region_name}"') },
+    regionName: 'r',
+  },
   { title: 'cert that holds the key', files: { 'cwd/clouds.yaml': oneCloud('cert: /c.pem') } },
   { title: 'verify', files: { 'cwd/clouds.yaml': oneCloud('verify: no', 'cacert: /ca.pem') } },
   {
