@@ -52,8 +52,9 @@ function entries(
   place: SettingsPlace,
 ): Map<string, Mapping> {
   if (source === undefined) return new Map();
-  if (!Object.hasOwn(source.content, key))
+  if (!Object.hasOwn(source.content, key)) {
     place.warn(`${source.file} has no "${key}": no cloud is read from it`);
+  }
   const named = mappingAt(source.content, key);
   return new Map(Object.keys(named).map((name) => [name, normalized(mappingAt(named, name))]));
 }

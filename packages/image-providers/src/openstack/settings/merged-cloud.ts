@@ -2,6 +2,12 @@ import type { OpenStackError } from '../openstack-error.ts';
 import { invalidSettings } from './invalid-settings.ts';
 import { type Mapping, mappingAt } from './mapping.ts';
 
+/** What YAML 1.1 takes for a boolean. */
+const WORDS: ReadonlyMap<string, boolean> = new Map([
+  ...['true', 'yes', 'on'].map((word) => [word, true] as const),
+  ...['false', 'no', 'off'].map((word) => [word, false] as const),
+]);
+
 /** One cloud after all layers were merged, and how its values are read. */
 export class MergedCloud {
   readonly #values: Mapping;
@@ -67,16 +73,6 @@ export class MergedCloud {
   flag(key: string): boolean | undefined {
     const value = Object.hasOwn(this.#values, key) ? this.#values[key] : undefined;
     if (typeof value === 'boolean') return value;
-    return typeof value === 'string' ? WORDS[value.toLowerCase()] : undefined;
+    return typeof value === 'string' ? WORDS.get(value.toLowerCase()) : undefined;
   }
 }
-
-/** What YAML 1.1 and Python take for a boolean. */
-const WORDS: Readonly<Record<string, boolean>> = {
-  true: true,
-  yes: true,
-  on: true,
-  false: false,
-  no: false,
-  off: false,
-};
