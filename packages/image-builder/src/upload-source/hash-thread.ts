@@ -14,12 +14,12 @@ interface Answer {
 export class HashThread {
   /** The costs of the hashes that it has been given. */
   load = 0;
-  readonly #worker = new Worker(PROGRAM, { name: 'hash' });
+  /** Without the flags of this process: `--input-type`, for one, would forbid the program. */
+  readonly #worker = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
   readonly #due: Answer[] = [];
   #end: Error | undefined;
 
   constructor() {
-    this.#worker.unref();
     this.#worker.on('message', (value: string | undefined) => this.#answered()?.resolve(value));
     this.#worker.on('error', (error: Error) => this.#ended(error));
     this.#worker.on('exit', () => this.#ended(new Error('a thread that computes digests has ended')));

@@ -17,7 +17,7 @@ interface Piece {
  * @throws ImageError `image-changed`, `image-missing`
  */
 export async function* readPieces(
-  file: SteadyFile,
+  file: Pick<SteadyFile, 'size' | 'read' | 'check'>,
   digester: Digester,
 ): AsyncGenerator<Buffer, void, undefined> {
   const ring = new SlotRing(digester.memory);

@@ -1,4 +1,4 @@
-import type { BigIntStats } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { ImageError } from '../errors.ts';
 import { asImageError, errnoOf } from '../system-error.ts';
@@ -18,7 +18,8 @@ export class SteadyFile {
    */
   static async open(path: string): Promise<SteadyFile> {
     try {
-      const handle = await open(path);
+      // A FIFO would else wait for a writer.
+      const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       const state = await handle.stat({ bigint: true });
       if (state.isFile()) return new SteadyFile(path, handle, state);
       await handle.close();

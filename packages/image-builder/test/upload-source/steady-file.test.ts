@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { appendFile, mkdir, open, rename, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import type { ImageErrorCode } from '../../src/index.ts';
+import { SteadyFile } from '../../src/upload-source/steady-file.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+import { withCode } from '../with-code.ts';
+import { randomFile } from './image-file.ts';
+
+const SIZE = 10_000;
+
+async function overwrite(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  await file.write('other');
+  await file.close();
+  await utimes(path, 1, 1); // the clock of the file system may not have ticked since the file was made
+}
+
+const CHANGES: readonly (readonly [
+  name: string,
+  change: (path: string) => Promise<void>,
+  code: ImageErrorCode,
+])[] = [
+  ['grew', (path) => appendFile(path, 'more'), 'image-changed'],
+  ['shrank', (path) => truncate(path, SIZE - 1), 'image-changed'],
+  ['was overwritten', overwrite, 'image-changed'],
+  [
+    'was replaced',
+    (path) => writeFile(`${path}.new`, '').then(() => rename(`${path}.new`, path)),
+    'image-changed',
+  ],
+  ['was moved away', (path) => rename(path, `${path}.old`), 'image-missing'],
+  ['was removed', (path) => rm(path), 'image-missing'],
+  ['was removed with its directory', (path) => rm(dirname(path), { recursive: true }), 'image-missing'],
+];
+
+for (const [name, change, code] of CHANGES) {
+  test(`a file that ${name} is noticed`, async (t) => {
+    const { path } = await randomFile(t, SIZE);
+    const file = await SteadyFile.open(path);
+    t.after(() => file.close());
+    await file.check();
+    await change(path);
+    await assert.rejects(file.check(), withCode(code, new RegExp(`^"${path}"`)));
+  });
+}
+
+test('parts are read as they are, and never more than the size', async (t) => {
+  const { path, content } = await randomFile(t, SIZE);
+  const file = await SteadyFile.open(path);
+  t.after(() => file.close());
+  await appendFile(path, 'more');
+  const room = Buffer.alloc(SIZE);
+  assert.ok((await file.read(room, 0)).equals(content));
+  assert.ok((await file.read(room, SIZE - 3)).equals(content.subarray(SIZE - 3)));
+});
+
+test('a file that ends early is noticed at its end', async (t) => {
+  const { path } = await randomFile(t, SIZE);
+  const file = await SteadyFile.open(path);
+  t.after(() => file.close());
+  await truncate(path, 10);
+  assert.equal((await file.read(Buffer.alloc(SIZE), 0)).length, 10);
+  await assert.rejects(
+    file.read(Buffer.alloc(SIZE), 10),
+    withCode('image-changed', /ends after 10 of 10000 bytes/),
+  );
+});
+
+test('only a regular file is opened', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const fifo = join(directory, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  await mkdir(join(directory, 'directory'));
+  await writeFile(join(directory, 'file'), '');
+  for (const [name, code] of [
+    ['fifo', 'image-missing'],
+    ['directory', 'image-missing'],
+    ['absent', 'image-missing'],
+    ['file/below', 'directory-not-usable'],
+  ] as const) {
+    await assert.rejects(SteadyFile.open(join(directory, name)), withCode(code), name);
+  }
+});
