@@ -141,7 +141,7 @@ describe('SIGKILL, and a restart', () => {
     await builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/);
     await builder.end('SIGKILL');
     builder = await startBuilder(site.config);
-    assert.equal(String(await job), '{"image-id":"0001"}');
+    assert.equal(String(await job), '{"image-id": "0001"}');
     await assertWhole('0001');
     assert.ok(existsSync('/dev/null'), 'the bind mount of /dev was undone before its directory was removed');
     const mounts = await readFile('/proc/self/mountinfo', 'utf8');

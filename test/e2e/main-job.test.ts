@@ -29,7 +29,7 @@ it('does the main job, with the real gearmand, gearman, gearadmin and disk-image
   assert.deepEqual(await offered(), ['image-build:mini']);
 
   const build = await gearman(server.port, 'image-build:mini', '{"image-id": "0000000001"}');
-  assert.deepEqual(build, { code: 0, stdout: '{"image-id":"0000000001"}', stderr: '' });
+  assert.deepEqual(build, { code: 0, stdout: '{"image-id": "0000000001"}', stderr: '' });
   assert.deepEqual(
     await offered(),
     ['image-build:mini', 'image-delete:0000000001', 'image-upload:0000000001'],
@@ -40,7 +40,7 @@ it('does the main job, with the real gearmand, gearman, gearadmin and disk-image
 
   const argument = '{"provider": "pool", "image-name": "mini"}';
   const upload = await gearman(server.port, 'image-upload:0000000001', argument);
-  assert.deepEqual(upload, { code: 0, stdout: '{"external-id":"mini-0000000001.qcow2"}', stderr: '' });
+  assert.deepEqual(upload, { code: 0, stdout: '{"external-id": "mini-0000000001.qcow2"}', stderr: '' });
   execFileSync('qemu-img', ['compare', image, join(site.pool, 'mini-latest.qcow2')]);
 
   const deletion = await gearman(server.port, 'image-delete:0000000001', '""');

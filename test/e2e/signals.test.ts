@@ -56,7 +56,7 @@ describe('SIGTERM and SIGINT', () => {
     await builder.logged(/SIGTERM: finishing the jobs that run/);
     builder.child.kill('SIGUSR1'); // as an init script does behind it: it changes nothing
     await writeFile(gate, '');
-    assert.equal(String(await result), '{"image-id":"0001"}');
+    assert.equal(String(await result), '{"image-id": "0001"}');
     assert.equal(await ended, 0);
     assert.ok(existsSync(join(site.images, '0001.qcow2')));
   });
@@ -92,7 +92,7 @@ describe('SIGHUP', () => {
     await builder.logged(/the configuration stays as it was: .*nodepool\.yaml:2:1: /);
     const [result] = await startBuild();
     await writeFile(gate, '');
-    assert.equal(String(await result), '{"image-id":"0001"}');
+    assert.equal(String(await result), '{"image-id": "0001"}');
     assert.equal(await builder.end('SIGTERM'), 0);
   });
 });

@@ -3,7 +3,6 @@ import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
-import { statsdAddress } from '../daemon/statsd.ts';
 import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import { reportToForeground } from './background.ts';
@@ -58,7 +57,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
         ...(options.embeddedGearmand && { embeddedGearmand: true }),
-        statsd: statsdAddress(process.env),
+        environment: process.env,
         logger: (name) => logging.logger(name),
       });
       const reload = new ConfigurationReload(loaded, {

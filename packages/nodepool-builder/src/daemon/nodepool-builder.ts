@@ -19,13 +19,13 @@ import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
 import { Statistics } from '../jobs/statistics.ts';
-import { type ConfiguredProvider, runUploadJob } from '../jobs/upload-job.ts';
+import { runUploadJob } from '../jobs/upload-job.ts';
 import { UploadLedger } from '../jobs/upload-ledger.ts';
 import { UploadRecord } from '../jobs/upload-record.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { offeredFunctions, type Verb } from './functions.ts';
-import { createProviders } from './providers.ts';
-import { Statsd, type StatsdAddress } from './statsd.ts';
+import { Providers } from './providers.ts';
+import { Statsd, statsdAddress } from './statsd.ts';
 
 /** Settings of {@link NodepoolBuilder.start}. */
 export interface NodepoolBuilderOptions {
@@ -40,8 +40,11 @@ export interface NodepoolBuilderOptions {
   readonly uploadWorkers?: number;
   /** Run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
-  /** Where numbers go. Default: nowhere. */
-  readonly statsd?: StatsdAddress | undefined;
+  /**
+   * The environment, of which `STATSD_HOST` and `STATSD_PORT` say where numbers go, and `http_proxy`, `https_proxy`
+   * and `no_proxy` how clouds are reached. Default: empty.
+   */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
    * Milliseconds in which the job of an upload that a crash broke off has to come back, from the first connection to
    * a job server on, before what it left in the cloud is removed. Default 120,000.
@@ -70,6 +73,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #jobServer: JobServer | undefined;
   readonly #statsd: Statsd | undefined;
   readonly #statistics: Statistics;
+  readonly #providers: Providers;
   readonly #abandoned: AbandonedUploads;
   readonly #record: UploadRecord;
   readonly #buildWorker: Worker;
@@ -77,7 +81,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder> = new Map();
-  #providers: ReadonlyMap<string, ConfiguredProvider> = new Map();
   #offerDue: NodeJS.Immediate | undefined;
   #closing: Promise<void> | undefined;
 
@@ -89,12 +92,19 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.servers = servers;
     this.#jobServer = jobServer;
     this.#configuration = options.configuration;
-    this.#statsd = options.statsd && new Statsd(options.statsd, this.#logger);
+    const { environment = {} } = options;
+    const address = statsdAddress(environment);
+    this.#statsd = address && new Statsd(address, this.#logger);
     this.#statistics = new Statistics(this.#statsd);
+    this.#providers = new Providers({
+      logger: options.logger,
+      statistics: this.#statistics,
+      environment,
+    });
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#abandoned = new AbandonedUploads({
       ledger,
-      provider: (name) => this.#providers.get(name)?.provider,
+      provider: (name) => this.#providers.byName.get(name)?.provider,
       logger,
       gracePeriod: options.uploadGracePeriod,
     });
@@ -175,6 +185,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     clearImmediate(this.#offerDue);
     await Promise.all([this.#buildWorker.close(options), this.#uploadWorker.close(options)]);
     await this.#abandoned.close();
+    this.#providers[Symbol.dispose]();
     await this.#jobServer?.close();
     await this.repository.close();
     await this.#statsd?.close();
@@ -193,7 +204,7 @@ export class NodepoolBuilder implements AsyncDisposable {
         createImageBuilder(diskimage.builder, diskimage, registry),
       ]),
     );
-    this.#providers = createProviders(configuration, this.#statistics, this.#options.logger);
+    this.#providers.configure(configuration.providers);
     this.#configuration = configuration;
   }
 
@@ -227,7 +238,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       builder: (diskimage) => this.#builders.get(diskimage),
       buildLogDir: this.#configuration.buildLogDir,
       buildLogRetention: this.#configuration.buildLogRetention,
-      providers: this.#providers,
+      providers: this.#providers.byName,
       record: this.#record,
       statistics: this.#statistics,
       logger: this.#options.logger,

@@ -1,24 +1,82 @@
-import type { Logger } from '@nodepool-builder/image-builder';
-import { IMAGE_PROVIDERS } from '@nodepool-builder/image-providers';
-import type { Configuration } from '../configuration/configuration.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { IMAGE_PROVIDERS, type ProviderSettings } from '@nodepool-builder/image-providers';
+import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Statistics } from '../jobs/statistics.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 
-/** What carries images to each provider of a configuration, by name. */
-export function createProviders(
-  { providers }: Configuration,
-  _statistics: Statistics,
-  logger: (name: string) => Logger,
-): ReadonlyMap<string, ConfiguredProvider> {
-  const created = providers.flatMap((configuration) => {
-    const { name, type, imageType, directory } = configuration;
-    const create = IMAGE_PROVIDERS[type];
-    if (create === undefined) {
-      logger('nodepool.builder').warn(`provider ${name}: this release cannot upload to ${type}`);
-      return [];
+/**
+ * How often an upload is tried before its job is answered: for five minutes, while a cloud is away, as long as one
+ * takes to be restarted. The nodepool daemon of 0.3.1 never asks again for an upload that failed.
+ */
+const RETRY = { attempts: 6, delay: 5 };
+
+/** What {@link Providers} hands on to the providers. */
+export interface ProvidersOptions {
+  readonly logger: (name: string) => Logger;
+  readonly statistics: Statistics;
+  /** Its `http_proxy`, `https_proxy` and `no_proxy` hold for clouds. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** What carries images to the providers of the configuration in force. */
+export class Providers implements Disposable {
+  readonly #options: ProvidersOptions;
+  #byName: ReadonlyMap<string, ConfiguredProvider> = new Map();
+
+  constructor(options: ProvidersOptions) {
+    this.#options = options;
+  }
+
+  get byName(): ReadonlyMap<string, ConfiguredProvider> {
+    return this.#byName;
+  }
+
+  /** Puts others in force. One that did not change keeps its token, its rate and its bandwidth. */
+  configure(configurations: readonly ProviderConfiguration[]): void {
+    const before = this.#byName;
+    this.#byName = new Map(
+      configurations.map((configuration) => {
+        const same = before.get(configuration.name);
+        if (same !== undefined && isDeepStrictEqual(same.configuration, configuration)) {
+          return [configuration.name, same];
+        }
+        return [configuration.name, { configuration, provider: this.#create(configuration) }];
+      }),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    for (const { provider } of this.#byName.values()) {
+      if (Symbol.dispose in provider) (provider as ImageProvider & Disposable)[Symbol.dispose]();
     }
-    const settings = { name, formats: [imageType], ...(directory !== undefined && { directory }) };
-    return [[name, { configuration, provider: create(settings) }] as const];
-  });
-  return new Map(created);
+  }
+
+  #create(configuration: ProviderConfiguration): ImageProvider {
+    const { name, type, imageType, directory, cloud } = configuration;
+    const create = IMAGE_PROVIDERS[type];
+    if (create === undefined) throw new TypeError(`provider ${name}: there is no type ${type}`);
+    return create({
+      name,
+      formats: [imageType],
+      ...(directory !== undefined && { directory }),
+      ...(cloud !== undefined && { openstack: this.#openstack(configuration, cloud) }),
+    });
+  }
+
+  #openstack(
+    { name, rate, bandwidthLimit, imageImport }: ProviderConfiguration,
+    cloud: NonNullable<ProviderConfiguration['cloud']>,
+  ): NonNullable<ProviderSettings['openstack']> {
+    const { logger, statistics, environment } = this.#options;
+    return {
+      settings: () => (cloud.error ? Promise.reject(cloud.error) : Promise.resolve(cloud.settings)),
+      logger: logger('nodepool.ProviderManager'),
+      session: { rate, proxyEnv: environment },
+      retry: RETRY,
+      onTask: (task, milliseconds) => statistics.task(name, task, milliseconds),
+      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
+      ...(imageImport !== undefined && { imageImport }),
+    };
+  }
 }

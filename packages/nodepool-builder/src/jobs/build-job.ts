@@ -4,6 +4,7 @@ import { subjectOf } from '../daemon/functions.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { settleJob } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
+import { jobResult } from './job-result.ts';
 import type { Statistics } from './statistics.ts';
 
 /** What an `image-build` job works with. */
@@ -33,7 +34,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     logger.info(`build of ${name}: image ${imageId}`);
     const image = await measured(context.statistics, name, () => build(context, builder, imageId, job));
     await context.offered();
-    return JSON.stringify({ 'image-id': image.id });
+    return jobResult('image-id', image.id);
   });
 }
 

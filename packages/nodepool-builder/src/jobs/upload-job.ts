@@ -6,7 +6,7 @@ import { externalName } from './external-name.ts';
 import { InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
 import { settleJob, UploadError } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
-import { retriedUpload } from './retried-upload.ts';
+import { jobResult } from './job-result.ts';
 import type { Statistics } from './statistics.ts';
 import type { LedgerEntry } from './upload-ledger.ts';
 import type { UploadRecord } from './upload-record.ts';
@@ -41,8 +41,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     const target = findTarget(context, provider, imageName);
     const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
     try {
-      const externalId = await upload(context, job, imageId, target, uploadLogger);
-      return JSON.stringify({ 'external-id': externalId });
+      return jobResult('external-id', await upload(context, job, imageId, target, uploadLogger));
     } catch (error) {
       uploadLogger.error(`upload of ${imageId} as ${imageName} failed: ${reasonOf(error)}`);
       throw error;
@@ -71,8 +70,8 @@ async function upload(
       metadata: image.meta,
     };
     logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
-    return await withinTimeLimit(configuration.imageUploadTimeout, job.signal, ({ signal, deadline }) =>
-      retriedUpload(() => provider.upload(request, { signal, onProgress }), { signal, deadline, logger }),
+    return await withinTimeLimit(configuration.imageUploadTimeout, job.signal, (signal) =>
+      provider.upload(request, { signal, onProgress }),
     );
   };
   try {

@@ -1,7 +1,6 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { Logger, UploadResult } from '@nodepool-builder/image-builder';
 import type { AbandonedUploads } from './abandoned-uploads.ts';
-import { isTransient } from './retried-upload.ts';
 import type { LedgerEntry, UploadKey, UploadLedger } from './upload-ledger.ts';
 
 /** The job of an upload, as far as the record needs it. */
@@ -111,4 +110,9 @@ export class UploadRecord {
 
 function keyOf({ provider, 'upload-id': uploadId }: UploadKey): string {
   return JSON.stringify([provider, uploadId]);
+}
+
+/** Whether the provider may not have been able to clean up. */
+function isTransient(error: unknown): boolean {
+  return error instanceof Error && 'retriable' in error && error.retriable === true;
 }

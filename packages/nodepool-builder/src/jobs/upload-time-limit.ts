@@ -7,13 +7,6 @@ export class UploadTimeoutError extends Error {
   readonly retriable = true;
 }
 
-/** Until when an upload has to be done, and what aborts then. */
-export interface TimeLimit {
-  readonly signal: AbortSignal;
-  /** Milliseconds since 1970. */
-  readonly deadline: number;
-}
-
 /**
  * Does work under `image-upload-timeout`.
  *
@@ -24,13 +17,12 @@ export interface TimeLimit {
 export async function withinTimeLimit<T>(
   seconds: number | undefined,
   outer: AbortSignal,
-  work: (limit: TimeLimit) => Promise<T>,
+  work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (seconds === undefined) return await work({ signal: outer, deadline: Infinity });
-  const milliseconds = Math.min(seconds * 1000, LONGEST_TIMER);
-  const over = AbortSignal.timeout(milliseconds);
+  if (seconds === undefined) return await work(outer);
+  const over = AbortSignal.timeout(Math.min(seconds * 1000, LONGEST_TIMER));
   try {
-    return await work({ signal: AbortSignal.any([outer, over]), deadline: Date.now() + milliseconds });
+    return await work(AbortSignal.any([outer, over]));
   } catch (cause) {
     if (!over.aborted || outer.aborted) throw cause;
     const message = `the upload took longer than ${seconds} s; look at the provider, or raise image-upload-timeout`;
