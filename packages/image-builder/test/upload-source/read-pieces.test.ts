@@ -43,12 +43,11 @@ test('a digester that does not go on stops the reading when the memory is used u
   const pieces = readPieces(file, new StuckDigester([]));
   for (let piece = 1; piece < SLOTS; piece += 1) await pieces.next();
   let further = false;
-  void pieces
-    .next()
-    .then(() => pieces.next())
-    .then(() => {
-      further = true;
-    });
+  void (async () => {
+    await pieces.next();
+    await pieces.next();
+    further = true;
+  })();
   for (let turn = 0; turn < 100; turn += 1) await setImmediate();
   assert.equal(file.reads, SLOTS);
   assert.equal(further, false);
@@ -65,9 +64,10 @@ test('a consumer that breaks off waits for the read under way', async () => {
   const pieces = readPieces(file, new InlineDigester([]));
   await pieces.next();
   let ended = false;
-  const end = pieces.return().then(() => {
+  const end = (async () => {
+    await pieces.return();
     ended = true;
-  });
+  })();
   await setImmediate();
   assert.equal(ended, false);
   reading.resolve();
