@@ -1,10 +1,22 @@
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
 export type { CloudSettings } from './openstack/cloud-settings.ts';
+export {
+  OPENSTACK_ERRORS,
+  OpenStackError,
+  type OpenStackErrorCode,
+} from './openstack/openstack-error.ts';
+export {
+  type ImageImport,
+  OpenStackProvider,
+  type OpenStackProviderOptions,
+} from './openstack/openstack-provider.ts';
 export { loadCloudSettings } from './openstack/settings/load-cloud-settings.ts';
+export { cloudSettingsFiles } from './openstack/settings/search-path.ts';
 export type {
   NodepoolCredentials,
   SettingsPlace,
   SettingsRequest,
 } from './openstack/settings/settings-request.ts';
+export { CLOUD_TASKS, type CloudTask, type OnTask } from './openstack/task-timing.ts';
 export { IMAGE_PROVIDERS, type ProviderSettings } from './registry.ts';

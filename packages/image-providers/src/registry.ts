@@ -1,5 +1,6 @@
 import type { ImageFormat, ImageProvider } from '@nodepool-builder/image-builder';
 import { DirectoryProvider } from './directory/directory-provider.ts';
+import { OpenStackProvider, type OpenStackProviderOptions } from './openstack/openstack-provider.ts';
 
 /** What a provider is made of: an entry of `providers` in `nodepool.yaml`. */
 export interface ProviderSettings {
@@ -8,9 +9,15 @@ export interface ProviderSettings {
   readonly formats: readonly ImageFormat[];
   /** For `type: directory`: where it serves from. */
   readonly directory?: string;
+  /** For `type: openstack`: which cloud, and how images come there. */
+  readonly openstack?: Omit<OpenStackProviderOptions, 'name' | 'formats'>;
 }
 
 /** The providers that there are, by `type`. A new one is one file and one line here. */
 export const IMAGE_PROVIDERS: Readonly<Record<string, (settings: ProviderSettings) => ImageProvider>> = {
   directory: ({ name, formats, directory = '' }) => new DirectoryProvider({ name, formats, directory }),
+  openstack: ({ name, formats, openstack }) => {
+    if (openstack === undefined) throw new TypeError(`provider ${name} of type openstack has no cloud`);
+    return new OpenStackProvider({ ...openstack, name, formats });
+  },
 };

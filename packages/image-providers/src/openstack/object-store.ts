@@ -19,8 +19,8 @@ export interface PutObjectOptions {
   readonly signal: AbortSignal;
 }
 
-/** How many names a page of a container's list has. */
-const PAGE_SIZE = 1000;
+/** How many names are asked for at a time. */
+const PAGE_SIZE = '1000';
 
 /** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
 export class ObjectStore {
@@ -66,7 +66,8 @@ export class ObjectStore {
     { headers, signal }: Omit<PutObjectOptions, 'size'>,
   ): Promise<void> {
     const body = segments.map((segment) => ({
-      path: pathOf(segment.container, segment.name),
+      // not as in a URL: nothing in it is encoded
+      path: `/${segment.container}/${segment.name}`,
       etag: segment.etag,
       size_bytes: segment.size,
     }));
@@ -78,13 +79,14 @@ export class ObjectStore {
   async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly string[]> {
     const names: string[] = [];
     for (;;) {
-      const query = { format: 'json', prefix, limit: String(PAGE_SIZE), marker: names.at(-1) ?? '' };
+      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: names.at(-1) ?? '' };
       const options = { query, expect: [200, 204, 404], validate: readNames, signal };
       const { value } = await this.#timed('ContainerGet', () =>
         this.#client.json('GET', pathOf(container), options),
       );
+      // the store may have smaller pages
+      if (value.length === 0) return names;
       names.push(...value);
-      if (value.length < PAGE_SIZE) return names;
     }
   }
 

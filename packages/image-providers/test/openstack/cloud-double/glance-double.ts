@@ -1,0 +1,101 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { Answer, DoubleRequest } from './cloud-double.ts';
+
+/** An image in the double. */
+export interface StoredImage {
+  readonly id: string;
+  status: string;
+  [property: string]: unknown;
+}
+
+/** What Glance adds to an image, and nobody may filter by. */
+const FILTERABLE = (name: string): boolean => !['limit', 'marker', 'sort'].includes(name);
+
+/** The images of Glance v2, as its API reference describes them, one request after the other. */
+export class GlanceDouble {
+  readonly images: Map<string, StoredImage> = new Map();
+  /** Images of one page, however many are asked for. */
+  pageSize = 2;
+
+  /** Makes an image with data, as an import does. */
+  importImage(properties: Readonly<Record<string, unknown>>, data: Buffer): StoredImage {
+    const image = this.#create(properties);
+    this.#fill(image, data);
+    return image;
+  }
+
+  handle({ method, path, query, body }: DoubleRequest): Answer | undefined {
+    const [, id = '', rest] = /^\/v2\/images(?:\/([^/]+)(\/file)?)?$/.exec(path) ?? [undefined];
+    if (!path.startsWith('/v2/images')) return undefined;
+    if (id === '') return method === 'POST' ? this.#post(body) : this.#list(query);
+    const image = this.images.get(decodeURIComponent(id));
+    if (image === undefined) return { status: 404, body: `<h1>404</h1>No image found with ID ${id}` };
+    if (rest !== undefined) return this.#putFile(image, body);
+    const handlers: Readonly<Record<string, () => Answer>> = {
+      GET: () => ({ status: 200, body: image }),
+      PATCH: () => this.#patch(image, body),
+      DELETE: () => this.#delete(image),
+    };
+    return handlers[method]?.();
+  }
+
+  #post(body: Buffer): Answer {
+    return { status: 201, body: this.#create(JSON.parse(body.toString()) as object) };
+  }
+
+  #create(properties: object): StoredImage {
+    const image: StoredImage = {
+      id: randomUUID(),
+      status: 'queued',
+      size: null,
+      checksum: null,
+      created_at: new Date().toISOString(),
+      visibility: 'shared',
+      protected: false,
+      tags: [],
+      ...properties,
+    };
+    this.images.set(image.id, image);
+    return image;
+  }
+
+  #putFile(image: StoredImage, data: Buffer): Answer {
+    if (image.status !== 'queued') return { status: 409, body: `Image status is ${image.status}` };
+    this.#fill(image, data);
+    return { status: 204 };
+  }
+
+  #fill(image: StoredImage, data: Buffer): void {
+    image.size = data.length;
+    image.checksum = createHash('md5').update(data).digest('hex');
+    image.os_hash_algo = 'sha512';
+    image.os_hash_value = createHash('sha512').update(data).digest('hex');
+    image.status = 'active';
+  }
+
+  #list(query: URLSearchParams): Answer {
+    const filters = [...query].filter(([name]) => FILTERABLE(name));
+    const all = [...this.images.values()].filter((image) =>
+      filters.every(([name, value]) => image[name] === value),
+    );
+    const start = all.findIndex(({ id }) => id === query.get('marker')) + 1;
+    const images = all.slice(start, start + this.pageSize);
+    const next = new URLSearchParams([...filters, ['marker', images.at(-1)?.id ?? '']]);
+    const more = start + images.length < all.length;
+    return { status: 200, body: { images, ...(more && { next: `/v2/images?${next}` }) } };
+  }
+
+  #patch(image: StoredImage, body: Buffer): Answer {
+    const operations = JSON.parse(body.toString()) as { op: string; path: string; value: unknown }[];
+    for (const { path, value } of operations) {
+      image[path.slice(1).replaceAll('~1', '/').replaceAll('~0', '~')] = value;
+    }
+    return { status: 200, body: image };
+  }
+
+  #delete({ id, protected: kept }: StoredImage): Answer {
+    if (kept === true) return { status: 403, body: `Image ${id} is protected and cannot be deleted.` };
+    this.images.delete(id);
+    return { status: 204 };
+  }
+}

@@ -1,0 +1,19 @@
+import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import { CloudDouble } from './cloud-double/cloud-double.ts';
+import { openProvider } from './provider-fixture.ts';
+import { openRealCloud } from './real-cloud.ts';
+
+imageProviderContract('OpenStackProvider', async (t) => {
+  const { settings } = await openRealCloud();
+  return openProvider(t, settings, { formats: ['qcow2', 'raw', 'vpc'] });
+});
+
+imageProviderContract('OpenStackProvider with glance-direct', async (t) => {
+  const { settings } = await openRealCloud();
+  return openProvider(t, settings, { formats: ['raw'], imageImport: { method: 'glance-direct' } });
+});
+
+imageProviderContract('OpenStackProvider with tasks', async (t) => {
+  const cloud = await CloudDouble.start(t);
+  return openProvider(t, cloud.settings(true), { formats: ['vhd'] });
+});

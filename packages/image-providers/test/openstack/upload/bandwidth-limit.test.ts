@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BandwidthLimit } from '../../../src/openstack/upload/bandwidth-limit.ts';
+
+const { signal } = new AbortController();
+
+test('all that share a limit stay below it together', async () => {
+  const limit = new BandwidthLimit(100_000);
+  const begun = performance.now();
+  const stream = async (): Promise<void> => {
+    for (let piece = 0; piece < 5; piece += 1) await limit.take(1000, signal);
+  };
+  await Promise.all([stream(), stream(), stream()]);
+  // The last of 15 kB may go when 14 kB are paid for.
+  const passed = performance.now() - begun;
+  assert.ok(passed >= 138, `after ${passed} ms`);
+});
+
+test('time without traffic is not saved up', async () => {
+  const limit = new BandwidthLimit(100_000);
+  await limit.take(5000, signal);
+  await limit.take(5000, signal);
+  const begun = performance.now();
+  await limit.take(5000, signal);
+  const passed = performance.now() - begun;
+  assert.ok(passed >= 48, `after ${passed} ms`);
+});
+
+test('an abort ends the wait', async () => {
+  const limit = new BandwidthLimit(1);
+  await limit.take(1000, signal);
+  const abort = new AbortController();
+  const waiting = limit.take(1, abort.signal);
+  const reason = new Error('nobody wants it');
+  abort.abort(reason);
+  await assert.rejects(waiting, { name: 'AbortError', cause: reason });
+});

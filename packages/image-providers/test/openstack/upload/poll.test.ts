@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../../src/openstack/upload/poll.ts';
+
+const { signal } = new AbortController();
+const onTimeout = (): Error => new Error('over');
+
+test('the first thing seen is the result', async () => {
+  const seen = [undefined, undefined, 'it', 'another'];
+  assert.equal(await poll(async () => seen.shift(), { timeout: 60, signal, onTimeout }), 'it');
+  assert.deepEqual(seen, ['another']);
+});
+
+test('when the time is over there is a last look', async () => {
+  let looks = 0;
+  const looking = poll(
+    async () => {
+      looks += 1;
+      return undefined;
+    },
+    { timeout: 0.15, signal, onTimeout },
+  );
+  await assert.rejects(looking, { message: 'over' });
+  // At 0, 100 and 150 ms.
+  assert.equal(looks, 3);
+});
+
+test('an abort ends the wait', async () => {
+  const abort = new AbortController();
+  const looking = poll(async () => undefined, { timeout: 60, signal: abort.signal, onTimeout });
+  await delay(1);
+  abort.abort();
+  await assert.rejects(looking, { name: 'AbortError' });
+});
