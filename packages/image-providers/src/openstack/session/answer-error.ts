@@ -42,7 +42,7 @@ export function answerError(
   answer: HttpAnswer,
   { secrets = [], now }: { secrets?: readonly string[]; now: number },
 ): OpenStackError {
-  const words = cloudWords(answer.body, secrets);
+  const words = cloudWords(isRedirection(answer) ? `to ${answer.headers.location}` : answer.body, secrets);
   const retryAfter = secondsToWait(answer.headers['retry-after'], now);
   const code = codeOf(answer.status, words, retryAfter);
   const said = words === '' ? '' : `: ${words}`;
@@ -54,6 +54,10 @@ export function answerError(
     status: answer.status,
     retryAfter,
   });
+}
+
+function isRedirection({ status, headers }: HttpAnswer): boolean {
+  return status >= 300 && status < 400 && headers.location !== undefined;
 }
 
 function codeOf(status: number, words: string, retryAfter: number | undefined): OpenStackErrorCode {
