@@ -213,9 +213,6 @@ describe('without -d', () => {
     assert.deepEqual(started, { code: 0, stdout: '', stderr: '' });
     const pid = Number(await readFile(pidFile, 'utf8'));
     t.after(() => endIfAlive(pid));
-    const second = await run('-c', other.config, '-p', pidFile);
-    assert.equal(second.code, 1);
-    assert.match(second.stderr, new RegExp(`runs already, as process ${pid}`));
     process.kill(pid, 'SIGTERM');
     await waitUntil('the pid file to go', () => !existsSync(pidFile));
   });

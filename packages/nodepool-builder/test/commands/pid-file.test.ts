@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, type TestContext } from 'node:test';
 import { writePidFile } from '../../src/commands/pid-file.ts';
 
 let directory: string;
@@ -16,6 +16,17 @@ before(async () => {
   path = join(directory, 'nodepool-builder.pid');
 });
 after(() => rm(directory, { recursive: true }));
+
+/** Starts a process that looks like this program, and writes its pid file. */
+async function startOther(t: TestContext): Promise<ChildProcess> {
+  const other = spawn('sh', ['-c', 'read line', basename(process.argv[1] ?? '')], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  await once(other, 'spawn');
+  t.after(() => other.kill());
+  await writeFile(path, `${other.pid}\n`);
+  return other;
+}
 
 describe('the pid file', () => {
   it('names this process as long as it is there', async () => {
@@ -35,17 +46,29 @@ describe('the pid file', () => {
   });
 
   it('of a living builder keeps a second one from starting', async (t) => {
-    const other = spawn('sh', ['-c', 'read line', basename(process.argv[1] ?? '')], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-    });
-    await once(other, 'spawn');
-    t.after(() => other.kill());
-    await writeFile(path, `${other.pid}\n`);
+    const other = await startOther(t);
     await assert.rejects(
-      writePidFile(path),
+      writePidFile(path, 0),
       new RegExp(`runs already, as process ${other.pid} .*stop it first`),
     );
     assert.equal(await readFile(path, 'utf8'), `${other.pid}\n`);
+  });
+
+  it('of a builder that is about to end is taken over when it has ended', async (t) => {
+    const other = await startOther(t);
+    const written = writePidFile(path);
+    other.kill();
+    const file = await written;
+    assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
+    await file.remove();
+  });
+
+  it('can be written by its owner alone, whatever the umask is', async (t) => {
+    const umask = process.umask(0);
+    t.after(() => process.umask(umask));
+    const file = await writePidFile(path);
+    assert.equal((await stat(path)).mode & 0o777, 0o644);
+    await file.remove();
   });
 
   it('in a directory that is not there says what to do', async () => {

@@ -311,7 +311,9 @@ describe('a configuration that is refused', () => {
     [
       'a directory provider without a directory',
       'images-dir: /i\nproviders:\n  - {name: p, type: directory, images: []}\n',
-      ['nodepool.yaml:3:5: providers[0] lacks the key "directory", which type: directory needs; name the directory that it serves'],
+      [
+        'nodepool.yaml:3:5: providers[0] lacks the key "directory", which type: directory needs; name the directory that it serves',
+      ],
     ],
     [
       'a port that cannot be',

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { FileWatch } from '../../src/commands/watch-files.ts';
+
+/** Milliseconds between two looks. */
+const INTERVAL = 20;
+
+interface Watched {
+  readonly directory: string;
+  readonly file: string;
+  readonly watch: FileWatch;
+  /** How often a change was told. */
+  count: number;
+  /** Resolves with the next one. */
+  changed(): Promise<void>;
+}
+
+function watched(t: TestContext): Watched {
+  const directory = mkdtempSync(join(tmpdir(), 'watch-'));
+  let tell = Promise.withResolvers<void>();
+  const state: Watched = {
+    directory,
+    file: join(directory, 'nodepool.yaml'),
+    watch: new FileWatch({
+      interval: INTERVAL,
+      onChange: () => {
+        state.count += 1;
+        tell.resolve();
+        tell = Promise.withResolvers();
+      },
+    }),
+    count: 0,
+    changed: () => tell.promise,
+  };
+  t.after(() => {
+    state.watch.close();
+    rmSync(directory, { recursive: true });
+  });
+  return state;
+}
+
+const ways: readonly (readonly [
+  what: string,
+  prepare: (place: Watched) => void,
+  change: (place: Watched) => void,
+])[] = [
+  ['is written', ({ file }) => writeFileSync(file, 'old'), ({ file }) => writeFileSync(file, 'new text')],
+  [
+    'is replaced, as editors do it',
+    ({ file }) => writeFileSync(file, 'old'),
+    ({ file }) => {
+      writeFileSync(`${file}.swp`, 'new');
+      renameSync(`${file}.swp`, file);
+    },
+  ],
+  [
+    'is swapped with the directory of a symbolic link on the way to it, as Kubernetes does it',
+    ({ directory, file }) => {
+      for (const version of ['v1', 'v2']) {
+        const data = mkdtempSync(join(directory, version));
+        writeFileSync(join(data, 'nodepool.yaml'), version);
+        if (version === 'v1') symlinkSync(data, join(directory, '..data'));
+        else symlinkSync(data, join(directory, '..next'));
+      }
+      symlinkSync('..data/nodepool.yaml', file);
+    },
+    ({ directory }) => renameSync(join(directory, '..next'), join(directory, '..data')),
+  ],
+  ['appears', () => {}, ({ file }) => writeFileSync(file, 'new')],
+  ['goes', ({ file }) => writeFileSync(file, 'old'), ({ file }) => rmSync(file)],
+];
+
+describe('a watched file', () => {
+  for (const [what, prepare, change] of ways) {
+    it(`tells that it ${what}, once`, async (t) => {
+      const place = watched(t);
+      prepare(place);
+      place.watch.watch([place.file]);
+      const other = watched(t); // tells only what happens after its first look, and so after ours
+      writeFileSync(other.file, '');
+      other.watch.watch([other.file]);
+      await firstLook(other);
+      assert.equal(place.count, 0);
+      const changed = place.changed();
+      change(place);
+      await changed;
+      assert.equal(place.count, 1);
+    });
+  }
+
+  it('is none any more once others are watched', async (t) => {
+    const place = watched(t);
+    const other = join(place.directory, 'clouds.yaml');
+    for (const file of [place.file, other]) writeFileSync(file, 'old');
+    place.watch.watch([place.file]);
+    place.watch.watch([other]);
+    await firstLook(place, other);
+    const before = place.count;
+    writeFileSync(place.file, 'new text');
+    const changed = place.changed();
+    writeFileSync(other, 'new text');
+    await changed;
+    assert.equal(place.count, before + 1);
+  });
+});
+
+/** Changes a file until that is told: what is watched along with it has been looked at by then. */
+async function firstLook(place: Watched, file: string = place.file): Promise<void> {
+  const changed = place.changed();
+  const timer = setInterval(() => appendFileSync(file, 'x'), INTERVAL * 3);
+  await changed;
+  clearInterval(timer);
+}
