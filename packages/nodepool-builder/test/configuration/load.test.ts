@@ -18,8 +18,16 @@ after(() => rm(directory, { recursive: true }));
 
 async function load(text: string): ReturnType<typeof loadConfiguration> {
   await writeFile(file, text);
-  return await loadConfiguration(file);
+  return await loadConfiguration(file, { place: { env: CLOUD, cwd: directory, home: directory } });
 }
+
+/** The environment's cloud: each provider without one of its own has it. */
+const CLOUD = {
+  OS_AUTH_URL: 'https://keystone.example.org/v3',
+  OS_USERNAME: 'nodepool',
+  OS_PASSWORD: 'hunter3',
+  OS_PROJECT_NAME: 'ci',
+};
 
 /** Each fault of a file that is refused, without the path of the file. */
 async function faultsOf(text: string): Promise<string[]> {
@@ -75,6 +83,7 @@ providers:
       { name: 'node', diskimage: 'debian', meta: { count: '2', true: 'True' } },
     ]);
     assert.equal(cloud?.type, 'openstack');
+    assert.equal(cloud?.cloud?.settings?.name, 'envvars');
     assert.equal(cloud?.rate, 1);
     assert.equal(cloud?.templateHostname, 'template-{image.name}-{timestamp}');
     assert.equal(configuration.buildLogRetention, 7);

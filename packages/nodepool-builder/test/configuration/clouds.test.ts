@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { OpenStackError } from '@nodepool-builder/image-providers';
+import { formatFault } from '../../src/configuration/fault.ts';
+import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+
+const SITE = join(import.meta.dirname, 'site');
+const NOWHERE = '/does/not/exist';
+
+function warningsOf({ warnings }: LoadedConfiguration): string[] {
+  return warnings.map((warning) => formatFault('nodepool.yaml', warning));
+}
+
+describe("a site's whole nodepool.yaml of 2016", () => {
+  const load = (): Promise<LoadedConfiguration> =>
+    loadConfiguration(join(SITE, 'nodepool.yaml'), { place: { env: {}, cwd: SITE, home: NOWHERE } });
+
+  it('is read without a word', async () => {
+    assert.deepEqual(warningsOf(await load()), []);
+  });
+
+  it('has the clouds that clouds.yaml, secure.yaml and vendor profiles describe', async () => {
+    const { configuration } = await load();
+    const clouds = configuration.providers.map(({ name, cloud }) => {
+      const { auth, image, apiTimeout } = cloud?.settings ?? assert.fail(String(cloud?.error));
+      return {
+        name,
+        password: auth.type === 'password' && auth.password,
+        region: image.regionName,
+        apiTimeout,
+      };
+    });
+    assert.deepEqual(clouds, [
+      { name: 'rax-dfw', password: 'swordfish', region: 'DFW', apiTimeout: 60 },
+      { name: 'ovh-gra1', password: 'swordfish', region: 'GRA1', apiTimeout: 60 },
+      { name: 'old-cloud', password: '20160501', region: undefined, apiTimeout: 60 },
+    ]);
+  });
+
+  it('has the formats of the clouds, and builds what they take', async () => {
+    const { configuration } = await load();
+    assert.deepEqual(
+      configuration.providers.map(({ imageType }) => imageType),
+      ['vhd', 'raw', 'qcow2'],
+    );
+    assert.deepEqual(
+      configuration.diskimages.map(({ name, formats, release }) => [name, formats, release]),
+      [
+        ['ubuntu-trusty', ['vhd', 'raw', 'qcow2'], 'trusty'],
+        ['fedora-24', ['vhd'], '24'],
+        ['centos-7', [], ''],
+      ],
+    );
+    assert.deepEqual(configuration.diskimages[1]?.envVars, {
+      TMPDIR: '/opt/dib_tmp',
+      DIB_CHECKSUM: '1',
+      DIB_IMAGE_CACHE: '/opt/dib_cache',
+      DIB_APT_LOCAL_CACHE: '0',
+      FS_TYPE: 'ext3',
+      DIB_RELEASE_NAME: 'n',
+    });
+  });
+
+  it('is watched together with every file that clouds may come from', async () => {
+    const { files } = await load();
+    for (const name of ['nodepool.yaml', 'clouds.yaml', 'secure.yaml', 'clouds.json']) {
+      assert.ok(files.includes(join(SITE, name)), name);
+    }
+    assert.ok(files.includes('/etc/openstack/clouds.yaml'));
+  });
+});
+
+describe('a cloud that cannot be found', () => {
+  async function load(t: TestContext, providers: string, clouds?: string): Promise<LoadedConfiguration> {
+    const directory = await mkdtemp(join(tmpdir(), 'clouds-'));
+    t.after(() => rm(directory, { recursive: true }));
+    const file = join(directory, 'nodepool.yaml');
+    await writeFile(file, `images-dir: /i\ndiskimages: [{name: a}]\nproviders:\n${providers}`);
+    if (clouds !== undefined) await writeFile(join(directory, 'clouds.yaml'), clouds);
+    return await loadConfiguration(file, { place: { env: {}, cwd: directory, home: NOWHERE } });
+  }
+  const images = 'images: [{name: n, diskimage: a}]';
+
+  it('is a warning; the format is qcow2, the reason is kept, and other providers can be used', async (t) => {
+    const loaded = await load(
+      t,
+      `  - {name: lost, cloud: lost, ${images}}\n  - {name: pool, type: directory, directory: /p, ${images}}\n`,
+      'clouds: {other: {}}\n',
+    );
+    const [warning = '', ...others] = warningsOf(loaded);
+    assert.deepEqual(others, []);
+    assert.match(
+      warning,
+      /^nodepool\.yaml:4:5: warning: providers\[0\]: .*"lost".*; until then uploads to it fail$/,
+    );
+    const [lost, pool] = loaded.configuration.providers;
+    assert.equal(lost?.imageType, 'qcow2');
+    assert.ok(lost.cloud?.error instanceof OpenStackError);
+    assert.equal(lost.cloud.error.code, 'invalid-settings');
+    assert.equal(pool?.cloud, undefined);
+    assert.deepEqual(loaded.configuration.diskimages[0]?.formats, ['qcow2']);
+  });
+
+  it('is no reason to take another format than image-type says', async (t) => {
+    const { configuration } = await load(t, `  - {name: lost, cloud: lost, image-type: raw, ${images}}\n`);
+    assert.equal(configuration.providers[0]?.imageType, 'raw');
+  });
+
+  it('for a file that cannot be read is told once, however many providers need it', async (t) => {
+    const loaded = await load(
+      t,
+      `  - {name: a, cloud: lost, ${images}}\n  - {name: b, cloud: lost, ${images}}\n`,
+      'clouds: [\n',
+    );
+    const skipped = warningsOf(loaded).filter((warning) => warning.includes('clouds.yaml is skipped'));
+    assert.equal(skipped.length, 1, warningsOf(loaded).join('\n'));
+  });
+
+  it('never shows a secret', async (t) => {
+    const loaded = await load(
+      t,
+      `  - {name: a, username: u, password: hunter2, auth-url: nonsense, project-name: p, ${images}}\n`,
+    );
+    assert.equal(warningsOf(loaded).length, 1);
+    assert.doesNotMatch(warningsOf(loaded).join(), /hunter2/);
+  });
+});
+
+describe('how images come into a cloud', () => {
+  it('is said by image-import', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'clouds-'));
+    t.after(() => rm(directory, { recursive: true }));
+    const file = join(directory, 'nodepool.yaml');
+    const load = async (keys: string): Promise<LoadedConfiguration> => {
+      await writeFile(file, `images-dir: /i\nproviders: [{name: p, images: [], ${keys}}]\n`);
+      return await loadConfiguration(file, { place: { env: {}, cwd: directory, home: NOWHERE } });
+    };
+    const direct = await load('image-import: glance-direct');
+    assert.deepEqual(direct.configuration.providers[0]?.imageImport, { method: 'glance-direct' });
+    const download = await load('image-import: web-download, image-import-url: "https://b.example.org/i/"');
+    assert.deepEqual(download.configuration.providers[0]?.imageImport, {
+      method: 'web-download',
+      baseUrl: 'https://b.example.org/i/',
+    });
+    await assert.rejects(load('image-import: web-download'), /lacks the key "image-import-url"/);
+  });
+});
