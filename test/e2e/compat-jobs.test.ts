@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
+import type { BuilderProcess } from '../fixtures/builder-process.ts';
+import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
+import { type Geard, startGeard } from '../fixtures/geard.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+/** Disk images that go wrong, each in its own way. */
+const FAULTY_DISKIMAGES = `
+  - {name: fails, elements: [fail]}
+  - {name: makes-nothing, elements: [nothing]}
+  - {name: no-program, dib-cmd: /does/not/exist}
+  - {name: number-in-env-vars, env-vars: {DIB_X: 5}}
+  - {name: unbalanced-quote, elements: 'vm "base'}`;
+
+/** A cloud that nobody has configured, and one that is away. */
+const FAULTY_PROVIDERS = `
+  - {name: no-such-cloud, cloud: no-such-cloud, image-type: raw, max-servers: 1, images: [{name: trusty, min-ram: 1}]}
+  - name: away
+    auth-url: http://127.0.0.1:1/v3
+    username: nodepool
+    password: secret-of-the-cloud
+    project-name: nodepool
+    image-type: raw
+    image-upload-timeout: 1
+    max-servers: 1
+    images: [{name: trusty, min-ram: 1}]
+  - {name: bad-template, type: directory, directory: pool, image-type: raw, template-hostname: '{nobody}', images: [{name: trusty}]}`;
+
+type Case = readonly [what: string, functionName: string, argument: string, reason: RegExp];
+
+/** The matrix of 1.5: what ends in WORK_FAIL. */
+const FAILS: readonly Case[] = [
+  ['disk-image-create exits non-zero', 'image-build:fails', '{"image-id": "1"}', /exit code 3/],
+  ['the build command cannot be executed', 'image-build:no-program', '{"image-id": "1"}', /is not installed/],
+  ['an expected file was not made', 'image-build:makes-nothing', '{"image-id": "1"}', /was not made/],
+  [
+    'upload: no file that the provider takes',
+    'image-upload:tarred',
+    uploadArgument('pool', 'trusty'),
+    /cannot be converted/,
+  ],
+  [
+    'upload: image-name unknown',
+    'image-upload:there',
+    uploadArgument('pool', 'debian'),
+    /has no image "debian"/,
+  ],
+];
+
+/** The matrix of 1.5: what ends in WORK_EXCEPTION. */
+const EXCEPTIONS: readonly Case[] = [
+  ['image-id contains a slash', 'image-build:debian', '{"image-id": "a/b"}', /contains a "\/"/],
+  ['image-id is missing', 'image-build:debian', '{}', /required property 'image-id'/],
+  ['image-id is an integer', 'image-build:debian', '{"image-id": 1}', /must be string/],
+  ['image-id is null', 'image-build:debian', '{"image-id": null}', /must be string/],
+  ['the arguments are not JSON', 'image-build:debian', 'image-id', /not JSON/],
+  ['the key is image_id', 'image-build:debian', '{"image_id": "1"}', /required property 'image-id'/],
+  ['an env-vars value is no string', 'image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_X/],
+  ['an element has an unbalanced quote', 'image-build:unbalanced-quote', '{"image-id": "1"}', /quote/],
+  [
+    'upload: provider unknown',
+    'image-upload:there',
+    uploadArgument('other', 'trusty'),
+    /"other" is not configured/,
+  ],
+  [
+    'upload: a key is missing',
+    'image-upload:there',
+    '{"provider": "pool"}',
+    /required property 'image-name'/,
+  ],
+  ['upload: bad JSON', 'image-upload:there', '{"provider"', /not JSON/],
+  [
+    'upload: the cloud is not configured',
+    'image-upload:there',
+    uploadArgument('no-such-cloud', 'trusty'),
+    /no-such-cloud/,
+  ],
+  [
+    'upload: the cloud cannot be reached',
+    'image-upload:there',
+    uploadArgument('away', 'trusty'),
+    /image-upload-timeout/,
+  ],
+  [
+    'upload: an unknown field in template-hostname',
+    'image-upload:there',
+    uploadArgument('bad-template', 'trusty'),
+    /\{nobody\}/,
+  ],
+];
+
+const SERVERS: Readonly<Record<string, () => Promise<Geard | Gearmand>>> = {
+  gearmand: startGearmand,
+  "a job server like python's geard": startGeard,
+};
+
+for (const [serverName, startServer] of Object.entries(SERVERS)) {
+  describe(`jobs over ${serverName}`, () => {
+    let server: Geard | Gearmand;
+    let site: CompatSite;
+    let builder: BuilderProcess;
+    let client: NodepoolClient;
+    let admin: Admin;
+
+    before(async () => {
+      server = await startServer();
+      site = await createCompatSite(server.port, {
+        diskimages: FAULTY_DISKIMAGES,
+        providers: FAULTY_PROVIDERS,
+      });
+      await layOut(site.images);
+      builder = await site.start();
+      client = await NodepoolClient.connect(server.port);
+      admin = new Admin({ host: '127.0.0.1', port: server.port });
+      await offered('image-build:debian', 'image-upload:there', 'image-upload:tarred');
+    });
+    after(async () => {
+      await client.close();
+      await admin.close();
+      assert.equal(await builder.end('SIGINT'), 0);
+      await server.stop();
+      await site.remove();
+    });
+
+    async function functions(): Promise<string[]> {
+      const status = await admin.status();
+      return status.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name);
+    }
+
+    async function offered(...names: readonly string[]): Promise<void> {
+      await waitUntil(`${names.join(', ')}`, async () => {
+        const there = await functions();
+        return names.every((name) => there.includes(name));
+      });
+    }
+
+    it('COMPAT 1.3: build workers hold image-build alone, upload workers the others, each under its id', async () => {
+      const workers = (await admin.workers()).filter(({ clientId }) => clientId.startsWith('Nodepool'));
+      const held = workers.map(({ clientId, functions: names }) => [
+        clientId,
+        [...new Set(names.map((name) => name.split(':', 1)[0]))].toSorted(),
+      ]);
+      assert.deepEqual(held.toSorted(), [
+        ['Nodepool Builder Build Worker 1', ['image-build']],
+        ['Nodepool Builder Upload Worker 1', ['image-delete', 'image-upload']],
+      ]);
+    });
+
+    it('COMPAT 1.2: image-build is offered for every disk image at the start', async () => {
+      const builds = (await functions()).filter((name) => name.startsWith('image-build:'));
+      const names = [
+        'debian',
+        'fails',
+        'makes-nothing',
+        'no-program',
+        'number-in-env-vars',
+        'unbalanced-quote',
+      ];
+      assert.deepEqual(
+        builds.toSorted(),
+        names.map((name) => `image-build:${name}`),
+      );
+    });
+
+    it('COMPAT 1.4: build, upload, delete: arguments, results, and what is registered when', async () => {
+      const build = await client.build('debian', '0000000007');
+      assert.deepEqual([build.end, build.data], ['WORK_COMPLETE', '{"image-id": "0000000007"}']);
+      const there = await functions();
+      assert.ok(there.includes('image-upload:0000000007') && there.includes('image-delete:0000000007'));
+
+      const upload = await client.upload('0000000007', 'pool', 'trusty');
+      assert.deepEqual(
+        [upload.end, upload.data],
+        ['WORK_COMPLETE', '{"external-id": "trusty-0000000007.raw"}'],
+      );
+      assert.equal(await readFile(join(site.pool, 'trusty-0000000007.raw'), 'utf8'), 'an image as raw\n');
+
+      const deletion = await client.delete('0000000007');
+      assert.deepEqual([deletion.end, deletion.data], ['WORK_COMPLETE', '']);
+      const left = (await readdir(site.images)).filter((name) => name.startsWith('0000000007'));
+      assert.deepEqual(left, [], 'COMPAT 1.8: not even the manifest directory is left');
+      await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000007'));
+
+      const packets = [...build.packets, ...upload.packets];
+      assert.deepEqual(
+        new Set(packets),
+        new Set(['WORK_STATUS', 'WORK_COMPLETE']),
+        'COMPAT 1.6: the daemon takes the first data for the result, so none comes before it',
+      );
+    });
+
+    it('COMPAT 1.4: keys that are not known are ignored', async () => {
+      const argument = '{"image-id": "0000000008", "image-name": "debian", "more": [1]}';
+      const build = await client.submit('image-build:debian', argument).answer;
+      assert.equal(build.end, 'WORK_COMPLETE');
+      assert.equal((await client.delete('0000000008')).end, 'WORK_COMPLETE');
+    });
+
+    it('COMPAT 1.4: the argument of image-delete is not looked at', async () => {
+      await client.build('debian', '0000000009');
+      const { answer } = client.submit('image-delete:0000000009', 'no JSON\0at all');
+      assert.equal((await answer).end, 'WORK_COMPLETE');
+    });
+
+    for (const [what, functionName, argument, reason] of FAILS) {
+      it(`COMPAT 1.5, WORK_FAIL: ${what}`, async () => {
+        const { end, data } = await client.submit(functionName, argument).answer;
+        assert.deepEqual([end, data], ['WORK_FAIL', '']);
+        await builder.logged(reason);
+      });
+    }
+
+    for (const [what, functionName, argument, reason] of EXCEPTIONS) {
+      it(`COMPAT 1.5, WORK_EXCEPTION: ${what}`, async () => {
+        const { end, data } = await client.submit(functionName, argument).answer;
+        if (serverName === 'gearmand') {
+          assert.equal(
+            end,
+            'WORK_FAIL',
+            'gearmand makes that of it for a client that did not ask for exceptions',
+          );
+          await builder.logged(reason);
+        } else {
+          assert.equal(end, 'WORK_EXCEPTION');
+          assert.match(data, reason);
+          assert.doesNotMatch(data, /\n|secret-of-the-cloud/);
+        }
+      });
+    }
+
+    it('COMPAT 1.5, mended: what is no image lies in images-dir, and nothing breaks', async () => {
+      assert.equal((await client.upload('there', 'pool', 'trusty')).end, 'WORK_COMPLETE');
+      const images = (await functions()).filter((name) => name.startsWith('image-upload:'));
+      assert.deepEqual(images.toSorted(), ['image-upload:tarred', 'image-upload:there']);
+    });
+
+    it('COMPAT 1.5: a delete of what is not registered waits until it is', async () => {
+      await client.build('debian', '0000000010');
+      await client.delete('0000000010');
+      await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000010'));
+      const second = client.submit('image-delete:0000000010', '""');
+      await second.created;
+      const waiting = (await admin.status()).find(({ name }) => name === 'image-delete:0000000010');
+      assert.deepEqual([waiting?.total, waiting?.running], [1, 0]);
+      await client.build('debian', '0000000010');
+      assert.equal((await second.answer).end, 'WORK_COMPLETE');
+    });
+
+    it('COMPAT 1.8: deleting an image deletes all of its files, and those of no other', async () => {
+      const suffixes = ['.raw', '.qcow2', '.d/dib-manifest', '.raw.md5', '.qcow2.sha256'];
+      await mkdir(join(site.images, '11.d'));
+      await Promise.all(suffixes.map((suffix) => writeFile(join(site.images, `11${suffix}`), 'x')));
+      await writeFile(join(site.images, '111.raw'), 'x');
+      await offered('image-delete:11', 'image-delete:111');
+      assert.equal((await client.delete('11')).end, 'WORK_COMPLETE');
+      const left = (await readdir(site.images)).filter((name) => name.startsWith('11'));
+      assert.deepEqual(left, ['111.raw']);
+      await rm(join(site.images, '111.raw'));
+    });
+
+    it('COMPAT 1.6: a function is registered once, and no connection is lost over deregistration', async () => {
+      const counts = (await admin.status()).map(({ availableWorkers }) => availableWorkers);
+      assert.ok(
+        counts.every((count) => count <= 1),
+        String(counts),
+      );
+      assert.ok(!builder.log.some((line) => /was lost/.test(line)));
+    });
+  });
+}
+
+/** An image, one that cannot be converted, and everything that made the Python builder stumble. */
+async function layOut(images: string): Promise<void> {
+  const files = [
+    'there.raw',
+    'tarred.tar',
+    'no-dot',
+    '.hidden',
+    '5.vhd-intermediate',
+    '6.qcow2-new',
+    '7.raw.md5',
+  ];
+  await Promise.all(files.map((name) => writeFile(join(images, name), 'content')));
+  await Promise.all(['lost+found', '8.d', 'directory.raw'].map((name) => mkdir(join(images, name))));
+}
