@@ -1,0 +1,46 @@
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type BuilderProcess, builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
+import type { SoakSite } from './soak-site.ts';
+
+/** A builder that is killed again and again, and started again each time. */
+export class KilledBuilder {
+  readonly #command: [command: string, args: string[]];
+  readonly #longestLife: number;
+  #builder: BuilderProcess;
+  #kills = 0;
+
+  /** @param longestLife - milliseconds in which it may serve between two kills */
+  constructor(site: SoakSite, longestLife: number) {
+    const [command, args] = builderCommand('-d', '-c', site.config);
+    this.#command = ['env', [`OS_CLIENT_CONFIG_FILE=${site.clouds}`, command, ...args]];
+    this.#longestLife = longestLife;
+    this.#builder = spawnDaemon(this.#command);
+  }
+
+  get kills(): number {
+    return this.#kills;
+  }
+
+  /** The last lines of the one that runs. */
+  get lastWords(): string {
+    return this.#builder.log.slice(-20).join('\n');
+  }
+
+  /** Kills it at moments of chance, from when it serves on, until the signal aborts; then one serves. */
+  async killUntil(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#builder.logged(/nodepool\.builder: serving /);
+      // The moment of the kill is what is left to chance: there is nothing to wait for.
+      await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.#builder.end('SIGKILL');
+      this.#kills += 1;
+      this.#builder = spawnDaemon(this.#command);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#builder.end('SIGKILL');
+  }
+}

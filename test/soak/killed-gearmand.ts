@@ -1,0 +1,40 @@
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+
+/** Debian's gearmand, which is killed now and then; with it go its jobs. */
+export class KilledGearmand {
+  readonly #gearmand: Gearmand;
+  #kills = 0;
+  #restarted: Promise<void> = Promise.resolve();
+
+  private constructor(gearmand: Gearmand) {
+    this.#gearmand = gearmand;
+  }
+
+  static async start(): Promise<KilledGearmand> {
+    return new KilledGearmand(await startGearmand());
+  }
+
+  get port(): number {
+    return this.#gearmand.port;
+  }
+
+  get kills(): number {
+    return this.#kills;
+  }
+
+  /** Kills it, and starts it again on the same port. */
+  kill(): void {
+    this.#kills += 1;
+    this.#restarted = this.#restarted.then(() => this.#gearmand.restart());
+  }
+
+  /** Resolves when it serves; rejects if it could not be started again. */
+  async restarted(): Promise<void> {
+    await this.#restarted;
+  }
+
+  async stop(): Promise<void> {
+    await this.#restarted.catch(() => undefined);
+    await this.#gearmand.stop();
+  }
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
+
+/** Between a failure and the next submission, in milliseconds; the daemon's main loop comes round every 10 s. */
+const MAIN_LOOP = 1000;
+
+/** One upload that nodepool wants, and has when `externalId` is there. */
+export interface WantedUpload {
+  readonly imageId: string;
+  readonly provider: string;
+  externalId?: string;
+}
+
+/** What it took to have all uploads. */
+export interface Submissions {
+  /** Jobs, those that were submitted again included. */
+  submitted: number;
+  /** Submitted again as the job server was lost, or could not be reached. */
+  lost: number;
+  /** Submitted again after WORK_FAIL or WORK_EXCEPTION. */
+  failed: number;
+  done: number;
+}
+
+/**
+ * Has images uploaded as the Gearman-era nodepool daemon does: all at once, each as a job in the foreground with a
+ * unique key of its own; one that fails, or whose server is lost, is asked for again as a new job. `submissions` and
+ * `wanted` are kept up to date.
+ */
+export async function submitUploads(
+  client: Client,
+  wanted: readonly WantedUpload[],
+  submissions: Submissions,
+  onDone: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  await Promise.all(
+    wanted.map(async (upload) => {
+      while (upload.externalId === undefined) {
+        signal.throwIfAborted();
+        submissions.submitted += 1;
+        try {
+          upload.externalId = await submit(client, upload, signal);
+        } catch (error) {
+          if (!(error instanceof GearmanError) || signal.aborted) throw error;
+          if (error.retriable) submissions.lost += 1;
+          else submissions.failed += 1;
+          await delay(MAIN_LOOP, undefined, { signal });
+        }
+      }
+      submissions.done += 1;
+      onDone();
+    }),
+  );
+}
+
+async function submit(
+  client: Client,
+  { imageId, provider }: WantedUpload,
+  signal: AbortSignal,
+): Promise<string> {
+  const argument = JSON.stringify({ provider, 'image-name': 'soak' });
+  const unique = randomUUID().replaceAll('-', '');
+  const result = await client.submit(`image-upload:${imageId}`, argument, { unique, signal });
+  return (JSON.parse(String(result)) as { 'external-id': string })['external-id'];
+}

@@ -1,0 +1,133 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Admin, Client } from '@nodepool-builder/gearman-node';
+import { openStack } from '../fixtures/openstack/openstack.ts';
+import { compareClouds } from './compare-clouds.ts';
+import { KilledBuilder } from './killed-builder.ts';
+import { KilledGearmand } from './killed-gearmand.ts';
+import { type Submissions, submitUploads, type WantedUpload } from './nodepool-uploads.ts';
+import { createSoakSite, type SoakSite } from './soak-site.ts';
+
+const PROVIDERS = 3;
+
+/** Between two looks at the clouds, in milliseconds. */
+const INTERVAL = 1000;
+
+/** How much is done, and how much is broken meanwhile. */
+export interface SoakPlan {
+  readonly images: number;
+  /** Milliseconds that a builder may serve before it is killed. */
+  readonly longestLife: number;
+  /** How often gearmand is killed; the moments are spread evenly over the uploads. */
+  readonly gearmandKills: number;
+  /** Milliseconds until the clouds must be right, from when all uploads are answered and nothing is killed any more. */
+  readonly settlingTime: number;
+}
+
+/** How far it is. */
+export interface SoakProgress extends Readonly<Submissions> {
+  readonly uploads: number;
+  readonly builderKills: number;
+  readonly gearmandKills: number;
+  readonly seconds: number;
+}
+
+/** How it ended. */
+export interface SoakReport extends SoakProgress {
+  /** Seconds from the last answer until all was right, or time was up. */
+  readonly settlingSeconds: number;
+  /** A sentence for whatever is not in a cloud exactly once, and for each job that is left. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * Has images uploaded to three projects of a real Glance while the builder and gearmand are killed, and looks what is
+ * there in the end.
+ *
+ * @param onProgress - called whenever an upload is done
+ * @param signal - ends it early; everything it started ends
+ */
+export async function soak(
+  plan: SoakPlan,
+  onProgress: (progress: SoakProgress) => void = () => {},
+  signal?: AbortSignal,
+): Promise<SoakReport> {
+  const opened: (() => Promise<void>)[] = [];
+  const stop = new AbortController();
+  const stopped = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]);
+  try {
+    const cloud = await openStack();
+    const accounts = await Promise.all(Array.from({ length: PROVIDERS }, () => cloud.createAccount()));
+    const gearmand = await KilledGearmand.start();
+    opened.push(() => gearmand.stop());
+    const site = await createSoakSite(gearmand.port, plan.images, accounts);
+    opened.push(() => site.remove());
+    const client = new Client({
+      servers: [{ host: '127.0.0.1', port: gearmand.port }],
+      clientId: 'nodepool',
+    });
+    opened.push(() => client.close());
+    const builder = new KilledBuilder(site, plan.longestLife);
+    opened.push(() => builder.stop());
+
+    const wanted = wantedUploads(site);
+    const submissions: Submissions = { submitted: 0, lost: 0, failed: 0, done: 0 };
+    const start = performance.now();
+    const progress = (): SoakProgress => ({
+      ...submissions,
+      uploads: wanted.length,
+      builderKills: builder.kills,
+      gearmandKills: gearmand.kills,
+      seconds: (performance.now() - start) / 1000,
+    });
+    const onDone = (): void => {
+      onProgress(progress());
+      if (submissions.done > (wanted.length * (gearmand.kills + 1)) / (plan.gearmandKills + 1))
+        gearmand.kill();
+    };
+    const answered = new AbortController();
+    await Promise.all([
+      submitUploads(client, wanted, submissions, onDone, stopped).finally(() => answered.abort()),
+      builder.killUntil(AbortSignal.any([answered.signal, stopped])),
+    ]);
+    await gearmand.restarted();
+    const answeredAll = progress();
+    const faults = await settle(() => findFaults(site, wanted, gearmand.port), plan.settlingTime, stopped);
+    const settlingSeconds = progress().seconds - answeredAll.seconds;
+    return { ...answeredAll, settlingSeconds, faults };
+  } finally {
+    stop.abort(new Error('the soak is over'));
+    for (const close of opened.toReversed()) await close();
+  }
+}
+
+/** Each image, for each provider. */
+function wantedUploads(site: SoakSite): WantedUpload[] {
+  return [...site.images.keys()].flatMap((imageId) =>
+    site.providers.map(({ name: provider }) => ({ imageId, provider })),
+  );
+}
+
+/** The faults that remain: a builder removes what nobody asked for again some time after a crash. */
+async function settle(
+  find: () => Promise<readonly string[]>,
+  limit: number,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  for (const deadline = performance.now() + limit; ; await delay(INTERVAL, undefined, { signal })) {
+    const faults = await find();
+    if (faults.length === 0 || performance.now() > deadline) return faults;
+  }
+}
+
+async function findFaults(site: SoakSite, wanted: readonly WantedUpload[], port: number): Promise<string[]> {
+  const admin = new Admin({ host: '127.0.0.1', port });
+  try {
+    const jobs = (await admin.status()).filter(({ total }) => total > 0);
+    return [
+      ...(await compareClouds(site, wanted)),
+      ...jobs.map(({ name, total }) => `gearmand: ${total} jobs of ${name} are left`),
+    ];
+  } finally {
+    await admin.close();
+  }
+}
