@@ -6,11 +6,17 @@ import { test } from 'node:test';
 import { formatFault, loadConfiguration } from 'nodepool-builder';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/access-list.ts';
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
-import { readLogSettings } from '../../packages/nodepool-builder/src/logging/log-settings.ts';
+import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { configurationTables } from '../../scripts/docs/configuration-tables.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/configuration.md');
+
+function yamlBlockWith(text: string): string {
+  return (
+    codeBlocks(page, 'yaml').find((block) => block.includes(text)) ?? assert.fail(`no block with ${text}`)
+  );
+}
 
 test('docs/configuration.md has the keys of the schema (npm run docs)', () => {
   assert.ok(page.includes(`\n${configurationTables(CONFIGURATION_SCHEMA)}\n`));
@@ -20,7 +26,7 @@ test('the access list of docs/configuration.md can be used', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'access.yaml');
-  await writeFile(file, codeBlocks(page, 'yaml')[0] ?? '');
+  await writeFile(file, yamlBlockWith('register:'));
   const { operator } = await loadAccessList(file);
   assert.deepEqual(operator, { submit: [''], register: [''], administer: [''] });
 });
@@ -29,12 +35,29 @@ test('the logging configuration of docs/configuration.md can be used', async (t)
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.yaml');
-  await writeFile(file, codeBlocks(page, 'yaml')[1] ?? '');
-  const { loggers, outputs } = await readLogSettings(file);
-  assert.deepEqual(loggers, { gear: 'warn', 'nodepool.image.build': 'silent' });
+  await writeFile(file, yamlBlockWith('outputs:'));
+  const { settings, warnings } = await readLogSettings(file);
+  assert.deepEqual(warnings, []);
+  assert.equal(settings.loggers.get('gear')?.level, 'warn');
+  assert.equal(settings.loggers.get('nodepool.image.build')?.level, 'silent');
   assert.deepEqual(
-    outputs.map(({ type }) => type),
+    settings.loggers.get('')?.outputs.map(({ target }) => target.type),
     ['stderr', 'file'],
+  );
+});
+
+test("the logging configuration of Python's in docs/configuration.md can be used", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'docs-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'logging.conf');
+  await writeFile(file, codeBlocks(page, 'ini')[0] ?? '');
+  const { settings, warnings } = await readLogSettings(file);
+  assert.deepEqual(warnings, []);
+  const image = settings.loggers.get('nodepool.image.build');
+  assert.equal(image?.propagate, false);
+  assert.deepEqual(
+    image.outputs.map(({ target }) => target.type === 'file' && target.rotation?.by),
+    ['time'],
   );
 });
 

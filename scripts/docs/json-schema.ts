@@ -1,0 +1,28 @@
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+
+/** The schema of the configuration as a file for editors: complete by itself, every key explained. */
+export function jsonSchema(schema: SchemaNode): object {
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'nodepool.yaml, as nodepool-builder reads it',
+    ...explained(schema),
+  };
+}
+
+function explained(node: SchemaNode): SchemaNode {
+  const { properties, items } = node;
+  return {
+    ...node,
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([key, property]) => [
+          key,
+          property.description === undefined
+            ? { ...property, description: 'Left to other parts of nodepool.' }
+            : explained(property),
+        ]),
+      ),
+    }),
+    ...(items && { items: explained(items) }),
+  };
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { glob } from 'node:fs/promises';
+import { describe, it } from 'node:test';
+import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { compileSchema } from '../../packages/nodepool-builder/src/configuration/schema-faults.ts';
+import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
+import { jsonSchema } from '../../scripts/docs/json-schema.ts';
+import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
+
+const FILE = 'packages/nodepool-builder/nodepool.schema.json';
+
+const schema = JSON.parse(await readPage(FILE));
+const validate = compileSchema(schema);
+const found = await configurations();
+
+/** Every nodepool.yaml that a user may begin with, by where it stands. */
+async function configurations(): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for await (const file of glob('examples/**/nodepool.yaml', { cwd: ROOT }))
+    found.set(file, await readPage(file));
+  found.set(
+    'a whole site',
+    await readPage('packages/nodepool-builder/test/configuration/site/nodepool.yaml'),
+  );
+  for (const page of await allPages()) {
+    for (const [index, block] of codeBlocks(await readPage(page), 'yaml').entries()) {
+      if (block.includes('images-dir:')) found.set(`${page}, block ${index}`, block);
+    }
+  }
+  return found;
+}
+
+describe('the schema for editors', () => {
+  it('is that of the configuration (npm run docs)', () => {
+    assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(CONFIGURATION_SCHEMA))));
+  });
+
+  for (const [name, text] of found) {
+    it(`takes ${name}`, () => {
+      assert.equal(validate(parseYaml(text).value), true, JSON.stringify(validate.errors));
+    });
+  }
+
+  it('shows a key that nobody knows, and a value that cannot be', () => {
+    assert.equal(validate({ 'images-dir': '/i', diskimages: [{ name: 'a', elments: [] }] }), false);
+    assert.deepEqual(
+      validate.errors?.map(({ instancePath, params }) => [instancePath, params.additionalProperty]),
+      [['/diskimages/0', 'elments']],
+    );
+    assert.equal(validate({ 'images-dir': 5 }), false);
+  });
+
+  it('explains the keys of other parts of nodepool, too', () => {
+    assert.equal(schema.properties.labels.description, 'Left to other parts of nodepool.');
+    assert.equal(
+      schema.properties.providers.items.properties.networks.description,
+      'Left to other parts of nodepool.',
+    );
+  });
+});
