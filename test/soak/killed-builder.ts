@@ -9,6 +9,7 @@ export class KilledBuilder {
   readonly #longestLife: number;
   #builder: BuilderProcess;
   #kills = 0;
+  #isStopped = false;
 
   /** @param longestLife - milliseconds in which it may serve between two kills */
   constructor(site: SoakSite, longestLife: number) {
@@ -22,11 +23,6 @@ export class KilledBuilder {
     return this.#kills;
   }
 
-  /** The last lines of the one that runs. */
-  get lastWords(): string {
-    return this.#builder.log.slice(-20).join('\n');
-  }
-
   /** Kills it at moments of chance, from when it serves on, until the signal aborts; then one serves. */
   async killUntil(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -35,12 +31,14 @@ export class KilledBuilder {
       await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#builder.end('SIGKILL');
+      if (this.#isStopped) return;
       this.#kills += 1;
       this.#builder = spawnDaemon(this.#command);
     }
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     await this.#builder.end('SIGKILL');
   }
 }
