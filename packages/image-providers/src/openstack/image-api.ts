@@ -25,7 +25,7 @@ export interface ImageData {
   /** Bytes. */
   readonly size: number;
   /** Seconds in which the cloud may take no byte. */
-  readonly stallTimeout?: number;
+  readonly stallTimeout: number;
 }
 
 /** Images of one page of a list. */

@@ -15,6 +15,8 @@ export interface Segment {
 /** How an object is put. */
 export interface PutObjectOptions {
   readonly size: number;
+  /** Seconds in which the store may take no byte. */
+  readonly stallTimeout: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
@@ -46,13 +48,12 @@ export class ObjectStore {
     container: string,
     name: string,
     body: () => Readable | Promise<Readable>,
-    { size, headers, signal }: PutObjectOptions,
+    { headers, ...options }: PutObjectOptions,
   ): Promise<string | undefined> {
     const answer = await this.#timed('ObjectCreate', () =>
       this.#client.put(pathOf(container, name), body, {
-        size,
+        ...options,
         headers: { 'content-type': 'application/octet-stream', ...headers },
-        signal,
       }),
     );
     return answer.headers.etag?.replaceAll('"', '');
@@ -63,7 +64,7 @@ export class ObjectStore {
     container: string,
     name: string,
     segments: readonly Segment[],
-    { headers, signal }: Omit<PutObjectOptions, 'size'>,
+    { headers, signal }: Pick<PutObjectOptions, 'headers' | 'signal'>,
   ): Promise<void> {
     const body = segments.map((segment) => ({
       // not as in a URL: nothing in it is encoded

@@ -52,6 +52,8 @@ export interface OpenStackProviderOptions {
   readonly imageImport?: ImageImport;
   /** Seconds that the cloud may take from the last byte until the image is active. Default 3600. */
   readonly uploadTimeout?: number;
+  /** Seconds in which the cloud may take no byte of the file, or give no answer after the last one. Default 300. */
+  readonly stallTimeout?: number;
   /** Default: 3 attempts, the second after 5 s. */
   readonly retry?: RetryPolicy;
   /** Bytes a second, for all uploads of this provider together. Default: no limit. */
@@ -59,6 +61,8 @@ export interface OpenStackProviderOptions {
   /** Called for each request that succeeded. */
   readonly onTask?: OnTask;
 }
+
+const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
 
 /** A cloud once its settings are known. */
 interface OpenCloud {
@@ -94,11 +98,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   /** @throws OpenStackError */
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const signal = signalOf(options);
-    const {
-      logger,
-      uploadTimeout: timeout = 3600,
-      retry: policy = { attempts: 3, delay: 5 },
-    } = this.#options;
+    const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
     const { uploadId, imageId, file } = request;
     const progress = new ByteProgress(file.size, options.onProgress);
     return await this.#inTurn(uploadId, async () => {
@@ -110,7 +110,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       });
       const upload = {
         ...{ images, carrier, request, properties, timeout, logger },
-        ...{ progress, limit: this.#limit, signal },
+        ...{ progress, limit: this.#limit, stallTimeout, signal },
       };
       const name = `provider ${this.name}: upload of image ${imageId}`;
       const id = await retry(
@@ -120,7 +120,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
           if (attempt > 1) await removeUpload(upload, uploadId, image.id);
           return image.id;
         },
-        { ...policy, name, logger, signal },
+        { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal },
       );
       progress.end();
       return { externalId: id };

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { failsWith } from '../fixtures/fails-with.ts';
 import { CloudDouble } from './cloud-double/cloud-double.ts';
-import { assertFailure, failureOf, openProvider, uploadRequest } from './provider-fixture.ts';
+import { openProvider, uploadRequest } from './provider-fixture.ts';
 
 const AGAIN = "Image cannot be imported. Error code: '396'";
 
@@ -63,11 +64,15 @@ describe('an upload to a cloud that imports by tasks', () => {
     await provider.upload(request);
     assert.equal(tasksOf(cloud), 2);
     cloud.taskFailures.push(AGAIN, AGAIN);
-    const twice = await failureOf(provider.upload({ ...request, uploadId: 'u2' }));
-    assertFailure(twice, 'image-failed', /cloud double: import task .* ended with failure.*396/);
+    await assert.rejects(
+      provider.upload({ ...request, uploadId: 'u2' }),
+      failsWith('image-failed', 'cloud double: import task', 'ended with failure', '396'),
+    );
     cloud.taskFailures.push('Disk is broken');
-    const other = await failureOf(provider.upload({ ...request, uploadId: 'u3' }));
-    assertFailure(other, 'image-failed', /Disk is broken/);
+    await assert.rejects(
+      provider.upload({ ...request, uploadId: 'u3' }),
+      failsWith('image-failed', 'Disk is broken'),
+    );
     assert.equal(cloud.glance.images.size, 1);
     assert.deepEqual(cloud.swift.names, []);
   });
@@ -81,8 +86,10 @@ describe('an upload to a cloud that imports by tasks', () => {
     });
     cloud.intercept = ({ path }) =>
       path.startsWith('/v2/tasks/') ? { status: 200, body: { id: 't1', status: 'pending' } } : undefined;
-    const error = await failureOf(provider.upload(await uploadRequest(t, { format: 'vhd' })));
-    assertFailure(error, 'image-timeout', /import task .* has not ended after 0\.2 s/);
+    await assert.rejects(
+      provider.upload(await uploadRequest(t, { format: 'vhd' })),
+      failsWith('image-timeout', 'import task', 'has not ended after 0.2 s'),
+    );
     assert.equal(cloud.glance.images.size, 0);
     cloud.glance.importImage({ name: 'nodepool-upload-u1' }, Buffer.from('late'));
     cloud.glance.importImage({ name: 'nodepool-upload-u2' }, Buffer.from('of another upload'));
@@ -98,8 +105,10 @@ describe('an upload to a cloud that imports by tasks', () => {
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     cloud.intercept = ({ method }) =>
       method === 'PATCH' ? { status: 403, body: { message: 'Property vm_mode is reserved.' } } : undefined;
-    const error = await failureOf(provider.upload(await uploadRequest(t, { format: 'vhd' })));
-    assertFailure(error, 'forbidden', /Property vm_mode is reserved/);
+    await assert.rejects(
+      provider.upload(await uploadRequest(t, { format: 'vhd' })),
+      failsWith('forbidden', 'Property vm_mode is reserved'),
+    );
     assert.equal(cloud.glance.images.size, 0);
     assert.deepEqual(cloud.swift.names, []);
   });

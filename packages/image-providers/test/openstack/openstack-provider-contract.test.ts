@@ -4,13 +4,8 @@ import { openProvider } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
 imageProviderContract('OpenStackProvider', async (t) => {
-  const { settings } = await openRealCloud();
+  const { settings } = await openRealCloud(t);
   return openProvider(t, settings, { formats: ['qcow2', 'raw', 'vpc'] });
-});
-
-imageProviderContract('OpenStackProvider with glance-direct', async (t) => {
-  const { settings } = await openRealCloud();
-  return openProvider(t, settings, { formats: ['raw'], imageImport: { method: 'glance-direct' } });
 });
 
 imageProviderContract('OpenStackProvider with tasks', async (t) => {

@@ -1,28 +1,11 @@
-import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { ImageFormat, Logger, UploadRequest } from '@nodepool-builder/image-builder';
-import {
-  type CloudSettings,
-  OpenStackError,
-  type OpenStackErrorCode,
-  OpenStackProvider,
-  type OpenStackProviderOptions,
-} from '../../src/index.ts';
-
-/** A logger that keeps its warnings. */
-export class Warnings implements Logger {
-  readonly lines: string[] = [];
-  debug(): void {}
-  info(): void {}
-  warn(line: string): void {
-    this.lines.push(line);
-  }
-  error(): void {}
-}
+import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
+import { type CloudSettings, OpenStackProvider, type OpenStackProviderOptions } from '../../src/index.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
 
 /** A provider with little patience, for one test. */
 export function openProvider(
@@ -34,7 +17,7 @@ export function openProvider(
     name: 'cloud',
     formats: ['qcow2'],
     settings: async () => settings,
-    logger: new Warnings(),
+    logger: SILENT,
     session: { retry: { firstPause: 0.001, tries: 3 } },
     retry: { attempts: 3, delay: 0.001 },
     ...options,
@@ -45,6 +28,7 @@ export function openProvider(
 
 /** What a test's file is, besides random. */
 export interface FileOptions {
+  /** Bytes. Default: several pieces of what is read at a time. */
   readonly size?: number;
   readonly format?: ImageFormat;
   /** Whether its digests are known, as those of an image that was built here. Default true. */
@@ -71,20 +55,4 @@ export async function uploadRequest(
     file: { format, path, size, ...(built && { checksums }) },
     metadata: { os: 'debian' },
   };
-}
-
-/** What work of this package fails with. */
-export async function failureOf(work: Promise<unknown>): Promise<OpenStackError> {
-  const error = await work.then(
-    (result) => assert.fail(`it succeeded: ${JSON.stringify(result)}`),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof OpenStackError, String(error));
-  return error;
-}
-
-/** Asserts what an error is and says. */
-export function assertFailure(error: OpenStackError, code: OpenStackErrorCode, message: RegExp): void {
-  assert.equal(error.code, code, error.message);
-  assert.match(error.message, message);
 }

@@ -1,37 +1,38 @@
-import type { Account } from '../../../../test/fixtures/openstack/account.ts';
+import type { TestContext } from 'node:test';
+import type { FaultProxy } from '../../../../test/fixtures/fault-proxy/fault-proxy.ts';
+import type { Account, GlanceImage } from '../../../../test/fixtures/openstack/account.ts';
+import { faultyOpenStack } from '../../../../test/fixtures/openstack/faulty-openstack.ts';
 import { openStack } from '../../../../test/fixtures/openstack/openstack.ts';
 import type { CloudSettings } from '../../src/index.ts';
+import { settingsWith } from '../fixtures/cloud-settings.ts';
 
-/** A project of its own in the real Keystone and Glance of this test run. */
+/** A project of its own in a real Keystone and a real Glance, both behind proxies that can spoil requests. */
 export interface RealCloud {
-  readonly account: Account;
   readonly settings: CloudSettings;
+  readonly keystone: FaultProxy;
+  readonly glance: FaultProxy;
+  /** What is there, asked past the proxies. */
+  images(): Promise<GlanceImage[]>;
+  /** The project's account, past the proxies. */
+  readonly account: Account;
 }
+
+/** One for all tests of a file. */
+const running = openStack();
 
 /** Makes a project for one test. */
-export async function openRealCloud(): Promise<RealCloud> {
-  const account = await (await openStack()).createAccount();
-  return { account, settings: settingsOf(account) };
-}
-
-/** What `clouds.yaml` would say of an account. */
-export function settingsOf({ authUrl, userName, password, projectName }: Account): CloudSettings {
-  const domainName = 'Default';
-  return {
-    name: 'real',
-    auth: {
-      type: 'password',
-      url: authUrl,
-      user: { name: userName, domainName },
-      password,
-      scope: { project: { name: projectName, domainName } },
-    },
-    image: { type: 'image', interface: 'public' },
-    objectStore: { type: 'object-store', interface: 'public' },
-    tls: { verify: true },
-    apiTimeout: 60,
-    imageFormat: 'qcow2',
-    imageApiUseTasks: false,
-    disableVendorAgent: {},
-  };
+export async function openRealCloud(t: TestContext): Promise<RealCloud> {
+  const account = await (await running).createAccount();
+  const { account: proxied, keystone, glance, close } = await faultyOpenStack(account);
+  t.after(close);
+  const { authUrl: url, userName: name, password, projectName } = proxied;
+  const domain = { domainName: 'Default' };
+  const settings = settingsWith({
+    type: 'password',
+    url,
+    user: { name, ...domain },
+    password,
+    scope: { project: { name: projectName, ...domain } },
+  });
+  return { settings, keystone, glance, images: () => account.images(), account };
 }

@@ -15,6 +15,8 @@ import { meteredBody } from './metered-body.ts';
 export interface FileDataOptions {
   readonly progress: ByteProgress;
   readonly limit: BandwidthLimit | undefined;
+  /** Seconds. */
+  readonly stallTimeout: number;
   readonly signal: AbortSignal;
 }
 
@@ -49,7 +51,8 @@ export class FileData {
 
   /** For the wire. */
   get data(): ImageData {
-    return { size: this.#file.size, body: () => this.#body() };
+    const { stallTimeout } = this.#options;
+    return { size: this.#file.size, body: () => this.#body(), stallTimeout };
   }
 
   /** Known from its build, or once all of it went out, or else read now. */

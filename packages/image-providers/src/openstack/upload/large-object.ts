@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import type { ObjectStore, Segment } from '../object-store.ts';
+import type { ObjectStore, PutObjectOptions, Segment } from '../object-store.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { Segments } from './segments.ts';
 
@@ -18,6 +18,8 @@ export interface LargeObject extends LargeObjectPlace {
   readonly size: number;
   /** Bytes of a segment. */
   readonly segmentSize: number;
+  /** Seconds in which the store may take no byte. */
+  readonly stallTimeout: number;
   /** Headers for the object once its segments are there. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly signal: AbortSignal;
@@ -32,7 +34,7 @@ const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
  * @throws OpenStackError `checksum-mismatch` if the store took something else than what was sent.
  */
 export async function putLargeObject(store: ObjectStore, object: LargeObject): Promise<void> {
-  const { container, name, open, size, segmentSize, headers, signal } = object;
+  const { container, name, open, size, segmentSize, stallTimeout, headers, signal } = object;
   await store.createContainer(container, signal);
   await store.createContainer(segmentContainer(container), signal);
   const segments = new Segments(open);
@@ -41,10 +43,8 @@ export async function putLargeObject(store: ObjectStore, object: LargeObject): P
     const end = Math.min(start + segmentSize, size);
     const number = String(put.length).padStart(6, '0');
     const place = { container: segmentContainer(container), name: `${segmentPrefix(name)}${number}` };
-    const etag = await putSegment(store, place, () => segments.read(start, end), {
-      size: end - start,
-      signal,
-    });
+    const options = { size: end - start, stallTimeout, signal };
+    const etag = await putSegment(store, place, () => segments.read(start, end), options);
     put.push({ ...place, etag, size: end - start });
   }
   await store.putManifest(container, name, put, {
@@ -68,14 +68,14 @@ async function putSegment(
   store: ObjectStore,
   { container, name }: LargeObjectPlace,
   read: () => AsyncIterable<Buffer>,
-  { size, signal }: { size: number; signal: AbortSignal },
+  options: Omit<PutObjectOptions, 'headers'>,
 ): Promise<string> {
   let md5 = createHash('md5');
   const body = (): Readable => {
     md5 = createHash('md5');
     return Readable.from(hashed(read(), md5), { objectMode: false });
   };
-  const stored = await store.put(container, name, body, { size, headers: DELETE_AFTER, signal });
+  const stored = await store.put(container, name, body, { ...options, headers: DELETE_AFTER });
   const sent = md5.digest('hex');
   if (stored === undefined || stored === sent) return sent;
   throw new OpenStackError(

@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { ObjectStore } from '../../../src/openstack/object-store.ts';
 import { OpenStackSession } from '../../../src/openstack/session/openstack-session.ts';
 import { deleteLargeObject, putLargeObject } from '../../../src/openstack/upload/large-object.ts';
+import { SILENT } from '../../fixtures/silent-logger.ts';
 import { CloudDouble } from '../cloud-double/cloud-double.ts';
-import { Warnings } from '../provider-fixture.ts';
 
 const DATA = randomBytes(1_000_000);
 const { signal } = new AbortController();
@@ -22,7 +22,7 @@ interface Store {
 async function openStore(t: TestContext): Promise<Store> {
   const cloud = await CloudDouble.start(t);
   const settings = cloud.settings();
-  const session = new OpenStackSession(settings, { logger: new Warnings() });
+  const session = new OpenStackSession(settings, { logger: SILENT });
   t.after(() => session.close());
   const store = new ObjectStore({ client: session.client(settings.objectStore) });
   const put = (): Promise<void> =>
@@ -31,6 +31,7 @@ async function openStore(t: TestContext): Promise<Store> {
       open: () => Readable.from([DATA.subarray(0, 400_000), DATA.subarray(400_000)]),
       size: DATA.length,
       segmentSize: 300_000,
+      stallTimeout: 60,
       headers: async () => ({ 'x-object-meta-x-shade-md5': 'abc' }),
       signal,
     });
@@ -56,6 +57,7 @@ test('its segments go with it, whether or not it came into being; others stay', 
     await store.createContainer('images_segments', signal);
     await store.put('images_segments', 'another/000000', () => Readable.from(['x'], { objectMode: false }), {
       size: 1,
+      stallTimeout: 60,
       headers: {},
       signal,
     });
