@@ -9,6 +9,9 @@ import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
+import { conversion } from '../../test/benchmarks/upload/conversion.ts';
+import { glance } from '../../test/benchmarks/upload/glance.ts';
+import { wire } from '../../test/benchmarks/upload/wire.ts';
 
 /** Benchmarks that run together and share a page. */
 export interface Suite {
@@ -31,5 +34,9 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     benchmarks: [echo, largePayloads, manyFunctions, decoding, jobServer],
     page: join(DOCS, 'benchmarks-gearman.md'),
     chart: join(DOCS, 'benchmarks-gearman.svg'),
+  },
+  upload: {
+    benchmarks: [wire, glance, conversion],
+    page: join(DOCS, 'benchmarks-upload.md'),
   },
 };

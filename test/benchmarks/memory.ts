@@ -1,4 +1,4 @@
-import { readFile, stat, statfs } from 'node:fs/promises';
+import { stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from '@nodepool-builder/gearman-node';
@@ -6,6 +6,7 @@ import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
 import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from './benchmark.ts';
 import { spawnCompiled, stop } from './daemon.ts';
+import { megabytes, peakMemory } from './peak-memory.ts';
 
 const MIB = 2 ** 20;
 
@@ -77,14 +78,4 @@ async function measure(
   if (blocks * 512 < bytes) throw new Error(`${uploaded} holds less than the ${bytes} bytes that were built`);
   progress(megabytes(await peak()));
   return { started, peak: await peak() };
-}
-
-/** The most bytes that a process ever had in memory (proc(5), VmHWM); its children count for themselves. */
-async function peakMemory(pid: number | undefined): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1]) * 1024;
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(0)} MB`;
 }

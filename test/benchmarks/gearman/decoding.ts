@@ -2,10 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
+import { type Contender, compare, figureOf, ratioOf, ratioRow, rowsOf } from '../comparison.ts';
 import { distributionOf } from '../distribution.ts';
-import { type Contender, compare, figureOf, ratioOf, ratioRow, rowsOf } from './comparison.ts';
+import { type Command, Program } from '../program.ts';
 import { installPeers, NPM_PEERS, nodeLibrary, OURS, ours } from './library-commands.ts';
-import { type Command, Program } from './program.ts';
 import { recordStream } from './recorded-stream.ts';
 
 /** How long one sample takes at least: each ends with the end of the stream. */

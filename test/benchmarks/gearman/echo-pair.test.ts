@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { BenchmarkContext } from '../benchmark.ts';
+import type { Command } from '../program.ts';
 import { EchoPair } from './echo-pair.ts';
 import { libgearman, ours } from './library-commands.ts';
-import type { Command } from './program.ts';
 
 /** A benchmark's context that ends with the test, what was opened last first. */
 function contextOf(t: TestContext): BenchmarkContext {

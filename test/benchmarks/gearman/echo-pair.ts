@@ -1,8 +1,8 @@
 import type { BenchmarkContext } from '../benchmark.ts';
-import type { Unit } from './comparison.ts';
+import type { Unit } from '../comparison.ts';
+import { type Command, Program } from '../program.ts';
 import type { Server } from './libraries/node-library.ts';
 import type { Library } from './library-commands.ts';
-import { type Command, Program } from './program.ts';
 
 export const JOBS_PER_SECOND: Unit = { name: 'jobs/s', digits: 0 };
 

@@ -1,6 +1,6 @@
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
-import { bestOf, compare, ratioOf, ratioRow, rowsOf } from './comparison.ts';
+import { bestOf, compare, ratioOf, ratioRow, rowsOf } from '../comparison.ts';
 import { EchoPair, JOBS_PER_SECOND } from './echo-pair.ts';
 import { LIBGEARMAN, NPM_PEERS, OURS, prepareLibraries } from './library-commands.ts';
 

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
-import { bestOf, compare, ratioOf, ratioRow, rowsOf } from './comparison.ts';
+import { bestOf, compare, ratioOf, ratioRow, rowsOf } from '../comparison.ts';
+import { Program } from '../program.ts';
 import { EchoPair, JOBS_PER_SECOND } from './echo-pair.ts';
 import { libgearman, ours } from './library-commands.ts';
-import { Program } from './program.ts';
 
 const OURS = '@nodepool-builder/gearman-node JobServer';
 

@@ -1,5 +1,5 @@
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
-import { compare, ratioOf, ratioRow, rowsOf } from './comparison.ts';
+import { compare, ratioOf, ratioRow, rowsOf } from '../comparison.ts';
 import { EchoPair } from './echo-pair.ts';
 import { LIBGEARMAN, OURS, prepareLibraries } from './library-commands.ts';
 import { linkNamespaces, startGearmandInside } from './linked-namespaces.ts';

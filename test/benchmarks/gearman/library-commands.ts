@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { BenchmarkContext } from '../benchmark.ts';
+import type { Command } from '../program.ts';
 import { PEERS } from './libraries/peers.ts';
-import type { Command } from './program.ts';
 
 /** The name of this project's library in all results. */
 export const OURS = '@nodepool-builder/gearman-node';

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 import { type BenchmarkContext, unlessAborted } from '../benchmark.ts';
+import { type Command, Program } from '../program.ts';
 import type { Server } from './libraries/node-library.ts';
-import { type Command, Program } from './program.ts';
 
 /** Makes a command run in a network namespace. */
 type Inside = (command: Command) => Command;

@@ -1,11 +1,11 @@
 import { Admin } from '@nodepool-builder/gearman-node';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
+import { compare, figureOf, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
 import { distributionOf } from '../distribution.ts';
 import { untilOffered } from '../offered.ts';
-import { compare, figureOf, ratioOf, ratioRow, rowsOf, type Unit } from './comparison.ts';
+import { Program } from '../program.ts';
 import { LIBGEARMAN, OURS, PERL, prepareLibraries } from './library-commands.ts';
-import { Program } from './program.ts';
 
 const FUNCTIONS = 10_000;
 

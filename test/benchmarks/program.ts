@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { type BenchmarkContext, unlessAborted } from '../benchmark.ts';
+import { type BenchmarkContext, unlessAborted } from './benchmark.ts';
 
 /** How a program is started. */
 export type Command = readonly [command: string, ...args: string[]];
 
-/** Milliseconds for an answer: far more than any takes, for some libraries lose a job and wait for it for ever. */
-const LIMIT = 30_000;
+/** Seconds for an answer: far more than any takes, for some libraries lose a job and wait for it for ever. */
+const LIMIT = 60;
 
 /** A process that takes orders, a line each, and answers each with a line. It lives as long as the benchmark. */
 export class Program {
@@ -36,14 +36,14 @@ export class Program {
     return new Program(command, context);
   }
 
-  /** @throws Error if the process ends, or half a minute passes, in place of an answer; the signal's reason */
+  /** @throws Error if the process ends, or a minute passes, in place of an answer; the signal's reason */
   async ask(order: string): Promise<string> {
     this.#child.stdin?.write(`${order}\n`);
-    const late = AbortSignal.timeout(LIMIT);
+    const late = AbortSignal.timeout(LIMIT * 1000);
     const answer = unlessAborted(this.#answers.next(), AbortSignal.any([this.#signal, late]));
     const { done, value } = await answer.catch((error: unknown) => {
       if (error !== late.reason) throw error;
-      throw new Error(`${this.#command.join(' ')} did not answer "${order}" in ${LIMIT / 1000} s`);
+      throw new Error(`${this.#command.join(' ')} did not answer "${order}" in ${LIMIT} s`);
     });
     if (done === true) throw new Error(`${this.#command.join(' ')} ended and did not answer "${order}"`);
     return value;

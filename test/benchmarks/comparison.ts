@@ -1,5 +1,5 @@
-import type { BenchmarkContext, Measurement } from '../benchmark.ts';
-import { distributionOf } from '../distribution.ts';
+import type { BenchmarkContext, Measurement } from './benchmark.ts';
+import { distributionOf } from './distribution.ts';
 
 /** One of several that are measured in turn. */
 export interface Contender<T = number> {
@@ -11,22 +11,24 @@ export interface Contender<T = number> {
 /** The samples of each contender, by its name. Samples of equal index were taken one right after the other. */
 export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 
-/** Rounds that count. */
-const ROUNDS = 9;
-
-/** Measures the contenders in turn, round after round, so that they share what else the machine does. */
+/**
+ * Measures the contenders in turn, round after round, so that they share what else the machine does.
+ *
+ * @param rounds those that count; one before them warms up
+ */
 export async function compare<T>(
   contenders: readonly Contender<T>[],
   { signal, progress }: BenchmarkContext,
+  rounds = 9,
 ): Promise<Samples<T>> {
   const samples = new Map(contenders.map(({ name }) => [name, [] as T[]]));
-  for (const { sample } of contenders) await sample(); // warms up
-  for (let round = 1; round <= ROUNDS; round += 1) {
+  for (const { sample } of contenders) await sample();
+  for (let round = 1; round <= rounds; round += 1) {
     for (const { name, sample } of contenders) {
       signal.throwIfAborted();
       samples.get(name)?.push(await sample());
     }
-    progress(`round ${round} of ${ROUNDS}`);
+    progress(`round ${round} of ${rounds}`);
   }
   return samples;
 }

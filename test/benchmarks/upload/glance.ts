@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { loadCloudSettings, OpenStackProvider } from '@nodepool-builder/image-providers';
+import { type Account, cloudsYaml } from '../../fixtures/openstack/account.ts';
+import { openStack } from '../../fixtures/openstack/openstack.ts';
+import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
+import { compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
+import { IMAGE_LENGTH, largeImage } from './large-image.ts';
+
+const OURS = '@nodepool-builder/image-providers, until the image is active';
+const CURL = '`curl -T`';
+
+const ROUNDS = 5;
+
+const SECONDS: Unit = { name: 's', digits: 2 };
+
+/** How long an upload to the real Glance takes, which is slower than what sends to it. */
+export const glance: Benchmark = { name: 'glance', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  context.progress('starting Keystone and Glance');
+  const account = await (await openStack()).createAccount();
+  const image = await largeImage(context);
+  const provider = await openProvider(account, context);
+  const samples = await compare(
+    [
+      { name: CURL, sample: () => curl(account, image, context) },
+      { name: OURS, sample: () => upload(provider, image, context) },
+    ],
+    context,
+    ROUNDS,
+  );
+  return [
+    ...rowsOf(`${IMAGE_LENGTH} to Glance`, SECONDS, samples),
+    ratioRow('Ours against `curl -T`', ratioOf(samples, OURS, CURL), { atMost: 1.03 }),
+  ];
+}
+
+async function openProvider(account: Account, { after }: BenchmarkContext): Promise<OpenStackProvider> {
+  const home = await mkdtemp(join(tmpdir(), 'bench-clouds-'));
+  after(() => rm(home, { recursive: true }));
+  const file = join(home, 'clouds.yaml');
+  await writeFile(file, cloudsYaml({ glance: account.cloud() }));
+  const provider = new OpenStackProvider({
+    name: 'glance',
+    formats: ['raw'],
+    settings: () =>
+      loadCloudSettings(
+        { cloud: 'glance', provider: { name: 'glance' } },
+        { env: { OS_CLIENT_CONFIG_FILE: file }, cwd: home, home, warn: ignore },
+      ),
+    logger: { debug: ignore, info: ignore, warn: console.warn, error: console.error },
+  });
+  after(async () => provider[Symbol.dispose]());
+  return provider;
+}
+
+/** Uploads and removes again; only the upload counts. */
+async function upload(
+  provider: OpenStackProvider,
+  path: string,
+  { signal }: BenchmarkContext,
+): Promise<number> {
+  const { size } = await stat(path);
+  const begin = performance.now();
+  const { externalId } = await provider.upload(
+    { uploadId: 'bench', imageId: 'bench', imageName: 'bench', file: { format: 'raw', path, size } },
+    { signal },
+  );
+  const seconds = (performance.now() - begin) / 1000;
+  await provider.delete(externalId, { signal });
+  return seconds;
+}
+
+/** The same by curl: it needs an image that is there, and the token. */
+async function curl(account: Account, path: string, { signal }: BenchmarkContext): Promise<number> {
+  const api = await account.glance();
+  const { id } = await api.request<{ id: string }>('POST', '/images', {
+    name: 'bench',
+    disk_format: 'raw',
+    container_format: 'bare',
+  });
+  const { token } = await account.issueToken();
+  // Without "Expect: 100-continue", which curl may wait for.
+  const headers = [`X-Auth-Token: ${token}`, 'Content-Type: application/octet-stream', 'Expect:'];
+  const options = [
+    '--silent',
+    '--show-error',
+    '--fail',
+    ...headers.flatMap((header) => ['--header', header]),
+  ];
+  const begin = performance.now();
+  await promisify(execFile)('curl', [...options, '-T', path, `${account.imageUrl}/v2/images/${id}/file`], {
+    signal,
+  });
+  const seconds = (performance.now() - begin) / 1000;
+  await api.request('DELETE', `/images/${id}`);
+  return seconds;
+}
+
+function ignore(): void {}

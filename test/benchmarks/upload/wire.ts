@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
+import { compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
+import { megabytes } from '../peak-memory.ts';
+import { Program } from '../program.ts';
+import { IMAGE_LENGTH, largeImage } from './large-image.ts';
+
+const MD5SUM = '`md5sum` of the file';
+const OURS = '@nodepool-builder/image-builder, md5 and sha256';
+const THEIRS = 'openstacksdk, md5 and sha256';
+
+const ROUNDS = 7;
+
+/** Bytes of memory. */
+const MEMORY_BAR = 150e6;
+
+const SECONDS: Unit = { name: 's', digits: 2 };
+
+/** How long an upload to a server that is no bottleneck takes, with the digests that go with the image. */
+export const wire: Benchmark = { name: 'wire', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { signal } = context;
+  const sink = Program.start(['/usr/bin/python3', join(import.meta.dirname, 'sink.py')], context);
+  const address = await sink.ask('address');
+  const image = await largeImage(context);
+  const uploader = Program.start(
+    [process.execPath, join(import.meta.dirname, 'uploader.ts'), address],
+    context,
+  );
+  const sdk = Program.start(
+    ['/usr/bin/python3', join(import.meta.dirname, 'openstacksdk.py'), address],
+    context,
+  );
+
+  let peak = 0;
+  const upload =
+    (...digests: string[]) =>
+    async (): Promise<number> => {
+      const [seconds = 0, memory = 0] = await uploader.askNumbers([image, ...digests].join(' '));
+      peak = Math.max(peak, memory);
+      return seconds;
+    };
+  const md5sum = async (): Promise<number> => {
+    const begin = performance.now();
+    await promisify(execFile)('md5sum', [image], { signal });
+    return (performance.now() - begin) / 1000;
+  };
+  const samples = await compare(
+    [
+      { name: MD5SUM, sample: md5sum },
+      { name: OURS, sample: upload('md5', 'sha256') },
+      { name: '@nodepool-builder/image-builder, sha512 as well', sample: upload('md5', 'sha256', 'sha512') },
+      { name: '@nodepool-builder/image-builder, no digest', sample: upload() },
+      { name: THEIRS, sample: async () => Number(await sdk.ask(image)) },
+    ],
+    context,
+    ROUNDS,
+  );
+  return [
+    ...rowsOf(`${IMAGE_LENGTH} to a server that discards it`, SECONDS, samples),
+    ratioRow('Ours against `md5sum`', ratioOf(samples, OURS, MD5SUM), { atMost: 1.15 }),
+    ratioRow('Ours against openstacksdk', ratioOf(samples, OURS, THEIRS), { atMost: 0.6 }),
+    {
+      what: '**Peak memory of the process that uploads**',
+      result: megabytes(peak),
+      bar: { limit: `< ${megabytes(MEMORY_BAR)}`, met: peak < MEMORY_BAR },
+    },
+  ];
+}
