@@ -87,7 +87,7 @@ export async function soak(
     const answered = new AbortController();
     await Promise.all([
       submitUploads(client, wanted, submissions, onDone, stopped).finally(() => answered.abort()),
-      builder.killUntil(AbortSignal.any([answered.signal, stopped])),
+      builder.killUntil(AbortSignal.any([answered.signal, stopped]), () => submissions.done),
     ]);
     await gearmand.restarted();
     const answeredAll = progress();
