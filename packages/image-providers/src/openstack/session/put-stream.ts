@@ -1,7 +1,8 @@
 import { addAbortListener, once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import type { Readable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { OpenStackError } from '../openstack-error.ts';
 import type { HttpAnswer } from './answer-error.ts';
 import { networkError } from './network-error.ts';
@@ -28,7 +29,7 @@ export interface StreamPut {
  *
  * Not by got: this needs the socket, to read an answer that a write error would hide.
  *
- * @throws OpenStackError `connection-failed`, `certificate-untrusted`; `image-missing-on-disk` if the body is not
+ * @throws OpenStackError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the body is not
  *   `size` bytes long. An error of the body is thrown as it is.
  */
 export async function putStream(put: StreamPut): Promise<HttpAnswer> {
@@ -39,29 +40,39 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   request.on('error', () => undefined); // the first one reaches `answered`; after an answer they say nothing new
 
   let stall: NodeJS.Timeout | undefined;
+  const giveUp = (): void => {
+    request.destroy(new Error(`no byte taken and no answer given for ${stallTimeout} s`));
+  };
   const watch = (): void => {
     clearTimeout(stall);
-    const reason = new Error(`no byte taken and no answer given for ${stallTimeout} s`);
-    stall = setTimeout(() => request.destroy(reason), stallTimeout * 1000);
-  };
-  const write = async (chunk: Buffer): Promise<boolean> => {
-    watch();
-    const taken = Promise.withResolvers<boolean>();
-    request.write(chunk, (error) => taken.resolve(!error));
-    return await taken.promise.finally(() => clearTimeout(stall));
+    stall = setTimeout(giveUp, stallTimeout * 1000);
   };
 
   let sent = 0;
-  const send = async (): Promise<void> => {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+  // not `for await`: that joins what has been read ahead, which copies it
+  const wire = new Writable({
+    write(chunk: Buffer, _encoding, taken) {
       sent += chunk.length;
-      if (sent > size) throw notItsSize(name, size);
-      if (!(await write(chunk))) return;
-    }
-    if (sent < size) throw notItsSize(name, size);
-    watch();
-    request.end();
-  };
+      if (sent > size) {
+        taken(notItsSize(name, size));
+        return;
+      }
+      watch();
+      request.write(chunk, (error) => {
+        clearTimeout(stall);
+        if (!error) taken();
+      });
+    },
+    final(ended) {
+      if (sent < size) {
+        ended(notItsSize(name, size));
+        return;
+      }
+      watch();
+      request.end();
+      ended();
+    },
+  });
   const receive = async (): Promise<HttpAnswer> => {
     const [response] = (await once(request, 'response').catch((error: unknown) => {
       throw networkError(name, error);
@@ -73,10 +84,11 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   const abort = signal && addAbortListener(signal, () => request.destroy(new Error('aborted')));
   try {
     const received = receive();
-    const sending = send();
+    const sending = pipeline(body, wire);
     const answer = await Promise.race([received, sending.then(() => received)]);
     // the source may want to see its end, for its digests
     if (sent === size) await sending;
+    else if (answer.status < 300) throw tooEarly(name, answer.status, sent, size);
     return answer;
   } finally {
     abort?.[Symbol.dispose]();
@@ -95,6 +107,12 @@ async function textOf(response: IncomingMessage): Promise<string> {
     // the server hung up
   }
   return Buffer.concat(chunks).toString();
+}
+
+function tooEarly(name: string, status: number, sent: number, size: number): OpenStackError {
+  return new OpenStackError('invalid-answer', `${name}: ${status} after ${sent} of ${size} bytes`, {
+    status,
+  });
 }
 
 function notItsSize(name: string, size: number): OpenStackError {

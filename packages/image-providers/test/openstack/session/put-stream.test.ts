@@ -152,6 +152,14 @@ describe('a PUT of a stream', () => {
     await once((socket as Socket).resume(), 'close');
   });
 
+  it('that is said to be done before it is fails', async () => {
+    serve = (socket) => socket.once('data', () => socket.pause().write(NO_CONTENT));
+    await assert.rejects(
+      put(bodyOf(ENDLESS).body, ENDLESS),
+      failsWith('invalid-answer', `of ${ENDLESS} bytes`),
+    );
+  });
+
   it('whose connection breaks off fails, and lets go of the body', async () => {
     serve = (socket) => socket.once('data', () => socket.resetAndDestroy());
     const { body } = bodyOf(ENDLESS);
@@ -160,10 +168,12 @@ describe('a PUT of a stream', () => {
   });
 
   it('of a source that fails ends with its error', async () => {
-    serve = (socket) => void socket.resume();
+    const began = Promise.withResolvers<void>();
+    serve = (socket) => socket.on('data', () => began.resolve());
     const broken = new Error('read error on sdb');
     async function* half(): AsyncGenerator<Buffer> {
       yield CHUNK;
+      await began.promise;
       throw broken;
     }
     await assert.rejects(put(Readable.from(half()), ENDLESS), broken);
