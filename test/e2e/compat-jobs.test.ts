@@ -135,7 +135,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     }
 
     async function offered(...names: readonly string[]): Promise<void> {
-      await waitUntil(`${names.join(', ')}`, async () => {
+      await waitUntil(names.join(', '), async () => {
         const there = await functions();
         return names.every((name) => there.includes(name));
       });
@@ -143,14 +143,16 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
     it('COMPAT 1.3: build workers hold image-build alone, upload workers the others, each under its id', async () => {
       const workers = (await admin.workers()).filter(({ clientId }) => clientId.startsWith('Nodepool'));
-      const held = workers.map(({ clientId, functions: names }) => [
-        clientId,
-        [...new Set(names.map((name) => name.split(':', 1)[0]))].toSorted(),
-      ]);
-      assert.deepEqual(held.toSorted(), [
-        ['Nodepool Builder Build Worker 1', ['image-build']],
-        ['Nodepool Builder Upload Worker 1', ['image-delete', 'image-upload']],
-      ]);
+      const held = Object.fromEntries(
+        workers.map(({ clientId, functions: names }) => [
+          clientId,
+          new Set(names.map((name) => name.split(':', 1)[0])),
+        ]),
+      );
+      assert.deepEqual(held, {
+        'Nodepool Builder Build Worker 1': new Set(['image-build']),
+        'Nodepool Builder Upload Worker 1': new Set(['image-delete', 'image-upload']),
+      });
     });
 
     it('COMPAT 1.2: image-build is offered for every disk image at the start', async () => {

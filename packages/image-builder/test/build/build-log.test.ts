@@ -79,6 +79,19 @@ test('the newest seven logs of an image name are kept, and those of others', asy
   );
 });
 
+test('how many are kept can be chosen', async (t) => {
+  const directory = await temporaryDirectory(t);
+  for (const day of [1, 2, 3]) {
+    const path = join(directory, `debian-old-${day}.log`);
+    await writeFile(path, '# image-name: "debian"\n');
+    await utimes(path, day * 86_400, day * 86_400);
+  }
+  await (await openLog(directory, { retention: 2 })).close();
+  assert.deepEqual((await readdir(directory)).toSorted(), ['debian-1.log', 'debian-old-3.log']);
+  await (await openLog(directory, { retention: 0 })).close();
+  assert.deepEqual(await readdir(directory), ['debian-1.log'], 'never its own');
+});
+
 test('a log that a full disk cuts short stops nobody, and is said once', async (t) => {
   const directory = await temporaryDirectory(t);
   await symlink('/dev/full', join(directory, 'debian-1.log'));

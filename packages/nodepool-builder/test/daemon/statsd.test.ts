@@ -13,7 +13,7 @@ import { RecordingLogger } from '../jobs/recording-logger.ts';
 interface Listener {
   readonly statistics: Statistics;
   /** The next packets, in any order. */
-  packets(count: number): Promise<string[]>;
+  readonly packets: (count: number) => Promise<string[]>;
 }
 
 async function listener(t: TestContext): Promise<Listener> {

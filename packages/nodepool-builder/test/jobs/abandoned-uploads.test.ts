@@ -28,7 +28,7 @@ interface Site {
   readonly providers: Map<string, ImageProvider>;
   readonly logger: RecordingLogger;
   /** Lets milliseconds pass, and what is due be done. */
-  pass(milliseconds: number): Promise<void>;
+  readonly pass: (milliseconds: number) => Promise<void>;
 }
 
 async function site(t: TestContext, ...entries: readonly LedgerEntry[]): Promise<Site> {

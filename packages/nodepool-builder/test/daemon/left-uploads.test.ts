@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, JobServer } from '@nodepool-builder/gearman-node';
+import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
+import { ledgerEntry } from '../jobs/ledger-entry.ts';
+import { RecordingLogger } from '../jobs/recording-logger.ts';
+import { temporaryDirectory } from '../jobs/temporary-directory.ts';
+
+/** Milliseconds: long enough for a job to come in. */
+const GRACE = 500;
+
+interface Site {
+  readonly pool: string;
+  readonly uploads: string;
+  readonly jobServer: JobServer;
+  readonly logger: RecordingLogger;
+  readonly start: () => Promise<NodepoolBuilder>;
+}
+
+/** A site whose builder was killed in an upload of image 1, the id of which is `upload-1`. */
+async function siteOfDeadBuilder(t: TestContext): Promise<Site> {
+  const directory = await temporaryDirectory(t);
+  const [images, pool, config] = ['images', 'pool', 'nodepool.yaml'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await Promise.all([mkdir(images), mkdir(pool)]);
+  const path = join(images, '1.raw');
+  await writeFile(path, 'an image');
+  const file = { format: 'raw', path, size: 8 } as const;
+  const provider = new DirectoryProvider({ name: 'cloud', formats: ['raw'], directory: pool });
+  await provider.upload({ uploadId: 'upload-1', imageId: '1', imageName: 'debian', file });
+
+  const uploads = join(images, '.nodepool-builder/uploads');
+  const logger = new RecordingLogger();
+  const ledger = await UploadLedger.open(uploads, logger);
+  await ledger.put(ledgerEntry({ 'image-id': '1' }));
+
+  const jobServer = new JobServer();
+  const { port } = await jobServer.listen(0);
+  t.after(() => jobServer.close());
+  await writeFile(
+    config,
+    `
+images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${port}}]
+providers: [{name: cloud, type: directory, directory: pool, image-type: raw, images: [{name: debian}]}]
+`,
+  );
+  const start = async (): Promise<NodepoolBuilder> => {
+    const { configuration } = await loadConfiguration(config);
+    const builder = await NodepoolBuilder.start({
+      configuration,
+      logger: () => logger,
+      uploadGracePeriod: GRACE,
+    });
+    t.after(() => builder.close());
+    return builder;
+  };
+  return { pool, uploads, jobServer, logger, start };
+}
+
+it('what an upload left whose job does not come back is removed', async (t) => {
+  const { pool, uploads, start } = await siteOfDeadBuilder(t);
+  assert.ok((await readdir(pool)).includes('debian-1.raw'));
+  await start();
+  while ((await readdir(uploads)).length > 0) await delay(10);
+  assert.deepEqual(await readdir(pool), []);
+});
+
+it('an upload whose job comes back is the same upload: its image stays, once', async (t) => {
+  const { pool, uploads, jobServer, start } = await siteOfDeadBuilder(t);
+  const client = new Client({ servers: [jobServer.address as { host: string; port: number }] });
+  t.after(() => client.close());
+  const job = client.submit('image-upload:1', '{"provider": "cloud", "image-name": "debian"}', {
+    unique: 'upload-1',
+  });
+  const builder = await start();
+  assert.equal(String(await job), '{"external-id": "debian-1.raw"}');
+  while ((await readdir(uploads)).length > 0) await delay(10);
+  await delay(2 * GRACE); // that something does not happen can only be waited for
+  assert.deepEqual((await readdir(pool)).filter((name) => name.endsWith('.raw')).toSorted(), [
+    'debian-1.raw',
+    'debian-latest.raw',
+  ]);
+  await builder.close();
+});

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { BuilderProcess } from '../fixtures/builder-process.ts';
+import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { NodepoolClient } from '../fixtures/nodepool-client.ts';
+import { type StatsdListener, startStatsdListener } from '../fixtures/statsd-listener.ts';
+
+const DISKIMAGES = `
+  - {name: two-types, elements: [debian-minimal, vm]}
+  - {name: no-provider}
+  - {name: talks, elements: 'talk "with space"'}
+  - {name: overrides, release: trusty, env-vars: {DIB_RELEASE: precise, DIB_IMAGE_NAME: mine, EMPTY: ''}}
+  - {name: fails, elements: [fail]}
+  - {name: fake-image, elements: [vm]}`;
+
+const PROVIDERS = `
+  - {name: raw, type: directory, directory: pool, image-type: raw, images: [{name: a, diskimage: two-types}]}
+  - {name: qcow2, type: directory, directory: pool, image-type: qcow2, images: [{name: b, diskimage: two-types}, {name: c, diskimage: two-types}]}`;
+
+describe('disk-image-create', () => {
+  let server: Gearmand;
+  let statsd: StatsdListener;
+  let site: CompatSite;
+  let builder: BuilderProcess;
+  let client: NodepoolClient;
+
+  before(async () => {
+    server = await startGearmand();
+    statsd = await startStatsdListener();
+    site = await createCompatSite(server.port, { diskimages: DISKIMAGES, providers: PROVIDERS });
+    builder = await site.start({
+      INHERITED: 'from the init script',
+      STATSD_HOST: '127.0.0.1',
+      STATSD_PORT: String(statsd.port),
+    });
+    client = await NodepoolClient.connect(server.port);
+  });
+  after(async () => {
+    await client.close();
+    await builder.end('SIGINT');
+    await statsd.close();
+    await server.stop();
+    await site.remove();
+  });
+
+  /** Its arguments; the value of -o apart. */
+  async function argv(): Promise<{ args: string[]; output: string }> {
+    const args = await site.dib.argv();
+    const index = args.indexOf('-o') + 1;
+    return { output: args[index] ?? '', args: args.toSpliced(index, 1) };
+  }
+
+  it('COMPAT 1.9: the arguments, in their order', async () => {
+    await client.build('debian', '1');
+    const { args, output } = await argv();
+    assert.deepEqual(args, ['-x', '-t', 'raw', '--no-tmpfs', '-o', 'debian-minimal', 'vm']);
+    assert.equal(basename(output), '1');
+    assert.ok(
+      dirname(output).startsWith(join(site.images, '.nodepool-builder')),
+      'mended: not in images-dir itself',
+    );
+  });
+
+  it('COMPAT 1.9: the types that the providers take, each once, and the option of qcow2', async () => {
+    await client.build('two-types', '2');
+    const { args } = await argv();
+    const qcow2 = ['--qemu-img-options', 'compat=0.10'];
+    assert.deepEqual(args, ['-x', '-t', 'raw,qcow2', '--no-tmpfs', ...qcow2, '-o', 'debian-minimal', 'vm']);
+  });
+
+  it('COMPAT 1.9, mended: without a provider it is qcow2, and no option is swallowed', async () => {
+    await client.build('no-provider', '3');
+    const { args } = await argv();
+    assert.deepEqual(args, ['-x', '-t', 'qcow2', '--no-tmpfs', '--qemu-img-options', 'compat=0.10', '-o']);
+  });
+
+  it('COMPAT 1.9, mended: quotes keep a space, and a name with "fake-" is nothing special', async () => {
+    await client.build('talks', '4');
+    assert.deepEqual((await argv()).args.slice(-2), ['talk', 'with space']);
+    assert.equal((await client.build('fake-image', '5')).end, 'WORK_COMPLETE');
+    assert.equal((await argv()).args.at(-1), 'vm');
+  });
+
+  it("COMPAT 1.9: the environment: inherited, nodepool's own, env-vars", async () => {
+    await client.build('debian', '6');
+    const environment = await site.dib.environment();
+    const { output } = await argv();
+    const own = [...environment].filter(([name]) => !(name in process.env) && !STATSD.test(name));
+    // The shell that the double is written in adds PWD; a private TMP_DIR and a marker are ours (mended).
+    const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'NODEPOOL_BUILD_DIRECTORY']);
+    assert.deepEqual(Object.fromEntries(own.filter(([name]) => !added.has(name))), {
+      INHERITED: 'from the init script',
+      DIB_RELEASE: '8',
+      DIB_IMAGE_NAME: 'debian',
+      DIB_IMAGE_FILENAME: output,
+      ELEMENTS_PATH: '/etc/nodepool/elements',
+      NODEPOOL_SCRIPTDIR: '/etc/nodepool/scripts',
+      DIB_CHECKSUM: '1',
+      TMPDIR: '/opt/dib_tmp',
+    });
+  });
+
+  it('COMPAT 1.9: env-vars override all; a release that is not there is empty', async () => {
+    await client.build('overrides', '7');
+    const environment = await site.dib.environment();
+    assert.deepEqual(
+      ['DIB_RELEASE', 'DIB_IMAGE_NAME', 'EMPTY'].map((name) => environment.get(name)),
+      ['precise', 'mine', ''],
+    );
+    await client.build('no-provider', '8');
+    assert.equal((await site.dib.environment()).get('DIB_RELEASE'), '');
+  });
+
+  it('COMPAT 1.1: each line of its output is a record of nodepool.image.build.<diskimage>, and an empty one ends it', async () => {
+    await client.build('talks', '9');
+    const mark = / INFO nodepool\.image\.build\.talks: /;
+    const records = builder.log.filter((line) => mark.test(line)).map((line) => line.split(mark)[1]);
+    assert.ok(records.includes('to stdout') && records.includes('to stderr'), String(records));
+    assert.equal(records.at(-1), '');
+  });
+
+  it('COMPAT 4: each build has a log of its own', async () => {
+    await client.build('talks', '12');
+    const log = await readFile(join(site.images, '.nodepool-builder/logs/12.log'), 'utf8');
+    assert.match(log, /^ {2}to stdout {2}$/m);
+  });
+
+  it('COMPAT 1.8: its files are <images-dir>/<id>.<type>, with the manifest beside them', async () => {
+    await client.build('two-types', '13');
+    await Promise.all(
+      ['13.raw', '13.qcow2', '13.d/dib-manifest'].map((name) => stat(join(site.images, name))),
+    );
+  });
+
+  it('COMPAT 1.8: files that an earlier builder left are images, those of a dead build are none', async () => {
+    await writeFile(join(site.images, '0000000042.raw'), 'x');
+    await mkdir(join(site.images, '0000000042.d'));
+    const upload = await client.upload('0000000042', 'pool', 'trusty');
+    assert.equal(upload.data, '{"external-id": "trusty-0000000042.raw"}');
+  });
+
+  it('COMPAT 1.12: statsd: a build that succeeded', async () => {
+    await client.build('two-types', '10');
+    await statsd.received(/^nodepool\.dib_image_build\.two-types\.status\.last_build:\d{10}\|g$/);
+    const metrics = statsd.metrics.filter((metric) =>
+      metric.startsWith('nodepool.dib_image_build.two-types'),
+    );
+    const size = async (name: string): Promise<number> => (await stat(join(site.images, name))).blocks * 512;
+    assert.ok(metrics.includes(`nodepool.dib_image_build.two-types.raw.size:${await size('10.raw')}|g`));
+    assert.ok(metrics.includes(`nodepool.dib_image_build.two-types.qcow2.size:${await size('10.qcow2')}|g`));
+    assert.ok(metrics.includes('nodepool.dib_image_build.two-types:1|c'));
+    assert.ok(
+      metrics.some((metric) => /^nodepool\.dib_image_build\.two-types:\d+\.000000\|ms$/.test(metric)),
+    );
+    assert.ok(metrics.includes('nodepool.dib_image_build.two-types.status.rc:0|g'));
+  });
+
+  it('COMPAT 1.12: statsd: of a build that failed only the keys of section 4', async () => {
+    await client.build('fails', '11');
+    await statsd.received(/^nodepool\.dib_image_build\.fails\.status\.last_build:/);
+    const keys = statsd.metrics
+      .filter((metric) => metric.includes('.fails'))
+      .map((metric) => metric.split(':')[0]);
+    assert.deepEqual(
+      new Set(keys),
+      new Set(['rc', 'duration', 'last_build'].map((key) => `nodepool.dib_image_build.fails.status.${key}`)),
+    );
+    assert.ok(statsd.metrics.includes('nodepool.dib_image_build.fails.status.rc:3|g'));
+  });
+
+  it('COMPAT 1.12: statsd: an upload', async () => {
+    await client.build('debian', '14');
+    await client.upload('14', 'pool', 'trusty');
+    assert.match(
+      await statsd.received(/^nodepool\.image_update\..*\|ms$/),
+      /^nodepool\.image_update\.trusty\.pool:\d+\.000000\|ms$/,
+    );
+    assert.equal(
+      await statsd.received(/^nodepool\.image_update\..*\|c$/),
+      'nodepool.image_update.trusty.pool:1|c',
+    );
+  });
+});
+
+/** Where the numbers go is in its environment, too. */
+const STATSD = /^STATSD_/;
