@@ -11,7 +11,7 @@ const FILE = 'packages/nodepool-builder/nodepool.schema.json';
 
 const schema = JSON.parse(await readPage(FILE));
 const validate = compileSchema(schema);
-const found = await configurations();
+const known = await configurations();
 
 /** Every nodepool.yaml that a user may begin with, by where it stands. */
 async function configurations(): Promise<ReadonlyMap<string, string>> {
@@ -35,7 +35,7 @@ describe('the schema for editors', () => {
     assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(CONFIGURATION_SCHEMA))));
   });
 
-  for (const [name, text] of found) {
+  for (const [name, text] of known) {
     it(`takes ${name}`, () => {
       assert.equal(validate(parseYaml(text).value), true, JSON.stringify(validate.errors));
     });

@@ -6,7 +6,6 @@ import { packageVersion } from '../version.ts';
 /** Logs what the process is and holds, in place of the threads that a Python program would list at SIGUSR2. */
 export function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
   const { rss, heapUsed, external } = process.memoryUsage();
-  const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   const facts = {
     version: `${packageVersion()} on Node ${process.versions.node}`,
     process: `${process.pid}, up for ${process.uptime().toFixed(0)} s`,
@@ -16,6 +15,10 @@ export function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
     'active resources': counted(process.getActiveResourcesInfo()),
   };
   for (const [name, fact] of Object.entries(facts)) logger.info(`diagnostics: ${name}: ${fact}`);
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
 function counted(names: readonly string[]): string {

@@ -5,6 +5,7 @@ import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/image-
 import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
+import { withFloatTexts } from './float-texts.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
 import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
@@ -52,7 +53,7 @@ export async function loadConfiguration(
   const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
   const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...schemaFaults(document, validate)];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  const source = document.value as ConfigurationSource;
+  const source = withFloatTexts(document, document.value as ConfigurationSource);
   faults.push(...referenceFaults(document, source, builders));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const { providers, warnings } = await readProviders(file, document, source, place);

@@ -16,7 +16,7 @@ export function schemaFaults(document: YamlDocument, validate: ValidateFunction)
   if (validate(document.value)) return [];
   return (
     (validate.errors ?? [])
-      // `propertyNames`, and what `then` asks for, tell it, too
+      // `propertyNames`, and what `else` asks for, tell it, too
       .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
       .map((error) => toFault(error, document))
       .toSorted((a, b) => a.line - b.line || a.column - b.column)

@@ -186,7 +186,8 @@ const PROVIDER: SchemaNode = {
     'image-upload-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
-      description: 'Seconds that an upload may take. Without it there is no limit but that it must move on.',
+      description:
+        'Seconds that an upload may take. Without it: as long as it moves on, and an hour for the cloud to take it in.',
     },
     images: { type: ['array', 'null'], items: PROVIDER_IMAGE, description: 'The images that it uses.' },
     ...elsewhere(

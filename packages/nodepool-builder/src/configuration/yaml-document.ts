@@ -31,6 +31,8 @@ export interface YamlDocument {
   readonly value: unknown;
   /** Where the node at a JSON pointer stands: its key in a mapping, its first character in a sequence. */
   positionOf(pointer: string): Position;
+  /** Whether the node at a JSON pointer is written as a number with a point, be it `15.0`. */
+  isFloat(pointer: string): boolean;
   /** Keys that stand in the same mapping a second time. */
   readonly duplicates: readonly (Position & { readonly key: string })[];
 }
@@ -51,7 +53,7 @@ export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOption
     const events = parseEvents(text, {});
     const json = duplicateKeys === 'last'; // so js-yaml calls it, for JSON.parse does the same
     const [value, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA, json });
-    const { offsets, duplicates } = nodeOffsets(text, events);
+    const { offsets, floats, duplicates } = nodeOffsets(text, events);
     if (others.length > 0) {
       throw new YamlError('there is more than one document; keep the part before the second "---"', {
         line: 1,
@@ -61,6 +63,7 @@ export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOption
     return {
       value,
       positionOf: (pointer) => positionAt(text, nearestOffset(offsets, pointer)),
+      isFloat: (pointer) => floats.has(pointer),
       duplicates: duplicates.map(({ key, offset }) => ({ key, ...positionAt(text, offset) })),
     };
   } catch (error) {
@@ -88,15 +91,20 @@ interface OpenNode {
   children: number;
 }
 
+const FLOAT = /^[-+]?\d[\d_]*\.\d*$/;
+
 interface NodeOffsets {
   /** By JSON pointer. */
   readonly offsets: ReadonlyMap<string, number>;
+  /** Pointers. */
+  readonly floats: ReadonlySet<string>;
   readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
 }
 
 /** Where each node stands in the text. */
 function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
+  const floats = new Set<string>();
   const duplicates: { key: string; offset: number }[] = [];
   const open: OpenNode[] = [];
   for (const event of events) {
@@ -119,6 +127,7 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     }
     const pointer = parent === undefined ? '' : childPointer(parent);
     offsets.set(pointer, parent?.key?.offset ?? offset);
+    if (event.type === EVENT_ID.SCALAR && FLOAT.test(getScalarValue(text, event))) floats.add(pointer);
     if (parent !== undefined) {
       parent.children += 1;
       parent.key = undefined;
@@ -128,7 +137,7 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     if (event.type === EVENT_ID.SEQUENCE)
       open.push({ pointer, kind: 'sequence', keys: new Set(), children: 0 });
   }
-  return { offsets, duplicates };
+  return { offsets, floats, duplicates };
 }
 
 function childPointer(parent: OpenNode): string {

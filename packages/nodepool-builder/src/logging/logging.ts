@@ -41,7 +41,7 @@ export function openLogging(settings: LogSettings = defaultLogSettings('info')):
     logger: (name) => root.child({ logger: name }),
     close: async () => {
       await flush(root);
-      for (const { close } of targets) close();
+      for (const target of targets) target.close();
     },
   };
 }

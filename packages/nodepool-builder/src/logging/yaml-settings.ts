@@ -60,9 +60,8 @@ const validate = compileSchema({
           'max-size': { type: 'integer', minimum: 1 },
           'max-files': { type: 'integer', minimum: 2 },
         },
-        if: { properties: { type: { const: 'file' } } },
-        // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-        then: { required: ['filename'] },
+        if: { properties: { type: { const: 'stderr' } } },
+        else: { required: ['filename'] },
       },
     },
   },

@@ -51,7 +51,7 @@ diskimages:
     elements: [debian-minimal, vm]
     release: 12
     env-vars: {DIB_CHECKSUM: '1'}
-  - name: unused
+  - {name: unused, release: 15.0}
 providers:
   - name: pool
     type: directory
@@ -74,6 +74,7 @@ providers:
     assert.deepEqual(debian?.envVars, { DIB_CHECKSUM: '1' });
     assert.equal(debian?.elementsDir, `${join(directory, 'elements')}:/usr/share/elements`);
     assert.deepEqual(unused?.formats, []);
+    assert.equal(unused?.release, '15.0');
     const [pool, cloud] = configuration.providers;
     assert.equal(pool?.type, 'directory');
     assert.equal(pool?.imageType, 'qcow2');
@@ -147,8 +148,8 @@ providers:
       [{ release: '2', envVars: { A: '2' }, formats: [] }],
     );
     assert.deepEqual(
-      configuration.providers.map(({ directory, images }) => ({ directory, images })),
-      [{ directory: '/q', images: [{ name: 'n', meta: {} }] }],
+      configuration.providers.map((provider) => ({ path: provider.directory, images: provider.images })),
+      [{ path: '/q', images: [{ name: 'n', meta: {} }] }],
     );
     assert.deepEqual(
       warnings.map((fault) => formatFault('nodepool.yaml', fault)),
@@ -170,12 +171,12 @@ providers:
     type: directory
     directory: /p
     images:
-      - {name: a, meta: {a: 1, b: 2.5, c: null, d: yes, e: 2016-05-01, f: text}}
+      - {name: a, meta: {a: 1.0, b: 2.5, c: null, d: yes, e: 2016-05-01, f: 0x10}}
       - {name: b, meta: {long: ${long}}}
 `);
     assert.deepEqual(
       configuration.providers[0]?.images.map(({ meta }) => meta),
-      [{ a: '1', b: '2.5', c: '', d: 'True', e: '2016-05-01', f: 'text' }, { long }],
+      [{ a: '1.0', b: '2.5', c: '', d: 'True', e: '2016-05-01', f: '16' }, { long }],
     );
     assert.deepEqual(
       warnings.map((fault) => formatFault('nodepool.yaml', fault)),

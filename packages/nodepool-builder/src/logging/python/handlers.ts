@@ -75,7 +75,7 @@ export function bindArguments(
     throw new HandlerArgumentError(`it takes at most ${parameters.length} arguments`);
   }
   const named = [...(keywords as ReadonlyMap<PythonValue, PythonValue>)].map(
-    ([key, value]) => [String(key), value] as const,
+    ([key, value]) => [typeof key === 'string' ? key : '', value] as const,
   );
   return new Map([...list.map((value, index) => [parameters[index] ?? '', value] as const), ...named]);
 }
