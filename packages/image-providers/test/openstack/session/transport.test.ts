@@ -126,19 +126,6 @@ describe('a redirection', () => {
   });
 });
 
-describe('a proxy', () => {
-  it('is used as the environment says', async (t) => {
-    const proxy = await startDouble(t, () => ({ status: 200, text: 'by the proxy' }));
-    const settings = settingsWith({ type: 'none', endpoint: 'http://unused' });
-    const proxyEnv = { http_proxy: proxy.url, no_proxy: 'other.invalid' };
-    const transport = new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0, proxyEnv });
-    const url = new URL('http://glance.invalid/v2/images');
-    assert.equal((await transport.send({ method: 'GET', url })).body, 'by the proxy');
-    assert.equal(proxy.requests[0]?.path, url.href);
-    await assert.rejects(transport.send({ method: 'GET', url: new URL('http://other.invalid/') }));
-  });
-});
-
 it('a request that is aborted while it waits for its turn never begins', async (t) => {
   const http = await startDouble(t, () => ({ status: 200 }));
   const transport = transportTo({ rate: 1e6 });
