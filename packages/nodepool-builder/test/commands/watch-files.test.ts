@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unwatchFile,
+  watchFile,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -90,6 +99,26 @@ describe('a watched file', () => {
       assert.equal(place.count, 1);
     });
   }
+
+  it('is left alone as long as it changes', async (t) => {
+    const place = watched(t);
+    writeFileSync(place.file, 'old');
+    place.watch.watch([place.file]);
+    let tell = Promise.withResolvers<void>();
+    const listener = (): void => tell.resolve(); // called right after the one of the watch
+    watchFile(place.file, { interval: INTERVAL }, listener);
+    t.after(() => unwatchFile(place.file, listener));
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    for (const part of ['more', 'and more']) {
+      tell = Promise.withResolvers();
+      appendFileSync(place.file, part);
+      await tell.promise;
+      t.mock.timers.tick(INTERVAL * 1.5 - 1);
+      assert.equal(place.count, 0);
+    }
+    t.mock.timers.tick(1);
+    assert.equal(place.count, 1);
+  });
 
   it('is none any more once others are watched', async (t) => {
     const place = watched(t);

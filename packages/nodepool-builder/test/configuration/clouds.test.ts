@@ -117,6 +117,7 @@ describe('a cloud that cannot be found', () => {
     );
     const skipped = warningsOf(loaded).filter((warning) => warning.includes('clouds.yaml is skipped'));
     assert.equal(skipped.length, 1, warningsOf(loaded).join('\n'));
+    assert.match(skipped[0] ?? '', /^nodepool\.yaml:4:5: /, 'where the first of them stands');
   });
 
   it('never shows a secret', async (t) => {
