@@ -27,18 +27,23 @@ export async function* readPieces(
     const digested = digester.update({ begin: slot.begin, end: slot.begin + bytes.length });
     return { slot, bytes, digested };
   };
+  const readAhead = (position: number): Promise<Piece> => {
+    const piece = read(position);
+    piece.catch(() => {}); // its failure is told when it is asked for, which may be much later
+    return piece;
+  };
   let position = 0;
-  let next = read(position);
+  let next = readAhead(position);
   try {
     do {
       const { slot, bytes, digested } = await next;
       position += bytes.length;
-      if (position < file.size) next = read(position);
+      if (position < file.size) next = readAhead(position);
       else await file.check();
       yield bytes;
       void digested.then(() => ring.give(slot));
     } while (position < file.size);
   } finally {
-    await next.catch(() => {}); // its slot may not be filled any more once the memory is somebody else's
+    await Promise.allSettled([next]); // its slot may not be filled any more once the memory is somebody else's
   }
 }

@@ -74,12 +74,13 @@ test('a consumer that breaks off waits for the read under way', async () => {
   await end;
 });
 
-test('a read that fails is the error of its piece', async () => {
+test('a read ahead that fails is the error of its piece, however late that is asked for', async () => {
   const file = new CountedFile();
   const fault = new Error('EIO');
   const read = file.read.bind(file);
   file.read = (bytes) => (file.reads === 1 ? Promise.reject(fault) : read(bytes));
   const pieces = readPieces(file, new InlineDigester([]));
   await pieces.next();
+  await setImmediate(); // a rejection that nobody handles would be told now
   await assert.rejects(pieces.next(), fault);
 });
