@@ -74,6 +74,13 @@ export function readGlanceTask(value: unknown): GlanceTask {
   };
 }
 
+/** Checks and reads the tasks of an image; none where a cloud does not tell them. */
+export function readImageTasks(value: unknown): readonly GlanceTask[] {
+  if (typeof value !== 'object' || value === null || !('tasks' in value)) return [];
+  if (!Array.isArray(value.tasks)) throw new Error('tasks is no list');
+  return value.tasks.map(readGlanceTask);
+}
+
 /** Checks and reads the import methods that a cloud offers (`/v2/info/import`). */
 export function readImportMethods(value: unknown): readonly string[] {
   const { value: methods } = readObject(

@@ -6,6 +6,7 @@ import {
   readGlanceImage,
   readGlanceTask,
   readImagePage,
+  readImageTasks,
   readImportMethods,
 } from './glance-image.ts';
 import type { ServiceClient } from './session/service-client.ts';
@@ -89,6 +90,13 @@ export class ImageApi {
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
     const options = { validate: readGlanceImage, signal };
     return (await this.#timed('ImageGet', () => this.#client.json('GET', imagePath(id), options))).value;
+  }
+
+  /** `GET /v2/images/{id}/tasks`: what imports the image; nothing on clouds older than 2021. */
+  async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
+    const options = { validate: readImageTasks, expect: [200, 403, 404], signal };
+    const path = imagePath(id, '/tasks');
+    return (await this.#timed('ImageTaskGet', () => this.#client.json('GET', path, options))).value;
   }
 
   /**

@@ -14,10 +14,13 @@ export interface ActiveImageOptions {
   readonly signal: AbortSignal;
 }
 
-/** What the statuses mean that are no end, by how the data comes. Any other but `active` means that it failed. */
+/** The statuses while the cloud stores the data. */
+const STORING: readonly string[] = ['saving', 'importing'];
+
+/** The statuses that are no end, by how the data comes. Any other but `active` means that it failed. */
 const PENDING: Readonly<Record<Arrival, readonly string[]>> = {
-  file: ['saving', 'importing'],
-  import: ['queued', 'saving', 'uploading', 'importing'],
+  file: STORING,
+  import: [...STORING, 'queued', 'uploading'],
 };
 
 /**
@@ -31,7 +34,7 @@ export async function activeImage(
   { arrival, timeout, signal }: ActiveImageOptions,
 ): Promise<GlanceImage> {
   let last = '';
-  let importing = false;
+  let storing = false;
   const look = async (): Promise<GlanceImage | undefined> => {
     const image = await images.get(id, signal).catch((error: unknown) => {
       if (error instanceof OpenStackError && error.code === 'not-found')
@@ -40,10 +43,11 @@ export async function activeImage(
     });
     last = image.status;
     if (last === 'active') return image;
-    importing ||= last === 'importing';
-    const fellBack = importing && last !== 'importing' && last !== 'saving';
-    if (fellBack || importFailed(image) || !PENDING[arrival].includes(last))
-      throw failed(images, id, `went to ${last} instead of active`);
+    storing ||= STORING.includes(last);
+    const pending = PENDING[arrival].includes(last);
+    const waits = pending && !STORING.includes(last);
+    if (!pending || (storing && waits)) throw failed(images, id, `went to ${last} instead of active`);
+    if (waits) await assertImporting(images, id, signal);
     return undefined;
   };
   const onTimeout = (): Error =>
@@ -54,10 +58,11 @@ export async function activeImage(
   return await poll(look, { timeout, signal, onTimeout });
 }
 
-/** Stores whose import failed are listed in the image. */
-function importFailed({ properties }: GlanceImage): boolean {
-  const stores = properties.os_glance_failed_import;
-  return typeof stores === 'string' && stores !== '';
+/** An import that fails before it stored anything leaves the image as it was. */
+async function assertImporting(images: ImageApi, id: string, signal: AbortSignal): Promise<void> {
+  const tasks = await images.imageTasks(id, signal);
+  const failure = tasks.find(({ status }) => status === 'failure');
+  if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message})`);
 }
 
 function failed(images: ImageApi, id: string, what: string, cause?: Error): OpenStackError {

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { ImageApi } from '../../../src/openstack/image-api.ts';
+import { OpenStackSession } from '../../../src/openstack/session/openstack-session.ts';
+import { type Arrival, activeImage } from '../../../src/openstack/upload/active-image.ts';
+import { failsWith } from '../../fixtures/fails-with.ts';
+import { SILENT } from '../../fixtures/silent-logger.ts';
+import { CloudDouble } from '../cloud-double/cloud-double.ts';
+
+const { signal } = new AbortController();
+
+/** Waits for an image that has one status after the other, the last one for ever; and its tasks. */
+async function wait(
+  t: TestContext,
+  arrival: Arrival,
+  statuses: readonly string[],
+  tasks: object = { tasks: [] },
+): Promise<string> {
+  const cloud = await CloudDouble.start(t);
+  const settings = cloud.settings();
+  const session = new OpenStackSession(settings, { logger: SILENT });
+  t.after(() => session.close());
+  const images = new ImageApi({
+    cloud: settings.name,
+    client: session.client({ ...settings.image, version: 'v2' }),
+  });
+  const left = [...statuses];
+  cloud.intercept = ({ path }) => {
+    if (path.endsWith('/tasks')) return { status: 200, body: tasks };
+    const status = left.length > 1 ? left.shift() : left[0];
+    return { status: 200, body: { id: 'i1', status, created_at: '2026-01-01T00:00:00Z' } };
+  };
+  return (await activeImage(images, 'i1', { arrival, timeout: 0.5, signal })).status;
+}
+
+describe('a file that was put', () => {
+  test('is waited for while the cloud stores it', async (t) => {
+    assert.equal(await wait(t, 'file', ['saving', 'importing', 'active']), 'active');
+  });
+
+  for (const status of ['queued', 'uploading', 'killed', 'deleted', 'pending_delete', 'deactivated', 'new']) {
+    test(`has failed when it is ${status}`, async (t) => {
+      await assert.rejects(
+        wait(t, 'file', ['saving', status]),
+        failsWith('image-failed', 'cloud double: image i1', `went to ${status} instead of active`),
+      );
+    });
+  }
+
+  test('is waited for as long as was said', async (t) => {
+    await assert.rejects(
+      wait(t, 'file', ['saving']),
+      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise upload-timeout'),
+    );
+  });
+});
+
+describe('an import', () => {
+  test('may yet begin', async (t) => {
+    assert.equal(await wait(t, 'import', ['queued', 'importing', 'active']), 'active');
+    assert.equal(await wait(t, 'import', ['uploading', 'importing', 'saving', 'active']), 'active');
+  });
+
+  for (const status of ['queued', 'uploading']) {
+    test(`has failed when it falls back to ${status}`, async (t) => {
+      await assert.rejects(
+        wait(t, 'import', [status, 'importing', status]),
+        failsWith('image-failed', `went to ${status} instead of active`),
+      );
+    });
+  }
+
+  test('has failed when its task says so, in the words of the cloud', async (t) => {
+    const tasks = [{ id: 't1', status: 'failure', message: 'Task failed due to Internal Error' }];
+    await assert.rejects(
+      wait(t, 'import', ['queued'], { tasks }),
+      failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)'),
+    );
+  });
+});
