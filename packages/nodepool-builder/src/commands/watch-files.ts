@@ -36,8 +36,7 @@ export class FileWatch implements Disposable {
     const wanted = new Set(files);
     for (const file of this.#files) if (!wanted.has(file)) unwatchFile(file, this.#listener);
     for (const file of wanted) {
-      if (!this.#files.has(file))
-        watchFile(file, { interval: this.#interval, persistent: false }, this.#listener);
+      if (!this.#files.has(file)) watchFile(file, { interval: this.#interval }, this.#listener);
     }
     this.#files = wanted;
   }
