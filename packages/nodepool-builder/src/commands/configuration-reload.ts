@@ -2,10 +2,10 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { formatFault } from '../configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
-import { FileWatch, type FileWatchOptions } from './watch-files.ts';
+import { FileWatch } from './watch-files.ts';
 
 /** Settings of {@link ConfigurationReload}. */
-export interface ConfigurationReloadOptions extends Pick<FileWatchOptions, 'interval'> {
+export interface ConfigurationReloadOptions {
   /** The file of `-c`. */
   readonly file: string;
   /** Names that `diskimages[].builder` may have. */
@@ -28,12 +28,8 @@ export class ConfigurationReload implements Disposable {
 
   /** @param loaded what is in force */
   constructor(loaded: LoadedConfiguration, options: ConfigurationReloadOptions) {
-    const { interval } = options;
     this.#options = options;
-    this.#watch = new FileWatch({
-      onChange: () => void this.reload(),
-      ...(interval !== undefined && { interval }),
-    });
+    this.#watch = new FileWatch({ onChange: () => void this.reload() });
     this.#watch.watch(loaded.files);
   }
 
