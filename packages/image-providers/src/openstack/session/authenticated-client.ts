@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { findEndpoint, versioned } from './catalog.ts';
@@ -84,7 +83,7 @@ export class AuthenticatedClient implements ServiceClient {
     });
   }
 
-  async put(path: string, body: () => Readable | Promise<Readable>, options: PutOptions): Promise<PutAnswer> {
+  async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<PutAnswer> {
     const { size, query, headers, stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
     const { transport } = this.#parts;
     return await this.#run(`PUT ${path}`, options.signal, async (token, signal) => {

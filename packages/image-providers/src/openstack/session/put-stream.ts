@@ -1,7 +1,7 @@
 import { addAbortListener, once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import { type Readable, Writable } from 'node:stream';
+import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { OpenStackError } from '../openstack-error.ts';
 import type { HttpAnswer } from './answer-error.ts';
@@ -14,7 +14,8 @@ export interface StreamPut {
   readonly name: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Readable;
+  /** Each piece is taken only when the one before it is on the wire: its memory may be used again then. */
+  readonly body: AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
   /** Seconds in which no byte is taken, or no answer comes after the last one. */
@@ -51,6 +52,7 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   let sent = 0;
   // not `for await`: that joins what has been read ahead, which copies it
   const wire = new Writable({
+    highWaterMark: 1,
     write(chunk: Buffer, _encoding, taken) {
       sent += chunk.length;
       if (sent > size) {
@@ -82,9 +84,9 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   };
 
   const abort = signal && addAbortListener(signal, () => request.destroy(new Error('aborted')));
+  const sending = pipeline(body, wire);
   try {
     const received = receive();
-    const sending = pipeline(body, wire);
     const answer = await Promise.race([received, sending.then(() => received)]);
     // the source may want to see its end, for its digests
     if (sent === size) await sending;
@@ -94,7 +96,8 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
     abort?.[Symbol.dispose]();
     clearTimeout(stall);
     request.destroy();
-    body.destroy();
+    wire.destroy();
+    await sending.catch(() => undefined); // nobody has a piece of the body any more
   }
 }
 

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
 
 export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -62,5 +61,5 @@ export interface ServiceClient {
    * Puts one stream, without holding it in memory. `body` is called when the request begins, and once more after a
    * 401; any other failure is the caller's to retry.
    */
-  put(path: string, body: () => Readable | Promise<Readable>, options: PutOptions): Promise<PutAnswer>;
+  put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<PutAnswer>;
 }

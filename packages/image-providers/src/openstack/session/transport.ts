@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import got from 'got';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -23,7 +22,7 @@ export interface HttpRequest {
 export interface HttpPut {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: () => Readable | Promise<Readable>;
+  readonly body: () => AsyncIterable<Buffer>;
   readonly size: number;
   /** Seconds. */
   readonly stallTimeout: number;
@@ -72,9 +71,8 @@ export class Transport {
         throwHttpErrors: false,
         retry: { limit: 0 },
         timeout: { request: this.#settings.apiTimeout * 1000 },
-        methodRewriting: false,
-        followRedirect: ({ statusCode, headers: { location = '' } }) =>
-          statusCode !== 300 && staysWith(url, new URL(location, url)),
+        // the token and the body go to no other address
+        followRedirect: ({ headers: { location = '' } }) => new URL(location, url).origin === url.origin,
       });
       return { status: answer.statusCode, headers: answer.headers, body: answer.body };
     } catch (error) {
@@ -88,7 +86,7 @@ export class Transport {
     await this.#pacer.turn(request.signal);
     return await putStream({
       ...request,
-      body: await body(),
+      body: body(),
       name: this.#name('PUT', request.url),
       agent: request.url.protocol === 'https:' ? agents.https : agents.http,
     });
@@ -145,11 +143,6 @@ function parsed(body: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** The token goes to no other host, and never from TLS to plain text. */
-function staysWith(from: URL, to: URL): boolean {
-  return from.hostname === to.hostname && (from.protocol === to.protocol || to.protocol === 'https:');
 }
 
 function secretsOf({ auth }: CloudSettings): readonly string[] {

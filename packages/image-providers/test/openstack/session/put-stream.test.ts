@@ -43,7 +43,11 @@ function bodyOf(size: number): { body: Readable; pulled: () => number } {
   return { body: new Readable({ read }), pulled: () => pulled };
 }
 
-function put(body: Readable, size: number, more: Partial<StreamPut> = {}): ReturnType<typeof putStream> {
+function put(
+  body: AsyncIterable<Buffer>,
+  size: number,
+  more: Partial<StreamPut> = {},
+): ReturnType<typeof putStream> {
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/images/1/file`);
   const headers = { 'x-auth-token': 't' };
   return putStream({
@@ -118,6 +122,25 @@ describe('a PUT of a stream', () => {
     // what the kernel holds for a loopback connection
     assert.ok(pulled() < 32 * 1024 * 1024, `${pulled()} bytes`);
     assert.ok(body.destroyed);
+  });
+
+  it('asks for a piece when the one before it is on the wire', async () => {
+    let received = '';
+    const pieces = ['a', 'b', 'c'].map((letter) => letter.repeat(CHUNK.length));
+    serve = (socket) => {
+      socket.on('data', (data: Buffer) => {
+        received += data.toString();
+        if (received.endsWith(pieces.join(''))) socket.end(NO_CONTENT);
+      });
+    };
+    const memory = Buffer.alloc(CHUNK.length);
+    async function* lent(): AsyncGenerator<Buffer> {
+      for (const piece of pieces) {
+        memory.write(piece);
+        yield memory;
+      }
+    }
+    assert.equal((await put(lent(), 3 * CHUNK.length)).status, 204);
   });
 
   it('a source that rests is no stall', async () => {
