@@ -278,6 +278,52 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
   });
 }
 
+it("COMPAT 1.6: over python's geard: what the builder sends, and in which order", async (t) => {
+  const server = await startGeard();
+  t.after(() => server.stop());
+  const site = await createCompatSite(server.port);
+  t.after(() => site.remove());
+  const builder = await site.start();
+  t.after(() => builder.end('SIGINT'));
+  const client = await NodepoolClient.connect(server.port);
+  t.after(() => client.close());
+  await client.build('debian', '1');
+  await client.delete('1');
+  const cantDo = 'Nodepool Builder Upload Worker 1: CANT_DO image-delete:1';
+  await waitUntil('the function to go', () => server.received.includes(cantDo));
+
+  const sent = server.received.filter((line) => line.startsWith('Nodepool'));
+  const position = (pattern: RegExp): number => sent.findIndex((line) => pattern.test(line));
+  assert.deepEqual(
+    new Set(sent.map((line) => line.split(' ')[5])),
+    new Set(KNOWN_TO_GEARD),
+    'ECHO_REQ is sent, and not waited for; no other packet is that geard does not know',
+  );
+  for (const name of ['image-upload:1', 'image-delete:1']) {
+    const canDo = position(new RegExp(`: CAN_DO ${name}$`));
+    assert.ok(
+      canDo >= 0 && canDo < position(/Build Worker 1: WORK_COMPLETE/),
+      `${name} before the build's end`,
+    );
+    assert.equal(sent.filter((line) => line.endsWith(`: CAN_DO ${name}`)).length, 1, 'once');
+  }
+  assert.ok(
+    position(/Upload Worker 1: WORK_COMPLETE/) < sent.indexOf(cantDo),
+    'gearmand would requeue the job',
+  );
+});
+
+const KNOWN_TO_GEARD = [
+  'SET_CLIENT_ID',
+  'CAN_DO',
+  'CANT_DO',
+  'GRAB_JOB_UNIQ',
+  'PRE_SLEEP',
+  'WORK_STATUS',
+  'WORK_COMPLETE',
+  'ECHO_REQ',
+];
+
 /** An image, one that cannot be converted, and everything that made the Python builder stumble. */
 async function layOut(images: string): Promise<void> {
   const files = [
