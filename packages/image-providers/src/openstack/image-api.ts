@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import {
   type GlanceImage,
   type GlanceTask,
@@ -20,9 +19,10 @@ export type ImportMethod =
   | { readonly name: 'glance-direct' }
   | { readonly name: 'web-download'; readonly uri: string };
 
-/** Data for the wire. `body` is called for each time that it is sent. */
+/** Data for the wire. */
 export interface ImageData {
-  readonly body: () => Readable;
+  /** Begins it anew. A piece's memory may be used again when the next one is asked for. */
+  readonly body: () => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
   /** Seconds in which the cloud may take no byte. */

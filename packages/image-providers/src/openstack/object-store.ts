@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { ServiceClient } from './session/service-client.ts';
 import { type CloudTask, type OnTask, timed } from './task-timing.ts';
 
@@ -47,7 +46,7 @@ export class ObjectStore {
   async put(
     container: string,
     name: string,
-    body: () => Readable | Promise<Readable>,
+    body: () => AsyncIterable<Buffer>,
     { headers, ...options }: PutObjectOptions,
   ): Promise<string | undefined> {
     const answer = await this.#timed('ObjectCreate', () =>

@@ -9,7 +9,7 @@ import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import type { BandwidthLimit } from './bandwidth-limit.ts';
 import type { ByteProgress } from './byte-progress.ts';
-import { meteredBody } from './metered-body.ts';
+import { metered } from './metered.ts';
 
 /** What {@link FileData.open} takes. */
 export interface FileDataOptions {
@@ -58,7 +58,7 @@ export class FileData {
   /** Known from its build, or once all of it went out, or else read now. */
   async checksums(): Promise<Checksums> {
     if (this.#file.checksums !== undefined) return this.#file.checksums;
-    if (!this.#begun) for await (const _piece of this.#stream());
+    if (!this.#begun) for await (const _piece of this.#pieces());
     return await this.#source.digests;
   }
 
@@ -66,19 +66,19 @@ export class FileData {
     await this.#source.close();
   }
 
-  #body(): ReturnType<ImageData['body']> {
+  #body(): AsyncIterable<Buffer> {
     const { progress, limit, signal } = this.#options;
     let done = 0;
-    const onBytes = ({ length }: Buffer): void => {
-      done += length;
+    const onBytes = (bytes: number): void => {
+      done += bytes;
       progress.report(done);
     };
-    return meteredBody(this.#stream(), { onBytes, limit, signal });
+    return metered(this.#pieces(), { onBytes, limit, signal });
   }
 
-  #stream(): ReturnType<UploadSource['stream']> {
+  #pieces(): AsyncIterable<Buffer> {
     this.#begun = true;
-    return this.#source.stream();
+    return this.#source.pieces();
   }
 }
 

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Readable } from 'node:stream';
 import type { ObjectStore, PutObjectOptions, Segment } from '../object-store.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { Segments } from './segments.ts';
@@ -13,7 +12,7 @@ export interface LargeObjectPlace {
 /** What {@link putLargeObject} takes. */
 export interface LargeObject extends LargeObjectPlace {
   /** The data from its beginning. */
-  readonly open: () => Readable;
+  readonly open: () => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
   /** Bytes of a segment. */
@@ -71,9 +70,9 @@ async function putSegment(
   options: Omit<PutObjectOptions, 'headers'>,
 ): Promise<string> {
   let md5 = createHash('md5');
-  const body = (): Readable => {
+  const body = (): AsyncIterable<Buffer> => {
     md5 = createHash('md5');
-    return Readable.from(hashed(read(), md5), { objectMode: false });
+    return hashed(read(), md5);
   };
   const stored = await store.put(container, name, body, { ...options, headers: DELETE_AFTER });
   const sent = md5.digest('hex');

@@ -1,5 +1,3 @@
-import type { Readable } from 'node:stream';
-
 /** How far one reading of the file has come. */
 interface Cursor {
   readonly pieces: AsyncIterator<Buffer>;
@@ -15,11 +13,11 @@ const NOTHING = Buffer.alloc(0);
  * that has to be sent again makes it begin anew.
  */
 export class Segments {
-  readonly #open: () => Readable;
+  readonly #open: () => AsyncIterable<Buffer>;
   #cursor: Cursor | undefined;
 
   /** @param open begins the file anew. */
-  constructor(open: () => Readable) {
+  constructor(open: () => AsyncIterable<Buffer>) {
     this.#open = open;
   }
 
@@ -30,7 +28,8 @@ export class Segments {
   }
 
   async #seek(start: number): Promise<Cursor> {
-    const pieces = (this.#open() as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+    await this.#cursor?.pieces.return?.();
+    const pieces = this.#open()[Symbol.asyncIterator]();
     const cursor = { pieces, rest: NOTHING, position: 0 };
     for await (const _skipped of take(cursor, start));
     return cursor;

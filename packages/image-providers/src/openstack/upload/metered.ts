@@ -1,0 +1,28 @@
+import type { BandwidthLimit } from './bandwidth-limit.ts';
+
+/** What is done with pieces on their way. */
+export interface Meter {
+  /** Called with the length of each piece before it goes on. */
+  readonly onBytes: (bytes: number) => void;
+  readonly limit: BandwidthLimit | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Bytes that are let through at once under a limit: a tenth of a second at 640 kB/s. */
+const LIMITED_PIECE = 64 * 1024;
+
+/** The pieces, counted and held back. */
+export async function* metered(
+  pieces: AsyncIterable<Buffer>,
+  { onBytes, limit, signal }: Meter,
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const piece of pieces) {
+    const step = limit === undefined ? piece.length : LIMITED_PIECE;
+    for (let start = 0; start < piece.length; start += step) {
+      const part = piece.subarray(start, start + step);
+      await limit?.take(part.length, signal);
+      onBytes(part.length);
+      yield part;
+    }
+  }
+}
