@@ -34,6 +34,7 @@ async function main(images: number): Promise<void> {
   const plan = {
     images,
     longestLife: 8000,
+    builderKills: Number.POSITIVE_INFINITY,
     gearmandKills: 2,
     // What a crash left is removed two minutes later, and it may take a while.
     settlingTime: 240_000,

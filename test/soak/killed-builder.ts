@@ -11,7 +11,7 @@ export class KilledBuilder {
   #kills = 0;
   #isStopped = false;
 
-  /** @param longestLife - milliseconds that it may serve between two kills, at first */
+  /** @param longestLife - milliseconds that it may serve between two kills */
   constructor(site: SoakSite, longestLife: number) {
     const [command, args] = builderCommand('-d', '-c', site.config);
     this.#command = ['env', [`OS_CLIENT_CONFIG_FILE=${site.clouds}`, command, ...args]];
@@ -23,21 +23,16 @@ export class KilledBuilder {
     return this.#kills;
   }
 
-  /**
-   * Kills it at moments of chance, from when it serves on, until the signal aborts; then one serves. One that got
-   * nothing done leaves the next one twice the time, so that a busy machine comes to an end, too.
-   */
-  async killUntil(signal: AbortSignal, done: () => number): Promise<void> {
-    for (let limit = this.#longestLife; ; ) {
+  /** Kills it at moments of chance, from when it serves on, so many times or until the signal aborts; then one serves. */
+  async killUntil(signal: AbortSignal, limit: number): Promise<void> {
+    while (this.#kills < limit) {
       await this.#builder.logged(/nodepool\.builder: serving /);
-      const before = done();
       // The moment of the kill is what is left to chance: there is nothing to wait for.
-      await delay(randomInt(limit), undefined, { signal }).catch(() => undefined);
+      await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#builder.end('SIGKILL');
       if (this.#isStopped) return;
       this.#kills += 1;
-      limit = done() > before ? this.#longestLife : limit * 2;
       this.#builder = spawnDaemon(this.#command);
     }
   }

@@ -17,6 +17,8 @@ export interface SoakPlan {
   readonly images: number;
   /** Milliseconds that a builder may serve before it is killed. */
   readonly longestLife: number;
+  /** How often the builder is killed at most. */
+  readonly builderKills: number;
   /** How often gearmand is killed; the moments are spread evenly over the uploads. */
   readonly gearmandKills: number;
   /** Milliseconds until the clouds must be right, from when all uploads are answered and nothing is killed any more. */
@@ -87,7 +89,7 @@ export async function soak(
     const answered = new AbortController();
     await Promise.all([
       submitUploads(client, wanted, submissions, onDone, stopped).finally(() => answered.abort()),
-      builder.killUntil(AbortSignal.any([answered.signal, stopped]), () => submissions.done),
+      builder.killUntil(AbortSignal.any([answered.signal, stopped]), plan.builderKills),
     ]);
     await gearmand.restarted();
     const answeredAll = progress();
