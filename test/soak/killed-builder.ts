@@ -25,8 +25,9 @@ export class KilledBuilder {
 
   /** Kills it at moments of chance, from when it serves on, so many times or until the signal aborts; then one serves. */
   async killUntil(signal: AbortSignal, limit: number): Promise<void> {
-    while (this.#kills < limit) {
+    for (;;) {
       await this.#builder.logged(/nodepool\.builder: serving /);
+      if (this.#kills >= limit) return;
       // The moment of the kill is what is left to chance: there is nothing to wait for.
       await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
