@@ -1,4 +1,5 @@
 import {
+  HashThreads,
   type ImageFormat,
   type ImageProvider,
   isImageFormat,
@@ -25,7 +26,7 @@ import {
   imageProperties,
   PROVIDER_NAME,
 } from './upload/image-properties.ts';
-import { removeUpload, uploadImage } from './upload/image-upload.ts';
+import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
 import { type RetryPolicy, retry } from './upload/retry.ts';
 
 /** How an image comes into the cloud, where it is not a plain PUT of the file (`image-import`). */
@@ -83,6 +84,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   readonly formats: readonly ImageFormat[];
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
+  readonly #threads = new HashThreads();
   /** The end of what is under way for each upload. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #cloud: Promise<OpenCloud> | undefined;
@@ -108,9 +110,18 @@ export class OpenStackProvider implements ImageProvider, Disposable {
         request,
         vendor: settings.disableVendorAgent,
       });
-      const upload = {
-        ...{ images, carrier, request, properties, timeout, logger },
-        ...{ progress, limit: this.#limit, stallTimeout, signal },
+      const upload: ImageUpload = {
+        images,
+        carrier,
+        request,
+        properties,
+        timeout,
+        stallTimeout,
+        progress,
+        limit: this.#limit,
+        threads: this.#threads,
+        logger,
+        signal,
       };
       const name = `provider ${this.name}: upload of image ${imageId}`;
       const id = await retry(

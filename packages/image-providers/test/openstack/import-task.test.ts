@@ -12,8 +12,9 @@ describe('an upload to a cloud that imports by tasks', () => {
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     const request = await uploadRequest(t, { format: 'vhd' });
     const { externalId } = await provider.upload(request);
-    const { name, status, size, vm_mode, xenapi_use_agent, os, nodepool_build_id } =
-      cloud.glance.images.get(externalId) ?? {};
+    const image = cloud.glance.images.get(externalId);
+    assert.ok(image);
+    const { name, status, size, vm_mode, xenapi_use_agent, os, nodepool_build_id } = image;
     assert.deepEqual(
       { name, status, size, vm_mode, xenapi_use_agent, os, nodepool_build_id },
       {

@@ -12,7 +12,7 @@ export interface RealCloud {
   readonly keystone: FaultProxy;
   readonly glance: FaultProxy;
   /** What is there, asked past the proxies. */
-  images(): Promise<GlanceImage[]>;
+  readonly images: () => Promise<GlanceImage[]>;
   /** The project's account, past the proxies. */
   readonly account: Account;
 }
@@ -23,8 +23,9 @@ const running = openStack();
 /** Makes a project for one test. */
 export async function openRealCloud(t: TestContext): Promise<RealCloud> {
   const account = await (await running).createAccount();
-  const { account: proxied, keystone, glance, close } = await faultyOpenStack(account);
-  t.after(close);
+  const faulty = await faultyOpenStack(account);
+  t.after(() => faulty.close());
+  const { account: proxied, keystone, glance } = faulty;
   const { authUrl: url, userName: name, password, projectName } = proxied;
   const domain = { domainName: 'Default' };
   const settings = settingsWith({

@@ -32,9 +32,9 @@ interface Site extends RealCloud {
   readonly provider: OpenStackProvider;
   readonly request: UploadRequest;
   /** How often the file was begun to be sent. */
-  puts(): number;
+  readonly puts: () => number;
   /** Asserts that the cloud has this image and no other, and that it is the file. */
-  hasOnly(externalId: string): Promise<void>;
+  readonly hasOnly: (externalId: string) => Promise<void>;
 }
 
 async function openSite(t: TestContext, options: Partial<OpenStackProviderOptions> = {}): Promise<Site> {

@@ -1,5 +1,6 @@
 import {
   type Checksums,
+  type HashThreads,
   ImageError,
   type ImageFile,
   openUploadSource,
@@ -15,6 +16,8 @@ import { metered } from './metered.ts';
 export interface FileDataOptions {
   readonly progress: ByteProgress;
   readonly limit: BandwidthLimit | undefined;
+  /** Shared by uploads at the same time. */
+  readonly threads: HashThreads;
   /** Seconds. */
   readonly stallTimeout: number;
   readonly signal: AbortSignal;
@@ -36,11 +39,10 @@ export class FileData {
   /** @throws OpenStackError `image-missing-on-disk` */
   static async open(file: ImageFile, options: FileDataOptions): Promise<FileData> {
     const digests = file.checksums === undefined ? (['md5', 'sha256'] as const) : [];
-    const source = await openUploadSource(file.path, { digests, signal: options.signal }).catch(
-      (error: unknown) => {
-        throw asDiskError(error);
-      },
-    );
+    const { threads, signal } = options;
+    const source = await openUploadSource(file.path, { digests, threads, signal }).catch((error: unknown) => {
+      throw asDiskError(error);
+    });
     if (source.size === file.size) return new FileData(file, source, options);
     await source.close();
     throw new OpenStackError(
@@ -58,7 +60,7 @@ export class FileData {
   /** Known from its build, or once all of it went out, or else read now. */
   async checksums(): Promise<Checksums> {
     if (this.#file.checksums !== undefined) return this.#file.checksums;
-    if (!this.#begun) for await (const _piece of this.#pieces());
+    if (!this.#begun) await drain(this.#pieces());
     return await this.#source.digests;
   }
 
@@ -80,6 +82,11 @@ export class FileData {
     this.#begun = true;
     return this.#source.pieces();
   }
+}
+
+async function drain(pieces: AsyncIterable<Buffer>): Promise<void> {
+  const reading = pieces[Symbol.asyncIterator]();
+  while ((await reading.next()).done !== true);
 }
 
 /** An error of the file on disk in the words of this package, wherever in the chain of causes it is; else the error. */

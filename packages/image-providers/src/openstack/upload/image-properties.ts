@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Checksums, ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
@@ -104,11 +105,7 @@ export function missingProperties(image: GlanceImage, wanted: ImageProperties): 
 /** Tags are a set. */
 function isSame(wanted: ImageProperties[string], there: unknown): boolean {
   if (!Array.isArray(wanted)) return wanted === there;
-  return Array.isArray(there) && sorted(wanted) === sorted(there);
-}
-
-function sorted(tags: readonly unknown[]): string {
-  return JSON.stringify(tags.toSorted());
+  return Array.isArray(there) && isDeepStrictEqual(new Set(wanted), new Set(there));
 }
 
 function readMetadata(metadata: Readonly<Record<string, string>>, imageName: string): ImageProperties {

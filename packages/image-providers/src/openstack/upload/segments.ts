@@ -31,7 +31,8 @@ export class Segments {
     await this.#cursor?.pieces.return?.();
     const pieces = this.#open()[Symbol.asyncIterator]();
     const cursor = { pieces, rest: NOTHING, position: 0 };
-    for await (const _skipped of take(cursor, start));
+    const skipped = take(cursor, start);
+    while ((await skipped.next()).done !== true);
     return cursor;
   }
 }

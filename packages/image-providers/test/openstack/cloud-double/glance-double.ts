@@ -82,7 +82,7 @@ export class GlanceDouble {
     const images = all.slice(start, start + this.pageSize);
     const next = new URLSearchParams([...filters, ['marker', images.at(-1)?.id ?? '']]);
     const more = start + images.length < all.length;
-    return { status: 200, body: { images, ...(more && { next: `/v2/images?${next}` }) } };
+    return { status: 200, body: { images, ...(more && { next: `/v2/images?${next.toString()}` }) } };
   }
 
   #patch(image: StoredImage, body: Buffer): Answer {

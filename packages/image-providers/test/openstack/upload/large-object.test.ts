@@ -16,7 +16,7 @@ interface Store {
   readonly cloud: CloudDouble;
   readonly store: ObjectStore;
   /** Puts the data in segments of 300 kB. */
-  put(): Promise<void>;
+  readonly put: () => Promise<void>;
 }
 
 async function openStore(t: TestContext): Promise<Store> {

@@ -42,6 +42,8 @@ test('its end ends the source', async () => {
       ended = true;
     }
   }
-  for await (const _piece of metered(source(), { onBytes: () => {}, limit: undefined, signal })) break;
+  const pieces = metered(source(), { onBytes: () => {}, limit: undefined, signal });
+  await pieces.next();
+  await pieces.return();
   assert.ok(ended);
 });
