@@ -61,6 +61,8 @@ export interface OpenStackProviderOptions {
   readonly bandwidthLimit?: number;
   /** Called for each request that succeeded. */
   readonly onTask?: OnTask;
+  /** What digests are computed in, for several providers to share. Default: threads of its own, when they are needed. */
+  readonly threads?: HashThreads;
 }
 
 const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
@@ -84,16 +86,17 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   readonly formats: readonly ImageFormat[];
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #threads = new HashThreads();
+  readonly #threads: HashThreads;
   /** The end of what is under way for each upload. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #cloud: Promise<OpenCloud> | undefined;
 
   constructor(options: OpenStackProviderOptions) {
-    const { name, formats, bandwidthLimit } = options;
+    const { name, formats, bandwidthLimit, threads = new HashThreads() } = options;
     this.name = name;
     this.formats = formats;
     this.#options = options;
+    this.#threads = threads;
     this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
   }
 

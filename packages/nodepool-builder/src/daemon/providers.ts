@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { HashThreads, type ImageProvider, type Logger } from '@nodepool-builder/image-builder';
 import { IMAGE_PROVIDERS, type ProviderSettings } from '@nodepool-builder/image-providers';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Statistics } from '../jobs/statistics.ts';
@@ -22,6 +22,7 @@ export interface ProvidersOptions {
 /** What carries images to the providers of the configuration in force. */
 export class Providers implements Disposable {
   readonly #options: ProvidersOptions;
+  readonly #threads = new HashThreads();
   #byName: ReadonlyMap<string, ConfiguredProvider> = new Map();
 
   constructor(options: ProvidersOptions) {
@@ -74,6 +75,7 @@ export class Providers implements Disposable {
       logger: logger('nodepool.ProviderManager'),
       session: { rate, proxyEnv: environment },
       retry: RETRY,
+      threads: this.#threads,
       onTask: (task, milliseconds) => statistics.task(name, task, milliseconds),
       ...(bandwidthLimit !== undefined && { bandwidthLimit }),
       ...(imageImport !== undefined && { imageImport }),
