@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DirectoryProvider, IMAGE_PROVIDERS } from '../src/index.ts';
+import { DirectoryProvider, IMAGE_PROVIDERS, OpenStackProvider } from '../src/index.ts';
+import { SILENT } from './fixtures/silent-logger.ts';
 
 test('directory is there, and takes what it is given', () => {
   const provider = IMAGE_PROVIDERS.directory?.({ name: 'pool', formats: ['raw'], directory: '/srv/images' });
   assert.ok(provider instanceof DirectoryProvider);
   assert.deepEqual([provider.name, provider.formats], ['pool', ['raw']]);
+});
+
+test('openstack is there, and wants a cloud', () => {
+  const openstack = { settings: () => Promise.reject(new Error('not asked')), logger: SILENT };
+  const provider = IMAGE_PROVIDERS.openstack?.({ name: 'cloud', formats: ['qcow2'], openstack });
+  assert.ok(provider instanceof OpenStackProvider);
+  assert.deepEqual([provider.name, provider.formats], ['cloud', ['qcow2']]);
+  assert.throws(
+    () => IMAGE_PROVIDERS.openstack?.({ name: 'cloud', formats: ['qcow2'] }),
+    /cloud .* has no cloud/,
+  );
 });

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { appendFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { UploadRequest } from '@nodepool-builder/image-builder';
 import {
@@ -17,7 +20,9 @@ import {
   type OpenStackProvider,
   type OpenStackProviderOptions,
 } from '../../src/index.ts';
+import type { CloudAuth } from '../../src/openstack/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 
@@ -276,6 +281,19 @@ describe('a cloud', () => {
       failsWith('no-such-service', 'cloud test', 'type image', 'services of type volume'),
     );
     assert.deepEqual(await images(), []);
+  });
+
+  test('whose certificate nobody trusts is told, and asked nothing', async (t) => {
+    const { request, settings } = await openSite(t);
+    const server = createServer(await selfSigned(), () => assert.fail('a request came through'));
+    t.after(() => server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v3`;
+    const provider = openProvider(t, { ...settings, auth: { ...settings.auth, url } as CloudAuth });
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('certificate-untrusted', 'cloud test', 'cacert'),
+    );
   });
 
   test('that cannot even be cleared says what has to be removed by hand', async (t) => {
