@@ -49,9 +49,12 @@ export async function convertImage(
   { space = new DiskSpace(), ...options }: ConversionOptions = {},
 ): Promise<void> {
   const { signal } = options;
-  const information = await diskInformation(source, signal);
+  const [information, needed] = await Promise.all([
+    diskInformation(source, signal),
+    dataSize(source, signal),
+  ]);
   checkSelfContained(source, information);
-  const claim = await space.claim(target, await dataSize(source, signal));
+  const claim = await space.claim(target, needed);
   if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
   try {
     const size = await write(source, format, target, information['virtual-size'], options);
@@ -88,8 +91,10 @@ async function write(
 }
 
 async function checkResult(result: ImageFile, size: number, signal: AbortSignal | undefined): Promise<void> {
-  await checkStructure(result, signal);
-  const made = (await diskInformation(result, signal))['virtual-size'];
+  const [{ 'virtual-size': made }] = await Promise.all([
+    diskInformation(result, signal),
+    checkStructure(result, signal),
+  ]);
   if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
   throw new ImageError(
     'conversion-failed',

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { execa } from 'execa';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
@@ -16,13 +17,20 @@ export interface DiskInformation {
   };
 }
 
+/** What a disk counts in. */
+const SECTOR = 512;
+
 /**
- * Reads the header of an image.
+ * Reads the header of an image. A raw one has none.
  *
  * @throws ImageError `conversion-failed` for what is no such image
  * @throws the signal's reason
  */
 export async function diskInformation(image: ImageFile, signal?: AbortSignal): Promise<DiskInformation> {
+  if (image.format === 'raw') {
+    const { size } = await stat(image.path);
+    return { 'virtual-size': Math.ceil(size / SECTOR) * SECTOR };
+  }
   return JSON.parse(await qemuImg('info', image, [], signal)) as DiskInformation;
 }
 
@@ -32,6 +40,7 @@ export async function diskInformation(image: ImageFile, signal?: AbortSignal): P
  * @throws as {@link diskInformation}
  */
 export async function dataSize(image: ImageFile, signal?: AbortSignal): Promise<number> {
+  if (image.format === 'raw') return (await stat(image.path)).blocks * SECTOR;
   // Only for raw and qcow2 can qemu-img tell, and only of qcow2 does it leave out the holes.
   const measured = await qemuImg('measure', image, ['-O', 'qcow2'], signal);
   return (JSON.parse(measured) as { required: number }).required;

@@ -184,7 +184,7 @@ test('what a compressed image needs is counted as it is without compression', as
 
 test('two conversions at a time count the room together', async (t) => {
   const { source } = await setUp(t);
-  const small = await mountTmpfs(t, 'size=2500k');
+  const small = await mountTmpfs(t, 'size=1900k');
   const space = new DiskSpace();
   const results = await Promise.allSettled(
     ['one', 'other'].map((name) => convertImage(source, 'qcow2', join(small, name), { space })),
