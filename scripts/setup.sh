@@ -34,6 +34,7 @@ iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
+curl                      curl                               test
 python3-keystone          keystone-manage                    test
 python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
 python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
