@@ -52,14 +52,14 @@ export interface PutAnswer {
 
 /**
  * One service of a cloud, with the token, the endpoint and the patience that it takes. Paths are below its versioned
- * endpoint: `/images`. Every method throws {@link OpenStackError}.
+ * endpoint: `/images`. Every method throws {@link OpenStackError}, `aborted` with the signal's reason as the cause.
  */
 export interface ServiceClient {
   /** JSON in, JSON out. Retried within limits when the error is retriable; after a 401 once more with a new token. */
   json<T = undefined>(method: HttpMethod, path: string, options?: JsonOptions<T>): Promise<JsonAnswer<T>>;
   /**
    * Puts one stream, without holding it in memory. `body` is called when the request begins, and once more after a
-   * 401; any other failure is the caller's to retry.
+   * 401; any other failure is the caller's to retry. An error of the body is thrown as it is.
    */
   put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<PutAnswer>;
 }
