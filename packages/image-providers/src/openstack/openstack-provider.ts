@@ -127,17 +127,10 @@ export class OpenStackProvider implements ImageProvider, Disposable {
         signal,
       };
       const name = `provider ${this.name}: upload of image ${imageId}`;
-      const id = await retry(
-        async (attempt) => {
-          const image = await uploadImage(upload);
-          // The answer to an earlier try's request may have been lost for so long that its image came only now.
-          if (attempt > 1) await removeUpload(upload, uploadId, image.id);
-          return image.id;
-        },
-        { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal },
-      );
+      const policy = { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal };
+      const externalId = await retry((attempt) => uploadImage(upload, attempt), policy);
       progress.end();
-      return { externalId: id };
+      return { externalId };
     });
   }
 

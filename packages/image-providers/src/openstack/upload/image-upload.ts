@@ -31,16 +31,22 @@ export interface ImageUpload extends FileDataOptions {
 /**
  * Tries once to bring a file into a cloud: leaves one image that is whole, or none. What an earlier try of the same
  * upload left is the result if it is whole, else it is removed.
+ *
+ * @param attempt which try this is, from 1
+ * @returns the image's id
  */
-export async function uploadImage(upload: ImageUpload): Promise<GlanceImage> {
-  const { images, request, signal } = upload;
+export async function uploadImage(upload: ImageUpload, attempt: number): Promise<string> {
+  const { images, carrier, request, signal } = upload;
   const file = await FileData.open(request.file, upload);
   try {
     const left = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
     try {
       const image = (await firstWhole(upload, left, file)) ?? (await carry(upload, file));
       await complete(upload, image, file);
-      return image;
+      // The answer to an earlier try's request may have been lost for so long that its image came only now.
+      if (attempt > 1) await removeUpload(upload, request.uploadId, image.id);
+      else await carrier.clear?.(images, request.uploadId, signal);
+      return image.id;
     } catch (error) {
       await cleanUp(upload);
       throw error;
@@ -85,14 +91,13 @@ async function carry(upload: ImageUpload, file: FileData): Promise<GlanceImage> 
 
 /** Sets what was not known, or not allowed, when the image was made. */
 async function complete(
-  { images, carrier, request, properties, signal }: ImageUpload,
+  { images, request, properties, signal }: ImageUpload,
   image: GlanceImage,
   file: FileData,
 ): Promise<void> {
   const checksums = checksumProperties(request, await file.checksums());
   const missing = missingProperties(image, withoutFormats({ ...properties, ...checksums }));
   if (Object.keys(missing).length > 0) await images.update(image.id, missing, signal);
-  await carrier.clear?.(images, request.uploadId, signal);
 }
 
 /** The first whole one of these images; the others are removed. */
