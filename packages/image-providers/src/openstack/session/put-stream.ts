@@ -26,19 +26,20 @@ export interface StreamPut {
 
 /**
  * Sends a stream as fast as the server takes it, and no faster. An answer that comes while the body is still being
- * sent ends the sending. The connection and the body are closed afterwards, whatever happened.
+ * sent ends the sending. The connection and the body are closed afterwards, whatever happened; a body that is waiting
+ * for its source then is waited for.
  *
  * Not by got: this needs the socket, to read an answer that a write error would hide.
  *
- * @throws OpenStackError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the body is not
- *   `size` bytes long. An error of the body is thrown as it is.
+ * @throws OpenStackError `connection-failed`, `certificate-untrusted`, `invalid-answer`; `image-missing-on-disk` if the
+ *   body is not `size` bytes long. An error of the body is thrown as it is.
  */
 export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   const { name, url, body, size, agent, stallTimeout, signal } = put;
   const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
   const request = open(url, { method: 'PUT', agent, headers: { ...put.headers, 'content-length': size } });
   request.once('socket', readOnAfterWriteError);
-  request.on('error', () => undefined); // the first one reaches `answered`; after an answer they say nothing new
+  request.on('error', () => undefined); // the first one reaches `receive`; after an answer they say nothing new
 
   let stall: NodeJS.Timeout | undefined;
   const giveUp = (): void => {
