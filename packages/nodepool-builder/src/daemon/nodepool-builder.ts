@@ -80,13 +80,14 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #uploadWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
-  #builders: ReadonlyMap<string, BaseImageBuilder> = new Map();
+  #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
     const { repository, ledger, servers, jobServer } = parts;
     this.#options = options;
+    this.#builders = this.#createBuilders(options.configuration); // may throw, so that nothing may be open yet
     this.#logger = options.logger('nodepool.builder');
     this.repository = repository;
     this.servers = servers;
@@ -120,7 +121,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       'image-upload': (job) => runUploadJob(this.#jobContext(), job),
       'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
     };
-    this.#configure(options.configuration);
+    this.#providers.configure(options.configuration.providers);
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
       repository.on(event, () => this.#offerSoon());
     }
@@ -163,7 +164,9 @@ export class NodepoolBuilder implements AsyncDisposable {
     if (namesOf(jobServers(configuration)) !== namesOf(jobServers(this.#configuration))) {
       this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
     }
-    this.#configure(configuration);
+    this.#builders = this.#createBuilders(configuration);
+    this.#providers.configure(configuration.providers);
+    this.#configuration = configuration;
     this.#abandoned.retry();
     this.#offer();
   }
@@ -196,16 +199,14 @@ export class NodepoolBuilder implements AsyncDisposable {
     return new Worker({ servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger });
   }
 
-  #configure(configuration: Configuration): void {
+  #createBuilders({ diskimages }: Configuration): ReadonlyMap<string, BaseImageBuilder> {
     const registry = this.#options.builders ?? IMAGE_BUILDERS;
-    this.#builders = new Map(
-      configuration.diskimages.map((diskimage) => [
+    return new Map(
+      diskimages.map((diskimage) => [
         diskimage.name,
         createImageBuilder(diskimage.builder, diskimage, registry),
       ]),
     );
-    this.#providers.configure(configuration.providers);
-    this.#configuration = configuration;
   }
 
   /** Many images that come at once, or go, are one change. */

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Admin, JobServer } from '@nodepool-builder/gearman-node';
+import { ImageRepository } from '@nodepool-builder/image-builder';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { RecordingLogger } from '../jobs/recording-logger.ts';
+import { temporaryDirectory } from '../jobs/temporary-directory.ts';
+
+test('a builder that cannot start leaves no connection, and gives images-dir free', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const images = join(directory, 'images');
+  await mkdir(images);
+  const jobServer = new JobServer();
+  const { port } = await jobServer.listen(0);
+  t.after(() => jobServer.close());
+  await writeFile(
+    join(directory, 'nodepool.yaml'),
+    `
+images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${port}}]
+diskimages: [{name: debian, builder: of-another-program}]
+`,
+  );
+  const { configuration } = await loadConfiguration(join(directory, 'nodepool.yaml'), {
+    builders: ['of-another-program'],
+  });
+  await assert.rejects(NodepoolBuilder.start({ configuration, logger: () => new RecordingLogger() }), {
+    code: 'builder-unknown',
+  });
+
+  const admin = new Admin({ host: '127.0.0.1', port });
+  assert.equal((await admin.workers()).length, 1, 'there is but the one that asks');
+  await admin.close();
+  await (await ImageRepository.open(images)).close();
+});
