@@ -14,7 +14,7 @@ export const PROVIDER_NAME = 'nodepool_provider_name';
 export const IMAGE_NAME = 'nodepool_image_name';
 
 /** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
-const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd' };
+const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd', 'vhd-fixed': 'vhd' };
 
 /** Glance's `container_format` where it is not `bare`, by disk format. */
 const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };

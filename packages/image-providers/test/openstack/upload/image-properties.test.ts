@@ -36,8 +36,8 @@ test('an image says what it is, whose, and of which upload', () => {
   });
 });
 
-test('both VHDs are one to Glance, in the container that shade gave it', () => {
-  for (const format of ['vhd', 'vpc'] as const) {
+test('all VHDs are one to Glance, in the container that shade gave it', () => {
+  for (const format of ['vhd', 'vpc', 'vhd-fixed'] as const) {
     const { disk_format, container_format } = imageProperties({
       provider: 'cloud',
       request: request({}, format),
