@@ -78,7 +78,7 @@ async function importedImage(
   const onTimeout = (): Error =>
     new OpenStackError(
       'image-timeout',
-      `cloud ${images.cloud}: import task ${task.id} has not ended after ${timeout} s; look at the cloud's image service, or raise upload-timeout`,
+      `cloud ${images.cloud}: import task ${task.id} has not ended after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
     );
   return await poll(look, { timeout, signal, onTimeout });
 }

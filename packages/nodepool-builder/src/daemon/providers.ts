@@ -66,7 +66,7 @@ export class Providers implements Disposable {
   }
 
   #openstack(
-    { name, rate, bandwidthLimit, imageImport }: ProviderConfiguration,
+    { name, rate, bandwidthLimit, imageImport, imageUploadTimeout }: ProviderConfiguration,
     cloud: NonNullable<ProviderConfiguration['cloud']>,
   ): NonNullable<ProviderSettings['openstack']> {
     const { logger, statistics, environment } = this.#options;
@@ -77,6 +77,7 @@ export class Providers implements Disposable {
       retry: RETRY,
       threads: this.#threads,
       onTask: (task, milliseconds) => statistics.task(name, task, milliseconds),
+      ...(imageUploadTimeout !== undefined && { uploadTimeout: imageUploadTimeout }),
       ...(bandwidthLimit !== undefined && { bandwidthLimit }),
       ...(imageImport !== undefined && { imageImport }),
     };

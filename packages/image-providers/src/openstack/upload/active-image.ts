@@ -17,10 +17,10 @@ export interface ActiveImageOptions {
 /** The statuses while the cloud stores the data. */
 const STORING: readonly string[] = ['saving', 'importing'];
 
-/** The statuses that are no end, by how the data comes. Any other but `active` means that it failed. */
-const PENDING: Readonly<Record<Arrival, readonly string[]>> = {
-  file: STORING,
-  import: [...STORING, 'queued', 'uploading'],
+/** The statuses before that, by how the data comes. Any other but `active` means that it failed. */
+const WAITING: Readonly<Record<Arrival, readonly string[]>> = {
+  file: [],
+  import: ['queued', 'uploading'],
 };
 
 /**
@@ -43,27 +43,41 @@ export async function activeImage(
     });
     last = image.status;
     if (last === 'active') return image;
-    storing ||= STORING.includes(last);
-    const pending = PENDING[arrival].includes(last);
-    const waits = pending && !STORING.includes(last);
-    if (!pending || (storing && waits)) throw failed(images, id, `went to ${last} instead of active`);
-    if (waits) await assertImporting(images, id, signal);
+    if (STORING.includes(last)) {
+      storing = true;
+    } else if (!WAITING[arrival].includes(last) || !(await isImporting(images, id, storing, signal))) {
+      throw failed(images, id, `went to ${last} instead of active`);
+    }
     return undefined;
   };
   const onTimeout = (): Error =>
     new OpenStackError(
       'image-timeout',
-      `cloud ${images.cloud}: image ${id} is ${last} and not active after ${timeout} s; look at the cloud's image service, or raise upload-timeout`,
+      `cloud ${images.cloud}: image ${id} is ${last} and not active after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
     );
   return await poll(look, { timeout, signal, onTimeout });
 }
 
-/** An import that fails before it stored anything leaves the image as it was. */
-async function assertImporting(images: ImageApi, id: string, signal: AbortSignal): Promise<void> {
+/**
+ * Whether an import goes on, or may yet begin, of an image that is as it was before. One that failed leaves it so, and
+ * its task says why, a moment later.
+ *
+ * @param hasBegun whether the cloud was seen to store the image's data
+ */
+async function isImporting(
+  images: ImageApi,
+  id: string,
+  hasBegun: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
   const tasks = await images.imageTasks(id, signal);
   const failure = tasks.find(({ status }) => status === 'failure');
   if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message})`);
+  return !hasBegun || tasks.some(({ status }) => UNDER_WAY.includes(status));
 }
+
+/** The statuses of a task that has not ended. */
+const UNDER_WAY: readonly string[] = ['pending', 'processing'];
 
 function failed(images: ImageApi, id: string, what: string, cause?: Error): OpenStackError {
   return new OpenStackError(

@@ -9,12 +9,12 @@ import { CloudDouble } from '../cloud-double/cloud-double.ts';
 
 const { signal } = new AbortController();
 
-/** Waits for an image that has one status after the other, the last one for ever; and its tasks. */
+/** Waits for an image, and its task, that have one status after the other, the last one for ever. */
 async function wait(
   t: TestContext,
   arrival: Arrival,
   statuses: readonly string[],
-  tasks: object = { tasks: [] },
+  ...tasks: readonly object[]
 ): Promise<string> {
   const cloud = await CloudDouble.start(t);
   const settings = cloud.settings();
@@ -25,8 +25,12 @@ async function wait(
     client: session.client({ ...settings.image, version: 'v2' }),
   });
   const left = [...statuses];
+  const leftTasks = [...tasks];
   cloud.intercept = ({ path }) => {
-    if (path.endsWith('/tasks')) return { status: 200, body: tasks };
+    if (path.endsWith('/tasks')) {
+      const task = leftTasks.length > 1 ? leftTasks.shift() : leftTasks[0];
+      return { status: 200, body: { tasks: task === undefined ? [] : [task] } };
+    }
     const status = left.length > 1 ? left.shift() : left[0];
     return { status: 200, body: { id: 'i1', status, created_at: '2026-01-01T00:00:00Z' } };
   };
@@ -50,7 +54,7 @@ describe('a file that was put', () => {
   test('is waited for as long as was said', async (t) => {
     await assert.rejects(
       wait(t, 'file', ['saving']),
-      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise upload-timeout'),
+      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
     );
   });
 });
@@ -70,11 +74,18 @@ describe('an import', () => {
     });
   }
 
+  const failure = { id: 't1', status: 'failure', message: 'Task failed due to Internal Error' };
+  const inItsWords = failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)');
+
   test('has failed when its task says so, in the words of the cloud', async (t) => {
-    const tasks = [{ id: 't1', status: 'failure', message: 'Task failed due to Internal Error' }];
+    await assert.rejects(wait(t, 'import', ['queued'], failure), inItsWords);
+  });
+
+  test('that fell back is told in the words of the cloud, too, which come a moment later', async (t) => {
+    const processing = { ...failure, status: 'processing', message: '' };
     await assert.rejects(
-      wait(t, 'import', ['queued'], { tasks }),
-      failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)'),
+      wait(t, 'import', ['queued', 'importing', 'queued'], processing, processing, failure),
+      inItsWords,
     );
   });
 });
