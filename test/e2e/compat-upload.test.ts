@@ -196,22 +196,22 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     const record = join(site.images, '.nodepool-builder/uploads');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));
     const running = client.upload('9', 'impatient', 'trusty');
-    const entry = await waitUntil('the record', async () => {
-      const entries = await Promise.all(
+    // An entry may go between the two looks.
+    const entries = async (): Promise<string[]> =>
+      await Promise.all(
         (await readdir(record)).map((name) => readFile(join(record, name), 'utf8').catch(() => '')),
       );
-      return entries.find((text) => text.includes('"image-id":"9"'));
-    });
+    const entry = await waitUntil('the record', async () =>
+      (await entries()).find((text) => text.includes('"image-id":"9"')),
+    );
     assert.match(entry, /"provider":"impatient"/);
     await running;
     const { end } = await client.upload('9', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
-    await waitUntil('no record of it', async () => {
-      const entries = await Promise.all(
-        (await readdir(record)).map((name) => readFile(join(record, name), 'utf8')),
-      );
-      return !entries.some((text) => text.includes('"provider":"cloud-a"'));
-    });
+    await waitUntil(
+      'no record of it',
+      async () => !(await entries()).some((text) => text.includes('"provider":"cloud-a"')),
+    );
   });
 });
 
