@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { after, it } from 'node:test';
 import { withinTimeLimit } from '../../src/jobs/upload-time-limit.ts';
 
 const NEVER = new AbortController().signal;
+
+// The timer of AbortSignal.timeout does not: in the daemon a connection does.
+const keepsAlive = setInterval(() => {}, 60_000);
+after(() => clearInterval(keepsAlive));
 
 async function untilAborted(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
