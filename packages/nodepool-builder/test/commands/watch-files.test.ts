@@ -104,6 +104,8 @@ describe('a watched file', () => {
     const place = watched(t);
     writeFileSync(place.file, 'old');
     place.watch.watch([place.file]);
+    await firstLook(place);
+    const before = place.count;
     let tell = Promise.withResolvers<void>();
     const listener = (): void => tell.resolve(); // called right after the one of the watch
     watchFile(place.file, { interval: INTERVAL }, listener);
@@ -114,10 +116,10 @@ describe('a watched file', () => {
       appendFileSync(place.file, part);
       await tell.promise;
       t.mock.timers.tick(INTERVAL * 1.5 - 1);
-      assert.equal(place.count, 0);
+      assert.equal(place.count, before);
     }
     t.mock.timers.tick(1);
-    assert.equal(place.count, 1);
+    assert.equal(place.count, before + 1);
   });
 
   it('is none any more once others are watched', async (t) => {
