@@ -87,6 +87,12 @@ const PUT_FAULTS: readonly FaultCase[] = [
     code: 'conflict',
     words: 'status transition is not allowed',
   },
+  {
+    name: '410',
+    fault: answersWith(410, { body: 'The image may have been deleted during the upload' }),
+    code: 'not-found',
+    words: 'deleted during the upload',
+  },
   { name: '413', fault: answersWith(413), code: 'too-large', words: 'higher limit' },
   {
     name: 'a quota that is exceeded',
@@ -111,12 +117,13 @@ const PUT_FAULTS: readonly FaultCase[] = [
 ];
 
 /** Faults after which a second try is made. */
-function mayPass(code: OpenStackErrorCode): boolean {
-  return OPENSTACK_ERRORS[code].retriable || code === 'conflict';
+function mayPass({ name, code }: FaultCase): boolean {
+  return OPENSTACK_ERRORS[code].retriable || code === 'conflict' || name === '410';
 }
 
 describe('a PUT of the file', () => {
-  for (const { name, fault, code, words } of PUT_FAULTS) {
+  for (const faultCase of PUT_FAULTS) {
+    const { name, fault, code, words } = faultCase;
     test(`that meets ${name} each time is told, and leaves nothing`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...PUT_FILE, ...ALWAYS }, fault);
@@ -124,11 +131,11 @@ describe('a PUT of the file', () => {
       assert.deepEqual(await images(), []);
       // A refused token is replaced once.
       const tries = code === 'auth-failed' ? 2 : 1;
-      assert.equal(puts(), mayPass(code) ? ATTEMPTS : tries);
+      assert.equal(puts(), mayPass(faultCase) ? ATTEMPTS : tries);
     });
   }
 
-  for (const { name, fault } of PUT_FAULTS.filter(({ code }) => mayPass(code))) {
+  for (const { name, fault } of PUT_FAULTS.filter(mayPass)) {
     test(`that meets ${name} once is made anew, and leaves one image`, async (t) => {
       const { provider, request, glance, puts, hasOnly } = await openSite(t);
       glance.inject(PUT_FILE, fault);

@@ -35,7 +35,13 @@ export async function retry<T>(
   }
 }
 
-/** A conflict is about the image of this try; the next one makes another. */
+/**
+ * A conflict is about the image of this try, and so is 410, which Glance answers when it clears away what the first
+ * half of a replayed body left; the next try makes another image.
+ */
 function mayPass(error: unknown): error is OpenStackError {
-  return error instanceof OpenStackError && (error.retriable || error.code === 'conflict');
+  if (!(error instanceof OpenStackError)) return false;
+  return error.retriable || error.code === 'conflict' || error.status === GONE;
 }
+
+const GONE = 410;
