@@ -28,8 +28,9 @@ export class DiskSpace {
   }
 
   async #grant(claim: Claim): Promise<{ readonly missing: number } | (() => void)> {
-    const { bavail, bsize } = await statfs(dirname(claim.path));
+    // In this order: what is written between the two looks counts twice, and not for nothing.
     const due = await Promise.all([...this.#claims].map(stillDue));
+    const { bavail, bsize } = await statfs(dirname(claim.path));
     const missing = due.reduce((sum, part) => sum + part, claim.bytes) - bavail * bsize;
     if (missing > 0) return { missing };
     this.#claims.add(claim);
