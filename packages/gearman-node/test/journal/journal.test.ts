@@ -71,7 +71,10 @@ test('a job is in the file when synced resolves, also for adds at the same time'
   );
 });
 
-test('a record that is cut short or damaged is left out, with what follows, and the file kept aside', async (t) => {
+/** A journal of the jobs 1 and 2, still open; `first` is where the record of job 1 ends. */
+async function journalOfTwo(
+  t: TestContext,
+): Promise<{ directory: string; journal: Journal; path: string; first: number }> {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1));
@@ -79,6 +82,11 @@ test('a record that is cut short or damaged is left out, with what follows, and 
   const path = join(directory, 'jobs.journal');
   const { size: first } = await stat(path);
   journal.add(job(2));
+  return { directory, journal, path, first };
+}
+
+test('a record that is cut short or damaged is left out, with what follows, and the file kept aside', async (t) => {
+  const { directory, journal, path, first } = await journalOfTwo(t);
   await journal.close();
   const whole = await readFile(path);
   for (let size = first; size < whole.length; size += 1) {
@@ -105,13 +113,7 @@ test('a record that is cut short or damaged is left out, with what follows, and 
 });
 
 test('no byte of a record can be spoilt unseen: not a size, not the handle of a job that is over', async (t) => {
-  const directory = await temporaryDirectory(t);
-  const journal = await Journal.open(directory);
-  journal.add(job(1));
-  await journal.synced();
-  const path = join(directory, 'jobs.journal');
-  const { size: first } = await stat(path);
-  journal.add(job(2));
+  const { directory, journal, path, first } = await journalOfTwo(t);
   journal.remove('H:test:2');
   await journal.close();
   const whole = await readFile(path);

@@ -4,7 +4,7 @@ import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
-import { checkStructure, dataSize, diskInformation } from './disk-information.ts';
+import { checkStructure, type DiskFile, dataSize, diskInformation } from './disk-information.ts';
 import { DiskSpace } from './disk-space.ts';
 import { checkSelfContained } from './self-contained.ts';
 
@@ -58,7 +58,7 @@ export async function convertImage(
   if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
   try {
     const size = await write(source, format, target, information['virtual-size'], options);
-    await checkResult({ format, path: target, size: 0 }, size, signal);
+    await checkResult({ format, path: target }, size, signal);
   } finally {
     claim();
   }
@@ -90,7 +90,7 @@ async function write(
   return aligned;
 }
 
-async function checkResult(result: ImageFile, size: number, signal: AbortSignal | undefined): Promise<void> {
+async function checkResult(result: DiskFile, size: number, signal: AbortSignal | undefined): Promise<void> {
   const [{ 'virtual-size': made }] = await Promise.all([
     diskInformation(result, signal),
     checkStructure(result, signal),

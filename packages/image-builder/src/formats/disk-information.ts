@@ -4,6 +4,9 @@ import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
 import type { ImageFile } from '../types.ts';
 
+/** A file, and what is to be read in it. */
+export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
+
 /** What `qemu-img info --output=json` says of an image, as far as it is used. */
 export interface DiskInformation {
   /** Bytes of the disk that a guest sees. */
@@ -26,7 +29,7 @@ const SECTOR = 512;
  * @throws ImageError `conversion-failed` for what is no such image
  * @throws the signal's reason
  */
-export async function diskInformation(image: ImageFile, signal?: AbortSignal): Promise<DiskInformation> {
+export async function diskInformation(image: DiskFile, signal?: AbortSignal): Promise<DiskInformation> {
   if (image.format === 'raw') {
     const { size } = await stat(image.path);
     return { 'virtual-size': Math.ceil(size / SECTOR) * SECTOR };
@@ -39,7 +42,7 @@ export async function diskInformation(image: ImageFile, signal?: AbortSignal): P
  *
  * @throws as {@link diskInformation}
  */
-export async function dataSize(image: ImageFile, signal?: AbortSignal): Promise<number> {
+export async function dataSize(image: DiskFile, signal?: AbortSignal): Promise<number> {
   if (image.format === 'raw') return (await stat(image.path)).blocks * SECTOR;
   // Only for raw and qcow2 can qemu-img tell, and only of qcow2 does it leave out the holes.
   const measured = await qemuImg('measure', image, ['-O', 'qcow2'], signal);
@@ -51,20 +54,20 @@ export async function dataSize(image: ImageFile, signal?: AbortSignal): Promise<
  *
  * @throws as {@link diskInformation}
  */
-export async function checkStructure(image: ImageFile, signal?: AbortSignal): Promise<void> {
+export async function checkStructure(image: DiskFile, signal?: AbortSignal): Promise<void> {
   if (CHECKABLE.has(driverOf(image))) await qemuImg('check', image, [], signal);
 }
 
 /** The drivers of which `qemu-img check` knows what to look at. */
 const CHECKABLE: ReadonlySet<string> = new Set(['qcow2', 'vhdx', 'vmdk', 'vdi']);
 
-function driverOf({ format }: ImageFile): string {
+function driverOf({ format }: DiskFile): string {
   return formatRow(format).qemuDriver ?? 'raw';
 }
 
 async function qemuImg(
   command: string,
-  image: ImageFile,
+  image: DiskFile,
   args: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<string> {

@@ -1,3 +1,5 @@
+import { list, record, text, time } from './session/answer-shape.ts';
+
 /** An image as Glance shows it. */
 export interface GlanceImage {
   readonly id: string;
@@ -21,18 +23,16 @@ export interface GlanceImage {
  * @throws Error that says what is wrong with it.
  */
 export function readGlanceImage(value: unknown): GlanceImage {
-  const properties = readObject(value, 'an image');
+  const properties = record(value, 'the image');
   const { size, checksum, os_hash_algo: algorithm, os_hash_value: hash, disk_format: format } = properties;
-  const createdAt = new Date(readString(properties, 'created_at'));
-  if (Number.isNaN(createdAt.getTime())) throw new Error('created_at of an image is no time');
   return {
-    id: readString(properties, 'id'),
-    status: readString(properties, 'status'),
+    id: text(properties.id, 'id'),
+    status: text(properties.status, 'status'),
     ...(typeof size === 'number' && { size }),
     ...(typeof checksum === 'string' && { checksum }),
     ...(typeof algorithm === 'string' && typeof hash === 'string' && { hash: { algorithm, value: hash } }),
     ...(typeof format === 'string' && { diskFormat: format }),
-    createdAt,
+    createdAt: new Date(time(properties.created_at, 'created_at')),
     properties,
   };
 }
@@ -46,9 +46,8 @@ export interface ImagePage {
 
 /** Checks and reads a page of images. */
 export function readImagePage(value: unknown): ImagePage {
-  const { images, next } = readObject(value, 'the list of images');
-  if (!Array.isArray(images)) throw new Error('the list has no images');
-  return { images: images.map(readGlanceImage), ...(typeof next === 'string' && { next }) };
+  const { images, next } = record(value, 'the list of images');
+  return { images: list(images, 'images').map(readGlanceImage), ...(typeof next === 'string' && { next }) };
 }
 
 /** A task of Glance (`/v2/tasks`). */
@@ -64,11 +63,11 @@ export interface GlanceTask {
 
 /** Checks and reads a task. */
 export function readGlanceTask(value: unknown): GlanceTask {
-  const task = readObject(value, 'a task');
+  const task = record(value, 'the task');
   const result = typeof task.result === 'object' && task.result !== null ? task.result : {};
   return {
-    id: readString(task, 'id'),
-    status: readString(task, 'status'),
+    id: text(task.id, 'id'),
+    status: text(task.status, 'status'),
     message: typeof task.message === 'string' ? task.message : '',
     ...('image_id' in result && typeof result.image_id === 'string' && { imageId: result.image_id }),
   };
@@ -77,28 +76,11 @@ export function readGlanceTask(value: unknown): GlanceTask {
 /** Checks and reads the tasks of an image; none where a cloud does not tell them. */
 export function readImageTasks(value: unknown): readonly GlanceTask[] {
   if (typeof value !== 'object' || value === null || !('tasks' in value)) return [];
-  if (!Array.isArray(value.tasks)) throw new Error('tasks is no list');
-  return value.tasks.map(readGlanceTask);
+  return list(value.tasks, 'tasks').map(readGlanceTask);
 }
 
 /** Checks and reads the import methods that a cloud offers (`/v2/info/import`). */
 export function readImportMethods(value: unknown): readonly string[] {
-  const { value: methods } = readObject(
-    readObject(value, 'the import information')['import-methods'],
-    'import-methods',
-  );
-  if (!Array.isArray(methods)) throw new Error('import-methods has no values');
-  return methods.filter((method) => typeof method === 'string');
-}
-
-function readObject(value: unknown, what: string): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw new Error(`${what} is no object`);
-}
-
-function readString(object: Readonly<Record<string, unknown>>, key: string): string {
-  const value = object[key];
-  if (typeof value === 'string' && value !== '') return value;
-  throw new Error(`${key} is missing or no text`);
+  const offer = record(record(value, 'the import information')['import-methods'], 'import-methods');
+  return list(offer.value, 'import-methods.value').map((method) => text(method, 'import-methods.value[]'));
 }

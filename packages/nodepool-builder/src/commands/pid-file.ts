@@ -69,7 +69,8 @@ async function isOneOfUs(pid: number): Promise<boolean> {
   try {
     return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes(basename(process.argv[1] ?? ''));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return false; // ESRCH: it ended between the opening and the reading
     throw error;
   }
 }

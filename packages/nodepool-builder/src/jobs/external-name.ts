@@ -1,4 +1,5 @@
 import { ImageError } from '@nodepool-builder/image-builder';
+import { toText } from '../configuration/scalar.ts';
 
 /** What the fields of `template-hostname` stand for. */
 export interface ExternalNameFields {
@@ -37,16 +38,9 @@ function fieldValue(
     timestamp,
     ...Object.fromEntries(Object.entries(provider).map(([key, value]) => [`provider.${key}`, value])),
   };
-  if (Object.hasOwn(values, field)) return pythonText(values[field]);
+  if (Object.hasOwn(values, field)) return values[field] == null ? 'None' : toText(values[field]);
   const known = Object.keys(values).map((key) => `{${key}}`);
   throw wrong(template, `has the unknown field {${field}}; use ${known.join(', ')}`);
-}
-
-/** As Python's `str()` gives it. */
-function pythonText(value: unknown): string {
-  if (value === undefined || value === null) return 'None';
-  if (typeof value === 'boolean') return value ? 'True' : 'False';
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function wrong(template: string, fault: string): ImageError {

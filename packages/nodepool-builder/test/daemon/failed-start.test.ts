@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin, JobServer } from '@nodepool-builder/gearman-node';
 import { ImageRepository } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { RecordingLogger } from '../jobs/recording-logger.ts';
-import { temporaryDirectory } from '../jobs/temporary-directory.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('a builder that cannot start leaves no connection, and gives images-dir free', async (t) => {
-  const directory = await temporaryDirectory(t);
+  const directory = temporaryDirectory(t);
   const images = join(directory, 'images');
   await mkdir(images);
   const jobServer = new JobServer();

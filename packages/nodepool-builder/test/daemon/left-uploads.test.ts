@@ -5,12 +5,12 @@ import { it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
 import { ledgerEntry } from '../jobs/ledger-entry.ts';
-import { RecordingLogger } from '../jobs/recording-logger.ts';
-import { temporaryDirectory } from '../jobs/temporary-directory.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** Milliseconds: long enough for a job to come in. */
 const GRACE = 500;
@@ -25,7 +25,7 @@ interface Site {
 
 /** A site whose builder was killed in an upload of image 1, the id of which is `upload-1`. */
 async function siteOfDeadBuilder(t: TestContext): Promise<Site> {
-  const directory = await temporaryDirectory(t);
+  const directory = temporaryDirectory(t);
   const [images, pool, config] = ['images', 'pool', 'nodepool.yaml'].map((name) => join(directory, name)) as [
     string,
     string,

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { Statsd, statsdAddress } from '../../src/daemon/statsd.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
-import { RecordingLogger } from '../jobs/recording-logger.ts';
 
 interface Listener {
   readonly statistics: Statistics;

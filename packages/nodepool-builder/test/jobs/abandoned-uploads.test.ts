@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
 import { type LedgerEntry, UploadLedger } from '../../src/jobs/upload-ledger.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 import { ledgerEntry } from './ledger-entry.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 const GRACE = 120_000;
 
@@ -33,7 +33,7 @@ interface Site {
 
 async function site(t: TestContext, ...entries: readonly LedgerEntry[]): Promise<Site> {
   const logger = new RecordingLogger();
-  const ledger = await UploadLedger.open(await temporaryDirectory(t), logger);
+  const ledger = await UploadLedger.open(temporaryDirectory(t), logger);
   for (const entry of entries) await ledger.put(entry);
   const provider = new DiscardingProvider({ name: 'cloud' });
   const providers = new Map<string, ImageProvider>([['cloud', provider]]);

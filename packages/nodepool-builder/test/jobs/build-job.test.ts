@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { ImageRepository } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { runBuildJob } from '../../src/jobs/build-job.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', async (t) => {
-  const repository = await ImageRepository.open(await temporaryDirectory(t));
+  const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = {
     repository,

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ImageRepository } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { runDeleteJob } from '../../src/jobs/delete-job.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 it('COMPAT 1.5: the deletion of an image whose files are gone has succeeded', async (t) => {
-  const repository = await ImageRepository.open(await temporaryDirectory(t));
+  const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = { repository, logger: () => new RecordingLogger() };
   assert.equal(await runDeleteJob(context, fakeJob('image-delete:0000000007', '""')), undefined);

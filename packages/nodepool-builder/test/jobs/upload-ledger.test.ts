@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 import { ledgerEntry } from './ledger-entry.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 it('an entry is on the disk for the next process, whatever its upload id holds', async (t) => {
-  const directory = join(await temporaryDirectory(t), 'uploads');
+  const directory = join(temporaryDirectory(t), 'uploads');
   const logger = new RecordingLogger();
   const ledger = await UploadLedger.open(directory, logger);
   const entries = ['H:host:42', '../../etc/passwd', 'x'.repeat(500)].map((id) =>
@@ -27,7 +27,7 @@ function byId(one: { 'upload-id': string }, other: { 'upload-id': string }): num
 }
 
 it('an entry belongs to one upload to one provider', async (t) => {
-  const directory = await temporaryDirectory(t);
+  const directory = temporaryDirectory(t);
   const ledger = await UploadLedger.open(directory, new RecordingLogger());
   const [one, other] = [ledgerEntry(), ledgerEntry({ provider: 'other' })];
   await ledger.put(one);
@@ -39,7 +39,7 @@ it('an entry belongs to one upload to one provider', async (t) => {
 });
 
 it('changes of one entry that come at once take effect in their order', async (t) => {
-  const directory = await temporaryDirectory(t);
+  const directory = temporaryDirectory(t);
   const logger = new RecordingLogger();
   const ledger = await UploadLedger.open(directory, logger);
   const last = ledgerEntry({ 'external-id': 'last' });
@@ -54,7 +54,7 @@ it('changes of one entry that come at once take effect in their order', async (t
 });
 
 it('a file that is no entry is left alone, and logged; one that was being written goes', async (t) => {
-  const directory = await temporaryDirectory(t);
+  const directory = temporaryDirectory(t);
   await writeFile(join(directory, 'torn.json'), '{"version": 1, "provider"');
   await writeFile(join(directory, 'newer.json'), JSON.stringify({ ...ledgerEntry(), version: 2 }));
   await writeFile(join(directory, 'x.json.new'), '{"ver');

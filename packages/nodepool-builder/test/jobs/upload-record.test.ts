@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { UploadResult } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
 import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
 import { type RecordedJob, UploadRecord } from '../../src/jobs/upload-record.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 import { ledgerEntry } from './ledger-entry.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 /** A job whose server can be lost, and does not acknowledge until it is told to. */
 class FakeJob implements RecordedJob {
@@ -43,7 +43,7 @@ async function site(
   t: TestContext,
 ): Promise<{ ledger: UploadLedger; abandoned: RecordingAbandoned; record: UploadRecord }> {
   const logger = new RecordingLogger();
-  const ledger = await UploadLedger.open(await temporaryDirectory(t), logger);
+  const ledger = await UploadLedger.open(temporaryDirectory(t), logger);
   const abandoned = new RecordingAbandoned({ ledger, provider: () => undefined, logger });
   return { ledger, abandoned, record: new UploadRecord(ledger, abandoned, logger) };
 }

@@ -6,7 +6,7 @@ import { ConfigurationError, formatFault } from '../../src/configuration/fault.t
 import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
 import { readLogSettings } from '../../src/logging/read-log-settings.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 
 interface Place {
   readonly read: (text: string) => Promise<ReadLogSettings>;

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { LogFile } from '../../../src/logging/file/log-file.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
+import { temporaryDirectory } from '../../temporary-directory.ts';
 
 const read = (path: string): string => readFileSync(path, 'utf8');
 

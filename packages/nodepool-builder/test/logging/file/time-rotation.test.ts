@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { TimeRotation } from '../../../src/logging/file/time-rotation.ts';
 import type { TimeRotationSettings } from '../../../src/logging/log-settings.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
+import { temporaryDirectory } from '../../temporary-directory.ts';
 
 const HOUR = 3_600_000;
 
