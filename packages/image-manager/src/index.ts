@@ -1,0 +1,19 @@
+export type {
+  ManagedDiskImage,
+  ManagedProvider,
+  ManagedProviderImage,
+  ManagerConfiguration,
+  Timing,
+} from './configuration.ts';
+export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
+export type { OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
+export type {
+  Build,
+  BuildState,
+  ManagerState,
+  PendingRequest,
+  Request,
+  Upload,
+  UploadState,
+} from './records.ts';
+export type { Leadership, StateChange, StateStore } from './store/state-store.ts';
