@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
+import type { BuilderProcess } from '../fixtures/builder-process.ts';
+import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
+import { pausesAfter } from '../fixtures/fault-proxy/faults.ts';
+import { createGatedQemuImg, type GatedQemuImg } from '../fixtures/gated-qemu-img.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { cloudsYaml } from '../fixtures/openstack/account.ts';
+import { type FaultyOpenStack, faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
+import { openStack } from '../fixtures/openstack/openstack.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const CLOUD = `
+  - name: cloud
+    cloud: mycloud
+    image-type: raw
+    rate: 0.001
+    max-servers: 10
+    images: [{name: trusty, diskimage: debian, min-ram: 8192}]`;
+
+/** Far more than the sockets on the way to the cloud hold. */
+const CLOUD_IMAGE = 64 * 2 ** 20;
+
+/** Takes a directory about a second, which is long after its first progress. */
+const DIRECTORY_IMAGE = 256 * 2 ** 20;
+
+describe('an image is deleted while it is uploaded, over gearmand', () => {
+  let cloud: FaultyOpenStack;
+  let server: Gearmand;
+  let site: CompatSite;
+  let qemuImg: GatedQemuImg;
+  let builder: BuilderProcess;
+  let client: NodepoolClient;
+  let admin: Admin;
+
+  before(async () => {
+    cloud = await faultyOpenStack(await (await openStack()).createAccount());
+    server = await startGearmand();
+    site = await createCompatSite(server.port, { providers: CLOUD });
+    qemuImg = await createGatedQemuImg(site.dib.directory);
+    const clouds = join(site.directory, 'clouds.yaml');
+    await writeFile(clouds, cloudsYaml({ mycloud: cloud.account.cloud() }));
+    builder = await site.start({ OS_CLIENT_CONFIG_FILE: clouds });
+    client = await NodepoolClient.connect(server.port);
+    admin = new Admin({ host: '127.0.0.1', port: server.port });
+  });
+  after(async () => {
+    await client.close();
+    await admin.close();
+    assert.equal(await builder.end('SIGINT'), 0);
+    await server.stop();
+    await cloud.close();
+    await site.remove();
+  });
+
+  /** The functions of an image, and how many jobs each has. */
+  async function functionsOf(imageId: string): Promise<Record<string, number>> {
+    const status = (await admin.status()).filter(
+      ({ name, availableWorkers, total }) => name.endsWith(`:${imageId}`) && availableWorkers + total > 0,
+    );
+    return Object.fromEntries(status.map(({ name, total }) => [name, total]));
+  }
+
+  /** Puts an image into `images-dir`, all of it a hole but for its beginning. */
+  async function drop(imageId: string, size: number): Promise<void> {
+    const path = join(site.images, `${imageId}.raw`);
+    await writeFile(path, 'content');
+    await truncate(path, size);
+    await waitUntil(
+      'the image to be offered',
+      async () => `image-upload:${imageId}` in (await functionsOf(imageId)),
+    );
+  }
+
+  /** Nothing of the image, the only one, is on the disk, and in the end nothing of it is offered. */
+  async function isGone(imageId: string): Promise<void> {
+    const own = join(site.images, '.nodepool-builder');
+    assert.deepEqual(await readdir(site.images), ['.nodepool-builder']);
+    for (const name of ['manifests', 'staging', 'trash', 'deletes', 'uploads']) {
+      assert.deepEqual(await readdir(join(own, name)), [], name);
+    }
+    await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
+  }
+
+  it('in the middle of a PUT: the cloud has nothing of it, and the upload fails', async () => {
+    await drop('1', CLOUD_IMAGE);
+    const deleted = Promise.withResolvers<void>();
+    const paused = cloud.glance.inject({ method: 'PUT' }, pausesAfter(1, deleted.promise));
+    const upload = client.submit('image-upload:1', uploadArgument('cloud', 'trusty'));
+    await waitUntil('its PUT', () => paused.hits === 1);
+    assert.equal((await client.delete('1')).end, 'WORK_COMPLETE', 'it does not wait for the upload');
+    deleted.resolve();
+    assert.equal((await upload.answer).end, 'WORK_FAIL', 'what gearmand makes of an exception');
+    await builder.logged(
+      /upload of 1 as trusty failed: .*1\.raw" is not there any more; build the image anew/,
+    );
+    assert.deepEqual(await cloud.account.images(), []);
+    const puts = cloud.glance.requests.filter(({ method }) => method === 'PUT');
+    assert.deepEqual(
+      puts.map(({ status }) => status),
+      [undefined],
+      'it is neither tried anew nor handed out again',
+    );
+    await isGone('1');
+  });
+
+  it('in the middle of a copy to a directory: the copy there is whole', async () => {
+    await drop('2', DIRECTORY_IMAGE);
+    const digest = createHash('md5')
+      .update(await readFile(join(site.images, '2.raw')))
+      .digest('hex');
+    const upload = client.submit('image-upload:2', uploadArgument('pool', 'trusty'));
+    await upload.progressed;
+    assert.equal((await client.delete('2')).end, 'WORK_COMPLETE');
+    assert.equal((await upload.answer).data, '{"external-id": "trusty-2.raw"}');
+    const content = await readFile(join(site.pool, 'trusty-2.raw'));
+    assert.equal(createHash('md5').update(content).digest('hex'), digest);
+    assert.deepEqual((await readdir(site.pool)).toSorted(), [
+      'trusty-2.raw',
+      'trusty-2.raw.json',
+      'trusty-latest.raw',
+    ]);
+    await isGone('2');
+  });
+
+  it('in the conversion before it: the conversion ends, and the upload fails', async () => {
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '3.qcow2'), '1M']);
+    await waitUntil('the image to be offered', async () => 'image-upload:3' in (await functionsOf('3')));
+    const upload = client.submit('image-upload:3', uploadArgument('cloud', 'trusty'));
+    await qemuImg.waiting();
+    assert.equal((await client.delete('3')).end, 'WORK_COMPLETE');
+    assert.equal((await upload.answer).end, 'WORK_FAIL');
+    await builder.logged(/upload of 3 as trusty failed: image 3 is not there; it was deleted/);
+    assert.deepEqual(await qemuImg.conversions(), ['begin'], 'it was ended at the gate');
+    assert.deepEqual(await cloud.account.images(), []);
+    await isGone('3');
+  });
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
+import type { BuilderProcess } from '../fixtures/builder-process.ts';
+import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
+import { createGatedQemuImg, type GatedQemuImg } from '../fixtures/gated-qemu-img.ts';
+import { startGeard } from '../fixtures/geard.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const SERVERS = { gearmand: startGearmand, "a job server like python's geard": startGeard };
+
+for (const [serverName, startServer] of Object.entries(SERVERS)) {
+  describe(`one builder, two of ${serverName}`, () => {
+    type Server = Awaited<ReturnType<typeof startServer>>;
+    /** A job server, and the nodepool daemon that talks to it. */
+    interface Side {
+      readonly server: Server;
+      client: NodepoolClient;
+    }
+    let a: Side;
+    let b: Side;
+    let site: CompatSite;
+    let qemuImg: GatedQemuImg;
+    let builder: BuilderProcess;
+
+    beforeEach(async () => {
+      const [one, other] = [await startServer(), await startServer()];
+      site = await createCompatSite(one.port, { otherServers: [other.port] });
+      qemuImg = await createGatedQemuImg(site.dib.directory);
+      execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '1.qcow2'), '1M']);
+      execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '2.qcow2'), '1M']);
+      builder = await site.start({}, '--upload-workers', '1');
+      a = { server: one, client: await NodepoolClient.connect(one.port) };
+      b = { server: other, client: await NodepoolClient.connect(other.port) };
+      await offered(a, ALL);
+      await offered(b, ALL);
+    });
+    afterEach(async () => {
+      await qemuImg.openGate();
+      for (const { client } of [a, b]) await client.close();
+      assert.equal(await builder.end('SIGINT'), 0);
+      for (const { server } of [a, b]) await server.stop();
+      await site.remove();
+    });
+
+    /** Waits until a server has exactly these functions, each once. */
+    async function offered({ server }: Side, expected: readonly string[]): Promise<void> {
+      const admin = new Admin({ host: '127.0.0.1', port: server.port });
+      let last: string[] = [];
+      try {
+        await waitUntil(`${expected.join(', ')}`, async () => {
+          last = (await admin.status()).flatMap(({ name, availableWorkers }) =>
+            Array.from({ length: availableWorkers }, () => name),
+          );
+          return last.toSorted().join() === expected.toSorted().join();
+        });
+      } catch (error) {
+        throw new Error(`there are ${last.join(', ')}`, { cause: error });
+      } finally {
+        await admin.close();
+      }
+    }
+
+    it('COMPAT 1.3: what a job of one server builds, uploads and deletes, both offer and no longer offer', async () => {
+      assert.equal((await a.client.build('debian', '3')).data, '{"image-id": "3"}');
+      await offered(a, [...ALL, ...of('3')]);
+      await offered(b, [...ALL, ...of('3')]);
+      for (const { client } of [b, a]) {
+        const upload = await client.upload('3', 'pool', 'trusty');
+        assert.equal(upload.data, '{"external-id": "trusty-3.raw"}');
+      }
+      assert.equal((await b.client.build('debian', '4')).data, '{"image-id": "4"}');
+      assert.equal((await b.client.delete('3')).end, 'WORK_COMPLETE');
+      await offered(a, [...ALL, ...of('4')]);
+      await offered(b, [...ALL, ...of('4')]);
+    });
+
+    it('COMPAT 1.3: with one upload worker, uploads of both servers are done one after the other', async () => {
+      const uploads = [
+        a.client.submit('image-upload:1', uploadArgument('pool', 'trusty')),
+        b.client.submit('image-upload:2', uploadArgument('pool', 'trusty')),
+      ];
+      for (const { created } of uploads) await created;
+      await qemuImg.waiting();
+      await qemuImg.openGate();
+      const answers = await Promise.all(uploads.map(({ answer }) => answer));
+      assert.deepEqual(
+        answers.map(({ data }) => data),
+        ['{"external-id": "trusty-1.raw"}', '{"external-id": "trusty-2.raw"}'],
+      );
+      assert.deepEqual(await qemuImg.conversions(), ['begin', 'end', 'begin', 'end']);
+      const uploaded = (await readdir(site.pool)).filter((name) => name.endsWith('.raw'));
+      assert.deepEqual(uploaded.toSorted(), ['trusty-1.raw', 'trusty-2.raw', 'trusty-latest.raw']);
+    });
+
+    it('COMPAT 1.3: a server dies in an upload of its own: the other is served on, and it too when it returns', async () => {
+      const lost = a.client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
+      await qemuImg.waiting();
+      const waiting = b.client.submit('image-upload:2', uploadArgument('pool', 'trusty'));
+      await waiting.created;
+      await a.server.kill();
+      assert.equal((await lost.answer).end, 'lost');
+      await qemuImg.openGate();
+      assert.equal((await waiting.answer).data, '{"external-id": "trusty-2.raw"}');
+      assert.equal((await b.client.build('debian', '3')).data, '{"image-id": "3"}');
+      assert.equal((await b.client.delete('2')).end, 'WORK_COMPLETE');
+      await offered(b, ['image-build:debian', ...of('1'), ...of('3')]);
+
+      await a.server.restart();
+      a.client = await NodepoolClient.connect(a.server.port);
+      assert.equal((await a.client.upload('3', 'pool', 'trusty')).data, '{"external-id": "trusty-3.raw"}');
+      await offered(a, ['image-build:debian', ...of('1'), ...of('3')]);
+    });
+  });
+}
+
+function of(imageId: string): string[] {
+  return [`image-upload:${imageId}`, `image-delete:${imageId}`];
+}
+
+/** What the builder offers at the start. */
+const ALL = ['image-build:debian', ...of('1'), ...of('2')];
