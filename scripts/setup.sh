@@ -32,6 +32,7 @@ e2fsprogs                 debugfs                            test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
+qemu-system-x86           qemu-system-x86_64                 test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
 curl                      curl                               test

@@ -1,6 +1,7 @@
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
-import { type BuildContext, createBuildContext } from './context.ts';
+import { createLoggedCommand } from './build/logged-command.ts';
+import { type BuildContext, type BuildContextParts, createBuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
@@ -8,11 +9,12 @@ import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { portion, steadyProgress } from './progress.ts';
-import { describeFiles } from './repository/publication.ts';
+import { describeFiles, findFiles } from './repository/publication.ts';
 import type { Staging } from './repository/staging.ts';
 import type { ImageRepository } from './repository.ts';
 import { asImageError } from './system-error.ts';
 import type { Image, Logger, OperationOptions } from './types.ts';
+import { checkValidation, validateImage } from './validation/image-validation.ts';
 
 /** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
@@ -47,21 +49,23 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Builds one image and publishes it in the repository, whole or not at all. Whatever happens, nothing else is
+   * Builds one image, validates it if that is wanted, and publishes it in the repository, whole or not at all. Whatever happens, nothing else is
    * left: no file, process, mount or loop device. An image that is there already under the same id and name is
    * the result at once, and a second build of an id that is being built waits for the first.
    *
    * @throws ImageError `invalid-image-id`, `image-exists`, `format-unknown`, `format-unavailable`,
-   *   `invalid-configuration`, `command-not-found`, `command-failed`, `build-timeout`, `build-aborted`,
-   *   `image-missing`, `disk-full`, `directory-not-usable`
+   *   `invalid-configuration`, `command-not-found`, `command-failed`, `validation-failed`, `build-timeout`,
+   *   `build-aborted`, `image-missing`, `disk-full`, `directory-not-usable`
    */
   async build(job: BuildJob): Promise<Image> {
     const { imageId, repository } = job;
     checkImageId(imageId);
     const formats = formatsToMake(this.diskimage, this.nativeFormats);
+    const { name, validation } = this.diskimage;
+    if (validation !== undefined) checkValidation(name, validation, formats);
     return await repository.add(
       imageId,
-      this.diskimage.name,
+      name,
       (staging, flight) => this.#make({ ...job, ...flight }, formats, staging),
       job,
     );
@@ -79,7 +83,7 @@ export abstract class BaseImageBuilder {
     staging: Staging,
   ): Promise<Manifest> {
     const { imageId, repository, signal, logger } = job;
-    const { name, buildTimeout } = this.diskimage;
+    const { name, buildTimeout, secrets, validation } = this.diskimage;
     const started = new Date();
     const progress = steadyProgress(job.onProgress);
     const directory = job.logDirectory ?? repository.logDirectory;
@@ -88,12 +92,13 @@ export abstract class BaseImageBuilder {
       imageId,
       imageName: name,
       retention: job.logRetention,
+      secrets,
       onLine: job.onLine,
       logger,
     });
     const stop = stopSignal(imageId, signal, buildTimeout);
     try {
-      const context = createBuildContext({
+      const parts: BuildContextParts = {
         imageId,
         diskimage: this.diskimage,
         formats,
@@ -101,9 +106,16 @@ export abstract class BaseImageBuilder {
         signal: stop.signal,
         staging,
         log,
-        onProgress: portion(progress, 0, 90),
-      });
+        onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
+      };
+      const run = createLoggedCommand(parts);
+      const context = createBuildContext(parts, run);
       await untilStopped(() => this.createImage(context), stop.signal);
+      if (validation !== undefined) {
+        progress({ done: 80, total: 100 });
+        await findFiles(staging, imageId, formats);
+        await untilStopped(() => validateImage(validation, { context, run, log }), stop.signal);
+      }
       stop.clear();
       const files = await describeFiles(staging, imageId, formats, {
         signal,

@@ -1,9 +1,9 @@
 import type { BuildLog } from './build/build-log.ts';
+import type { LoggedCommand } from './build/logged-command.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
-import { type CommandResult, runCommand } from './process/command.ts';
-import { MARKER } from './remains/processes.ts';
+import type { CommandResult } from './process/command.ts';
 import { imageFileName } from './repository/layout.ts';
 import type { Staging } from './repository/staging.ts';
 import type { Progress } from './types.ts';
@@ -60,8 +60,8 @@ export interface BuildContextParts
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** The context of one build. */
-export function createBuildContext(parts: BuildContextParts): BuildContext {
+/** The context of one build, whose commands `runLogged` runs. */
+export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, log, onProgress } = parts;
   const { directory } = staging;
   return {
@@ -73,18 +73,8 @@ export function createBuildContext(parts: BuildContextParts): BuildContext {
     environment,
     signal,
     output: (format) => staging.path(imageFileName(imageId, format)),
-    run: async (command, args = [], { env, cwd = directory, onLine } = {}) => {
-      await log.write(`$ ${[command, ...args].join(' ')}`);
-      const result = await runCommand(command, args, {
-        cwd,
-        env: { ...environment, ...env, [MARKER]: directory },
-        signal,
-        onStart: (pid) => staging.recordProcessGroup(pid),
-        onLine: (line) => {
-          onLine?.(line);
-          return log.write(line);
-        },
-      });
+    run: async (command, args = [], { env, cwd, onLine } = {}) => {
+      const result = await runLogged(command, args, { env, cwd, onLine });
       if (result.exitCode !== 0) throw commandError(command, result, log.path);
     },
     log: (line) => void log.write(line),

@@ -1,4 +1,5 @@
 import type { ImageFormat } from './formats.ts';
+import type { ImageValidation } from './validation/image-validation.ts';
 
 /** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
 export interface DiskImage {
@@ -13,6 +14,10 @@ export interface DiskImage {
   readonly release?: string | number;
   /** Added to the command's environment, overriding all else. Every value has to be a string. */
   readonly envVars?: Readonly<Record<string, unknown>>;
+  /** Texts in whose place logs and errors show `***`, if they have four characters or more. */
+  readonly secrets?: readonly string[];
+  /** What an image has to stand before it is published. */
+  readonly validation?: ImageValidation;
   /** `ELEMENTS_PATH`. */
   readonly elementsDir?: string;
   /** `NODEPOOL_SCRIPTDIR`. */

@@ -12,6 +12,7 @@ export const IMAGE_ERRORS = {
   'command-failed': { retriable: true },
   'build-timeout': { retriable: true },
   'build-aborted': { retriable: true },
+  'validation-failed': { retriable: true },
   'image-missing': { retriable: false },
   'image-changed': { retriable: false },
   'read-aborted': { retriable: true },

@@ -1,5 +1,6 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
 export type { BuildContext, RunOptions } from './context.ts';
+export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
 export type { DiskImage } from './disk-image.ts';
 export { writeDurably } from './durable.ts';
@@ -14,6 +15,7 @@ export {
   isImageFormat,
 } from './formats.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
 export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
@@ -33,3 +35,5 @@ export type {
 export type { DigestName, Digests } from './upload-source/digests.ts';
 export { HashThreads } from './upload-source/hash-threads.ts';
 export { openUploadSource, type UploadSource, type UploadSourceOptions } from './upload-source.ts';
+export type { BootValidation } from './validation/boot.ts';
+export type { ImageValidation } from './validation/image-validation.ts';

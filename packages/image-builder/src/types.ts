@@ -77,6 +77,8 @@ export interface UploadResult {
 /** An image as a provider lists it. */
 export interface ProviderImage {
   readonly externalId: string;
+  /** Which upload brought it; unknown for what an earlier release brought. */
+  readonly uploadId?: string;
   readonly imageId: string;
   readonly imageName: string;
   readonly format: ImageFormat;

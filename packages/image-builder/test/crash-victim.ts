@@ -7,6 +7,7 @@ import fsPromises, { mkdir, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DibBuilder, ImageRepository } from '../src/index.ts';
+import { bootableDisk } from './boot-sector.ts';
 import { MINI_OS } from './mini-os.ts';
 import { ScriptedBuilder } from './scripted-builder.ts';
 
@@ -38,6 +39,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   build: { prepare: () => Promise.resolve(), run: build },
   convert: { prepare: build, run: () => repository.file('a', ['qcow2']) },
   delete: { prepare: build, run: () => repository.delete('a') },
+  'build-hanging-boot': {
+    prepare: () => Promise.resolve(),
+    run: () =>
+      new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk('hanging\n')), {
+        validation: { boot: { expect: /never/, accelerator: 'tcg', memory: 64 } },
+      }).build({ imageId: 'a', repository, onLine: console.log }),
+  },
   'build-mini-hang': {
     prepare: () => Promise.resolve(),
     run: () =>

@@ -116,3 +116,18 @@ test('SIGKILL of a real build: its processes, mounts and loop devices are undone
   await assertInOrder(fixture);
   assert.match(fixture.logger.lines.join('\n'), /the remains of a build were cleared/);
 });
+
+test('SIGKILL while an image is booted to validate it: the machine is ended, and nothing is published', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  const victim = startVictim(fixture, 'build-hanging-boot');
+  assert.ok(victim.stdout);
+  for await (const line of createInterface(victim.stdout)) {
+    if (line.endsWith('hanging')) break;
+  }
+  victim.kill('SIGKILL');
+  await once(victim, 'exit');
+  assert.equal((await remainsBelow(fixture.directory)).processes.length, 1, 'QEMU goes on by itself');
+  await fixture.open();
+  await assertNoRemains(fixture.directory);
+  await assertInOrder(fixture);
+});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { assertNoRemains, remainsBelow } from './host-remains.ts';
@@ -98,6 +99,38 @@ test('a command that is not installed is told as such', async (t) => {
     builder.build({ imageId: 'mini-1', repository }),
     withCode('command-not-found', /"no-such-image-create" is not installed/),
   );
+});
+
+test('a secret reaches the command, and neither the log nor the error', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const command = join(fixture.outside, 'my-image-create');
+  const kept = join(fixture.outside, 'kept');
+  const script = [
+    '#!/bin/bash -x',
+    `printf %s "$TOKEN" > ${kept}`,
+    'curl_with() { false; }',
+    'curl_with $TOKEN',
+  ];
+  await writeFile(command, `${script.join('\n')} || exit 1\n`, { mode: 0o755 });
+  const lines: string[] = [];
+  const envVars = { TOKEN: 'correct-horse' };
+  const builder = new DibBuilder({
+    name: 'debian',
+    formats: [],
+    envVars,
+    secrets: ['correct-horse'],
+    command,
+  });
+  const { repository } = fixture;
+  const built = builder.build({ imageId: 'debian-1', repository, onLine: (line) => lines.push(line) });
+  await assert.rejects(built, (error) => {
+    assert.ok(!inspect(error, { depth: Number.POSITIVE_INFINITY }).includes('correct-horse'));
+    return withCode('command-failed', /saying: .*curl_with \*\*\*/)(error);
+  });
+  assert.equal(await readFile(kept, 'utf8'), 'correct-horse');
+  const log = await readFile(join(repository.logDirectory, 'debian-1.log'), 'utf8');
+  assert.match(log, /^\+ curl_with \*\*\*$/m);
+  assert.ok(!`${log}${lines.join('\n')}${fixture.logger.lines.join('\n')}`.includes('correct-horse'));
 });
 
 for (const fault of [{ elements: `mini-os 'vm` }, { envVars: { DIB_JOURNAL_SIZE: 4 } }]) {

@@ -4,6 +4,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Logger } from '../types.ts';
+import { createMask } from './mask.ts';
 
 /** How many logs of one image name are kept, unless an option says otherwise. */
 const RETENTION = 7;
@@ -17,6 +18,8 @@ export interface BuildLogOptions {
   readonly imageName: string;
   /** How many logs of one image name are kept, this one included. Default 7. */
   readonly retention?: number | undefined;
+  /** What is not to be shown: `***` stands in its place. */
+  readonly secrets?: readonly string[] | undefined;
   /** Told each line as well. */
   readonly onLine: ((line: string) => void) | undefined;
   readonly logger: Logger | undefined;
@@ -25,12 +28,15 @@ export interface BuildLogOptions {
 /** The output of one build: `<image-id>.log`. Its first line has the image's name. */
 export class BuildLog {
   readonly path: string;
+  /** Takes the secrets out of a text. */
+  readonly mask: (text: string) => string;
   readonly #stream: WriteStream;
   readonly #onLine: ((line: string) => void) | undefined;
   #failed = false;
 
-  private constructor(path: string, stream: WriteStream, { onLine, logger }: BuildLogOptions) {
+  private constructor(path: string, stream: WriteStream, { secrets, onLine, logger }: BuildLogOptions) {
     this.path = path;
+    this.mask = createMask(secrets);
     this.#stream = stream;
     this.#onLine = onLine;
     stream.on('error', (error) => {
@@ -55,8 +61,9 @@ export class BuildLog {
 
   /** Writes a line. A promise is for whoever can wait until the disk has caught up. */
   write(line: string): Promise<void> | undefined {
-    this.#onLine?.(line);
-    if (this.#failed || this.#stream.write(`${line}\n`)) return undefined;
+    const shown = this.mask(line);
+    this.#onLine?.(shown);
+    if (this.#failed || this.#stream.write(`${shown}\n`)) return undefined;
     return new Promise((resolve) => {
       this.#stream.once('drain', resolve).once('close', resolve);
     });

@@ -40,7 +40,7 @@ export function dibArguments(
  * @throws ImageError `invalid-configuration` for a quote that is not closed
  */
 export function elementsOf({ elements = [] }: DiskImage): readonly string[] {
-  return typeof elements === 'string' ? shellWords(elements) : elements;
+  return typeof elements === 'string' ? shellWords(elements, 'the list of elements') : elements;
 }
 
 /** disk-image-create makes a squashfs only if it is the first of the types. */

@@ -7,9 +7,10 @@ const PART = /\\([\s\S])|'([^']*)'|"((?:[^"\\]|\\[\s\S])*)"|([^'"\\]+)/g;
 /**
  * Splits text into words at white space, with quotes and backslashes as in a POSIX shell.
  *
+ * @param what the text is, for the error
  * @throws ImageError `invalid-configuration` for a quote that is not closed
  */
-export function shellWords(text: string): string[] {
+export function shellWords(text: string, what: string): string[] {
   const words: string[] = [];
   let position = 0;
   for (;;) {
@@ -20,7 +21,7 @@ export function shellWords(text: string): string[] {
     if (word === undefined || !/^\s?$/.test(text[position + word.length] ?? '')) {
       throw new ImageError(
         'invalid-configuration',
-        `the elements ${JSON.stringify(text)} have a quote or backslash without its counterpart; close or remove it`,
+        `${what} ${JSON.stringify(text)} has a quote or backslash without its counterpart; close or remove it`,
       );
     }
     words.push(unquote(word));

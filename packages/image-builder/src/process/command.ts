@@ -29,6 +29,8 @@ export interface CommandOptions {
   readonly signal?: AbortSignal;
   /** Called with each line of output; a promise holds the command back until it is kept. */
   readonly onLine?: (line: string) => void | Promise<void>;
+  /** Called with what there is of a line that has not ended yet, such as a prompt, whenever it has grown. */
+  readonly onPartialLine?: (text: string) => void;
   /** Called with the process id, which is the process group's id as well. */
   readonly onStart?: (pid: number) => void;
   /** Milliseconds between SIGTERM and SIGKILL; default {@link GRACE_PERIOD}. */
@@ -56,7 +58,7 @@ export interface CommandResult {
 export async function runCommand(
   command: string,
   args: readonly string[],
-  { cwd, env, signal, onLine, onStart, gracePeriod = GRACE_PERIOD }: CommandOptions,
+  { cwd, env, signal, onStart, gracePeriod = GRACE_PERIOD, ...listeners }: CommandOptions,
 ): Promise<CommandResult> {
   signal?.throwIfAborted();
   const child = execa(command, args, {
@@ -76,7 +78,7 @@ export async function runCommand(
   onStart?.(pid);
 
   const ending = afterExit(child.nodeChildProcess, pid, child.all);
-  const output = await readOutput(child.all, onLine).catch(async (error: unknown) => {
+  const output = await readOutput(child.all, listeners).catch(async (error: unknown) => {
     signalGroup(pid, 'SIGKILL');
     await ending;
     throw error;
@@ -102,7 +104,7 @@ function notStarted(
 
 async function readOutput(
   stream: NodeJS.ReadableStream,
-  onLine: CommandOptions['onLine'],
+  { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,
 ): Promise<Pick<CommandResult, 'lastLines' | 'diskFull'>> {
   const splitter = new LineSplitter();
   const lastLines: string[] = [];
@@ -117,7 +119,10 @@ async function readOutput(
     lastLines.splice(0, lastLines.length - LAST_LINES);
   };
   try {
-    for await (const chunk of stream) await take(splitter.push(chunk as Buffer));
+    for await (const chunk of stream) {
+      await take(splitter.push(chunk as Buffer));
+      if (splitter.rest !== '') onPartialLine?.(splitter.rest);
+    }
   } catch (error) {
     // The stream was destroyed under a process that outlived its group; what it would say is of no interest.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;

@@ -22,6 +22,11 @@ export class LineSplitter {
     return lines;
   }
 
+  /** What has come of a line that has not ended yet. */
+  get rest(): string {
+    return this.#rest;
+  }
+
   /** What came after the last line end. */
   end(): string[] {
     const rest = (this.#rest + this.#decoder.end()).replace(/\r$/, '');

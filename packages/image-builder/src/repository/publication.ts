@@ -31,9 +31,7 @@ export async function describeFiles(
   formats: readonly ImageFormat[],
   { signal, onProgress }: OperationOptions = {},
 ): Promise<ManifestFile[]> {
-  const found = await Promise.all(
-    formats.map(async (format) => ({ format, size: await sizeOf(staging, imageId, format) })),
-  );
+  const found = await findFiles(staging, imageId, formats);
   const total = found.reduce((sum, { size }) => sum + size, 0);
   const described: ManifestFile[] = [];
   let before = 0;
@@ -49,6 +47,21 @@ export async function describeFiles(
     described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
   }
   return described;
+}
+
+/**
+ * The sizes of the files that a build has to leave.
+ *
+ * @throws ImageError `image-missing` if one is not there or empty
+ */
+export async function findFiles(
+  staging: Staging,
+  imageId: string,
+  formats: readonly ImageFormat[],
+): Promise<{ format: ImageFormat; size: number }[]> {
+  return await Promise.all(
+    formats.map(async (format) => ({ format, size: await sizeOf(staging, imageId, format) })),
+  );
 }
 
 async function sizeOf(staging: Staging, imageId: string, format: ImageFormat): Promise<number> {

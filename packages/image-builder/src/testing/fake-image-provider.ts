@@ -48,6 +48,7 @@ export class FakeImageProvider implements ImageProvider {
     this.#uploads.set(uploadId, externalId);
     this.images.set(externalId, {
       externalId,
+      uploadId,
       imageId,
       imageName,
       format: file.format,

@@ -35,10 +35,10 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
         });
         const listed = (await provider.list()).find((image) => image.externalId === externalId);
         assert.ok(listed, `${format}: ${externalId} is not listed`);
-        const { imageId, imageName, size, uploadedAt } = listed;
+        const { uploadId, imageId, imageName, size, uploadedAt } = listed;
         assert.deepEqual(
-          { imageId, imageName, size },
-          { imageId: `id-${format}`, imageName: 'debian', size: SIZE },
+          { uploadId, imageId, imageName, size },
+          { uploadId: `upload-${format}`, imageId: `id-${format}`, imageName: 'debian', size: SIZE },
         );
         assert.equal(listed.format, format);
         assert.ok(

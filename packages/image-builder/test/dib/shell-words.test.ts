@@ -29,12 +29,15 @@ for (const text of TEXTS) {
         encoding: 'utf8',
       },
     );
-    assert.deepEqual(shellWords(text), words.split('\0').slice(0, -1));
+    assert.deepEqual(shellWords(text, 'the text'), words.split('\0').slice(0, -1));
   });
 }
 
 for (const text of [`one 'two`, `one "two`, `"two\\"`, 'one\\', `'one'"`]) {
   test(`${JSON.stringify(text)} is refused`, () => {
-    assert.throws(() => shellWords(text), withCode('invalid-configuration', /quote or backslash/));
+    assert.throws(
+      () => shellWords(text, 'the text'),
+      withCode('invalid-configuration', /quote or backslash/),
+    );
   });
 }

@@ -122,3 +122,18 @@ test('a fault of the listener ends the command', async (t) => {
   });
   await assert.rejects(run, /fault/);
 });
+
+test('what a line begins with is told before it ends', async () => {
+  const stop = new AbortController();
+  const partial: string[] = [];
+  const running = runCommand('sh', ['-c', 'echo ready; printf "login: "; exec sleep 600'], {
+    cwd: '/',
+    signal: stop.signal,
+    onPartialLine: (text) => {
+      partial.push(text);
+      stop.abort();
+    },
+  });
+  await assert.rejects(running, { name: 'AbortError' });
+  assert.deepEqual(partial, ['login: ']);
+});

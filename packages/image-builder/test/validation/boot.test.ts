@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { BootValidation, BuildJob, ImageFormat, Progress } from '../../src/index.ts';
+import { bootableDisk } from '../boot-sector.ts';
+import { assertNoRemains } from '../host-remains.ts';
+import { RepositoryFixture } from '../repository-fixture.ts';
+import { ScriptedBuilder } from '../scripted-builder.ts';
+import { withCode } from '../with-code.ts';
+
+/** A machine's code is interpreted: a test must not depend on what the host lets it have. */
+const TCG = { accelerator: 'tcg', memory: 64 } as const;
+
+const GREETING = 'mini: ready\r\nmini login: ';
+
+interface BuildOptions extends Omit<BuildJob, 'imageId' | 'repository'> {
+  readonly boot: Omit<BootValidation, 'accelerator' | 'memory'>;
+  readonly text?: string;
+  readonly formats?: readonly ImageFormat[];
+  readonly buildTimeout?: number;
+  /** What the machine does behind the text. A reset ends QEMU. */
+  readonly end?: 'halt' | 'reset';
+}
+
+/** A build of a disk that greets. */
+async function build(
+  { repository, outside }: RepositoryFixture,
+  { boot, text = GREETING, formats = ['raw'], buildTimeout, end, ...job }: BuildOptions,
+): Promise<void> {
+  const raw = join(outside, 'disk');
+  await writeFile(raw, bootableDisk(text, end));
+  const builder = new ScriptedBuilder(
+    async ({ output, run }) => {
+      for (const format of formats) {
+        const driver = format === 'vhd' ? 'vpc' : format;
+        await run('qemu-img', ['convert', '-f', 'raw', '-O', driver, raw, output(format)]);
+      }
+    },
+    {
+      formats,
+      validation: { boot: { ...TCG, ...boot } },
+      ...(buildTimeout !== undefined && { buildTimeout }),
+    },
+  );
+  await builder.build({ imageId: 'debian,1', repository, ...job });
+}
+
+/** Nothing of the image, and of the machine, is there. */
+async function assertNothing({ directory, events }: RepositoryFixture): Promise<void> {
+  assert.deepEqual(events, []);
+  assert.deepEqual(await readdir(directory), ['.nodepool-builder']);
+  assert.deepEqual(await readdir(join(directory, '.nodepool-builder', 'staging')), []);
+  await assertNoRemains(directory);
+}
+
+describe('an image whose machine says what is expected', () => {
+  test('is published as it was made, and the log has the console without its escapes', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const lines: string[] = [];
+    const seen: Progress[] = [];
+    await build(fixture, {
+      boot: { expect: /mini: ready$/ },
+      onLine: (line) => lines.push(line),
+      onProgress: (progress) => seen.push(progress),
+    });
+    assert.deepEqual(fixture.events, ['added debian,1']);
+    assert.ok((await readFile(fixture.path('debian,1.raw'))).equals(bootableDisk(GREETING)));
+    const log = lines.join('\n');
+    assert.match(log, /^validating the image by a boot\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
+    assert.match(log, /mini: ready$/m);
+    assert.ok(!log.includes('\u001B'));
+    assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
+    await assertNoRemains(fixture.directory);
+  });
+
+  test('on a line that does not end, as a prompt does not, is published', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    await build(fixture, { boot: { expect: /^mini login: $/ } });
+    assert.deepEqual(fixture.events, ['added debian,1']);
+  });
+
+  for (const formats of [['qcow2'], ['vhd'], ['vmdk', 'vdi'], ['vhdx']] as const) {
+    test(`as ${formats.join()} is booted, too, and stays as it is`, async (t) => {
+      const fixture = await RepositoryFixture.open(t);
+      await build(fixture, { formats, boot: { expect: /mini: ready/ } });
+      const { path, format } = fixture.repository.get('debian,1')?.files[0] ?? assert.fail();
+      const driver = format === 'vhd' ? 'vpc' : format;
+      const disk = join(fixture.outside, 'disk');
+      execFileSync('qemu-img', ['compare', '-f', driver, '-F', 'raw', path, disk]);
+    });
+  }
+});
+
+describe('an image is not published', () => {
+  test('whose machine does not say it in time; the console’s last lines tell why', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const failed = build(fixture, { boot: { expect: /other login:/, timeout: 5 } });
+    const message =
+      /no line of its console matched \/other login:\/ within 5 s; .*mini: ready \/ mini login:; mend/;
+    await assert.rejects(failed, withCode('validation-failed', message));
+    await assertNothing(fixture);
+  });
+
+  test('whose machine ends before it says it', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const failed = build(fixture, { boot: { expect: /login/ }, text: 'no system\n', end: 'reset' });
+    const message = /matched \/login\/ before QEMU ended with exit code 0; the last were: .*no system; mend/;
+    await assert.rejects(failed, withCode('validation-failed', message));
+    await assertNothing(fixture);
+  });
+
+  test('that is damaged', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const builder = new ScriptedBuilder(({ output }) => writeFile(output('qcow2'), 'no disk'), {
+      formats: ['qcow2'],
+      validation: { boot: { ...TCG, expect: /login/ } },
+    });
+    await assert.rejects(
+      builder.build({ imageId: 'debian,1', repository: fixture.repository }),
+      withCode(
+        'validation-failed',
+        /before QEMU ended with exit code 1; the last were: .*not in qcow2 format/,
+      ),
+    );
+    await assertNothing(fixture);
+  });
+
+  test('for which there is no QEMU: the error says what to install', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), 'no disk'), {
+      validation: { boot: { ...TCG, expect: /login/ } },
+    });
+    await assert.rejects(
+      builder.build({
+        imageId: 'debian,1',
+        repository: fixture.repository,
+        environment: { PATH: fixture.outside },
+      }),
+      withCode('command-not-found', /"qemu-system-x86_64" is not installed, or not on PATH; install it/),
+    );
+    await assertNothing(fixture);
+  });
+
+  test('whose build takes too long, or is aborted, while it is booted: the machine ends', async (t) => {
+    const fixture = await RepositoryFixture.open(t);
+    const boot = { expect: /other login:/ };
+    await assert.rejects(build(fixture, { boot, buildTimeout: 2 }), withCode('build-timeout'));
+    await assertNothing(fixture);
+    const abort = new AbortController();
+    const onLine = (line: string): void => {
+      if (line.endsWith('mini: ready')) abort.abort();
+    };
+    await assert.rejects(build(fixture, { boot, onLine, signal: abort.signal }), withCode('build-aborted'));
+    await assertNothing(fixture);
+  });
+
+  test('that no machine boots: this is told before it is built', async (t) => {
+    const { repository } = await RepositoryFixture.open(t);
+    const builder = new ScriptedBuilder(() => assert.fail('it began'), {
+      formats: ['tar'],
+      validation: { boot: { expect: /login/ } },
+    });
+    await assert.rejects(
+      builder.build({ imageId: 'debian,1', repository }),
+      withCode('format-unavailable', /is made as tar, which QEMU cannot boot; add raw or qcow2/),
+    );
+  });
+});
