@@ -119,6 +119,7 @@ export class DirectoryProvider implements ImageProvider {
       const images = await this.#manifests();
       return images.map(([externalId, manifest]) => ({
         externalId,
+        ...(manifest['upload-id'] !== undefined && { uploadId: manifest['upload-id'] }),
         imageId: manifest['image-id'],
         imageName: manifest['image-name'],
         format: manifest.format,

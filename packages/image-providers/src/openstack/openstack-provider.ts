@@ -25,6 +25,7 @@ import {
   IMAGE_NAME,
   imageProperties,
   PROVIDER_NAME,
+  UPLOAD_ID,
 } from './upload/image-properties.ts';
 import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
 import { type RetryPolicy, retry } from './upload/retry.ts';
@@ -177,7 +178,16 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     if (typeof imageId !== 'string' || typeof imageName !== 'string' || format === undefined)
       return undefined;
     const { id: externalId, size = 0, createdAt: uploadedAt } = image;
-    return { externalId, imageId, imageName, format, size, uploadedAt };
+    const { [UPLOAD_ID]: uploadId } = image.properties;
+    return {
+      externalId,
+      ...(typeof uploadId === 'string' && { uploadId }),
+      imageId,
+      imageName,
+      format,
+      size,
+      uploadedAt,
+    };
   }
 
   /** Several formats have one name in Glance: it is the one that this provider takes. */
