@@ -12,7 +12,7 @@ export interface ManagedDiskImage {
   readonly digest: string;
   /** Neither built nor uploaded for the time being. */
   readonly pause: boolean;
-  /** Age of the newest build at which the next is due. Default of the configuration: 86,400, unless there is a cron expression. */
+  /** Age of the newest build, since it was asked for, at which the next is due. Default of the configuration: 86,400, unless there is a cron expression. */
   readonly rebuildAge?: number;
   /** When builds are due, as a cron expression, in the local time zone. */
   readonly rebuildCron?: string;

@@ -6,6 +6,8 @@ export type {
   Timing,
 } from './configuration.ts';
 export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
+export { plan } from './planning/plan.ts';
+export { type Rollback, rollback } from './planning/rollback.ts';
 export type { OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
 export type {
   Build,

@@ -38,6 +38,11 @@ export interface Wait {
 export interface Plan {
   readonly steps: readonly Step[];
   readonly waits: readonly Wait[];
+  /**
+   * When to plan again though nothing has happened: the earliest `until`, or when a build is due by age, cron
+   * expression or absence. Milliseconds since 1970; absent if only events matter.
+   */
+  readonly nextAt?: number;
 }
 
 /** What a plan depends on besides configuration and state. */
@@ -52,6 +57,8 @@ export interface World {
   readonly absentSince: ReadonlyMap<string, number>;
   /** When an act that failed without leaving a record (a deletion, a discarding) may be tried again, by id. */
   readonly retryAt: ReadonlyMap<string, number>;
+  /** Disk images that a person asked to be built: due at once, whatever their age, pause and back-off. */
+  readonly demanded: ReadonlySet<string>;
 }
 
 /** Subjects of the functions that builders offer to the job servers. */
