@@ -6,7 +6,8 @@ export function configurationTables(schema: SchemaNode): string {
   return tablesOf('', schema).join('\n\n');
 }
 
-function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode): string[] {
+/** @param separator what stands between the path and a key: `[].` if the path names a list */
+function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode, separator = '.'): string[] {
   const entries = Object.entries(properties);
   const read = entries.filter(([, node]) => node.description !== undefined);
   const elsewhere = entries.filter(([, node]) => node.description === undefined);
@@ -16,9 +17,11 @@ function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode):
     `### ${path === '' ? 'Top level' : `\`${path}\``}`,
     markdownTable(['key', 'type', 'default', 'meaning'], rows),
     ...(left === '' ? [] : [`Left to other parts of nodepool: ${left}.`]),
-    ...read.flatMap(([key, { items }]) =>
-      items?.properties === undefined ? [] : tablesOf(path === '' ? key : `${path}[].${key}`, items),
-    ),
+    ...read.flatMap(([key, node]) => {
+      const name = path === '' ? key : `${path}${separator}${key}`;
+      if (node.items?.properties !== undefined) return tablesOf(name, node.items, '[].');
+      return node.properties === undefined ? [] : tablesOf(name, node);
+    }),
   ];
 }
 

@@ -8,6 +8,8 @@ import { FileWatch } from './watch-files.ts';
 export interface ConfigurationReloadOptions {
   /** The file of `-c`. */
   readonly file: string;
+  /** The file of `-s`. */
+  readonly secure?: string | undefined;
   /** Names that `diskimages[].builder` may have. */
   readonly builders: readonly string[];
   readonly logger: Logger;
@@ -49,9 +51,9 @@ export class ConfigurationReload implements Disposable {
   }
 
   async #reload(): Promise<void> {
-    const { file, builders, logger, apply } = this.#options;
+    const { file, secure, builders, logger, apply } = this.#options;
     try {
-      const loaded = await loadConfiguration(file, { builders });
+      const loaded = await loadConfiguration(file, { builders, secure });
       if (this.#closed) return;
       logWarnings(logger, loaded);
       apply(loaded.configuration);

@@ -26,6 +26,10 @@ export function registerDaemon(
       'logging configuration file, of Python or in YAML (default: all to standard error)',
       expandUser,
     )
+    .option(
+      '-s, --secure <file>',
+      'YAML file with env-vars of diskimages that are kept apart; builds get them, logs do not show them',
+    )
     .option('-p, --pidfile <file>', `pid file (default: ${DEFAULT_PID_FILE}; with -d none)`)
     .option('-d, --nodaemon', 'stay in the foreground', false)
     .option('--build-workers <n>', 'how many builds run at a time', wholeNumber, 1)
@@ -49,10 +53,12 @@ function expandUser(path: string): string {
 
 /** The copy in the background runs in `/`: what is relative here has to be absolute there. */
 async function backgroundArguments(options: DaemonOptions, builders: readonly string[]): Promise<string[]> {
-  await loadConfiguration(options.config, { builders }); // a fault in it is told here, where someone looks
+  // A fault in it is told here, where someone looks.
+  await loadConfiguration(options.config, { builders, secure: options.secure });
   return [
     `--config=${resolve(options.config)}`,
     ...(options.loggingConfig === undefined ? [] : [`--logging-config=${resolve(options.loggingConfig)}`]),
+    ...(options.secure === undefined ? [] : [`--secure=${resolve(options.secure)}`]),
     `--pidfile=${resolve(options.pidfile ?? DEFAULT_PID_FILE)}`,
     `--build-workers=${options.buildWorkers}`,
     `--upload-workers=${options.uploadWorkers}`,

@@ -17,6 +17,8 @@ export interface ServeOptions {
   readonly config: string;
   /** Path of the logging configuration. Default: everything to standard error, as the Python builder had it. */
   readonly loggingConfig?: string;
+  /** Path of a file with `env-vars` that are kept apart. */
+  readonly secure?: string;
   readonly pidfile?: string;
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
@@ -30,7 +32,7 @@ export interface ServeOptions {
  * @throws ConfigurationError, CommandError, ImageError: what keeps it from beginning
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { config, builders } = options;
+  const { config, secure, builders } = options;
   const stop = stopSignal();
   // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
   process.on('SIGUSR1', () => {});
@@ -40,7 +42,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   let pidFile: PidFile | undefined;
   try {
     const names = Object.keys(builders);
-    const loaded = await loadConfiguration(config, { builders: names });
+    const loaded = await loadConfiguration(config, { builders: names, secure });
     const { settings, warnings } =
       options.loggingConfig === undefined
         ? { settings: defaultLogSettings('debug'), warnings: [] }
@@ -62,6 +64,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       });
       const reload = new ConfigurationReload(loaded, {
         file: config,
+        secure,
         builders: names,
         logger,
         apply: (configuration) => builder.reload(configuration),

@@ -50,6 +50,8 @@ export interface ProviderConfiguration {
   readonly imageImport?: ImageImport;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
+  /** Runs behind each upload; if it does not end with 0, the image is deleted there. */
+  readonly postUploadHook?: string;
   readonly images: readonly ProviderImageConfiguration[];
 }
 

@@ -12,6 +12,7 @@ import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
 import { CONFIGURATION_SCHEMA } from './schema.ts';
 import { compileSchema, humanPath, schemaFaults } from './schema-faults.ts';
+import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
@@ -32,6 +33,8 @@ export type CloudPlace = Omit<SettingsPlace, 'warn'>;
 export interface LoadOptions {
   /** Names that `diskimages[].builder` may have. Default: those of image-builder's registry. */
   readonly builders?: readonly string[];
+  /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
+  readonly secure?: string | undefined;
   /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
   readonly place?: CloudPlace;
 }
@@ -46,6 +49,7 @@ export async function loadConfiguration(
   path: string,
   {
     builders = Object.keys(IMAGE_BUILDERS),
+    secure,
     place = { env: process.env, cwd: process.cwd(), home: homedir() },
   }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
@@ -56,10 +60,16 @@ export async function loadConfiguration(
   const source = withFloatTexts(document, document.value as ConfigurationSource);
   faults.push(...referenceFaults(document, source, builders));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
+  const secureFile = secure && resolve(secure);
+  const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
   const { providers, warnings } = await readProviders(file, document, source, place);
   return {
-    configuration: normalise(file, source, providers),
-    files: [file, ...(providers.some(({ cloud }) => cloud) ? cloudSettingsFiles(place) : [])],
+    configuration: normalise(file, source, providers, secureEnvVars),
+    files: [
+      file,
+      ...(secureFile ? [secureFile] : []),
+      ...(providers.some(({ cloud }) => cloud) ? cloudSettingsFiles(place) : []),
+    ],
     warnings: [...faults, ...warnings],
   };
 }

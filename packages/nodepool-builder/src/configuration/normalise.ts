@@ -2,13 +2,20 @@ import { dirname, resolve } from 'node:path';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
 import type { Configuration, DiskImageConfiguration, ProviderConfiguration } from './configuration.ts';
 import { isMapping, toText } from './scalar.ts';
+import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
+import { toValidation } from './validation.ts';
 
-/** What a file says, with its defaults, and with absolute paths: relative ones count from its directory. */
+/**
+ * What a file says, with its defaults, and with absolute paths: relative ones count from its directory.
+ *
+ * @param secure what the file of `-s` adds
+ */
 export function normalise(
   file: string,
   source: ConfigurationSource,
   providers: readonly ProviderConfiguration[],
+  secure: SecureEnvVars,
 ): Configuration {
   const absolute = (path: string): string => resolve(dirname(file), path);
   return {
@@ -18,7 +25,7 @@ export function normalise(
     buildLogRetention: source['build-log-retention'] ?? 7,
     gearmanServers: (source['gearman-servers'] ?? []).map(({ host, port }) => ({ host, port: port ?? 4730 })),
     diskimages: lastOfEachName(source.diskimages ?? []).map((diskimage) =>
-      toDiskImage(diskimage, source, providers, absolute),
+      toDiskImage(diskimage, source, providers, secure, absolute),
     ),
     providers,
   };
@@ -33,8 +40,10 @@ function toDiskImage(
   diskimage: DiskImageSource,
   source: ConfigurationSource,
   providers: readonly ProviderConfiguration[],
+  secure: SecureEnvVars,
   absolute: (path: string) => string,
 ): DiskImageConfiguration {
+  const secrets = secure.get(diskimage.name) ?? {};
   return {
     name: diskimage.name,
     builder: diskimage.builder ?? 'dib',
@@ -43,7 +52,9 @@ function toDiskImage(
     ...(diskimage['build-timeout'] !== undefined && { buildTimeout: diskimage['build-timeout'] }),
     elements: diskimage.elements ?? '',
     release: toText(diskimage.release),
-    envVars: isMapping(diskimage['env-vars']) ? diskimage['env-vars'] : {},
+    envVars: { ...(isMapping(diskimage['env-vars']) && diskimage['env-vars']), ...secrets },
+    secrets: Object.values(secrets),
+    ...(diskimage.validate && { validation: toValidation(diskimage.validate, absolute) }),
     ...(source['elements-dir'] && {
       // diskimage-builder takes several directories, separated as in PATH.
       elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),

@@ -1,6 +1,7 @@
 import type { ImageImport } from '@nodepool-builder/image-providers';
 import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
 import { lastOfEachName } from './normalise.ts';
+import { programPath } from './program-path.ts';
 import { toText } from './scalar.ts';
 import type { ProviderSource } from './source.ts';
 
@@ -39,6 +40,9 @@ export function toProvider(
     ...imageImport(source),
     ...(source['image-upload-timeout'] !== undefined && {
       imageUploadTimeout: source['image-upload-timeout'],
+    }),
+    ...(source['post-upload-hook'] !== undefined && {
+      postUploadHook: programPath(source['post-upload-hook'], absolute),
     }),
     images: lastOfEachName(source.images ?? []).map(({ name, diskimage, meta }) => ({
       name,

@@ -2,6 +2,7 @@ import type { Fault } from './fault.ts';
 import { toText } from './scalar.ts';
 import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource } from './source.ts';
+import { validationFault } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
@@ -34,7 +35,10 @@ function largeMetadata(meta: Readonly<Record<string, unknown>>): string | undefi
   return long === undefined ? undefined : `has over ${characters} characters in "${long.slice(0, 20)}"`;
 }
 
-/** What the schema leaves open: duplicate names, names that Gearman cannot carry, entries that do not exist. */
+/**
+ * What the schema leaves open: duplicate names, names that Gearman cannot carry, entries that do not exist,
+ * validations that cannot be carried out.
+ */
 export function referenceFaults(
   document: YamlDocument,
   source: ConfigurationSource,
@@ -78,6 +82,13 @@ export function referenceFaults(
         `use one of ${builders.join(', ')}`,
       ),
     ];
+  });
+
+  const validations = diskimages.flatMap(({ validate }, index) => {
+    const fault = validate && validationFault(validate);
+    if (fault === undefined) return [];
+    const pointer = `/diskimages/${index}/validate${fault.key}`;
+    return [at(pointer, 'error', `${humanPath(pointer)} ${fault.reason}`, fault.remedy)];
   });
 
   const missingCompanions = providers.flatMap((provider, index) =>
@@ -127,6 +138,7 @@ export function referenceFaults(
       diskimages.map(({ name }) => name),
     ),
     ...unknownBuilders,
+    ...validations,
     ...nameFaults(
       '/providers',
       providers.map(({ name }) => name),

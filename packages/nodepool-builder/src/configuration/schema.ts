@@ -1,4 +1,5 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { VALIDATION_SCHEMA } from './validation-schema.ts';
 
 /** A node of a JSON Schema, as far as the configuration uses it. */
 export interface SchemaNode {
@@ -82,6 +83,7 @@ const DISKIMAGE: SchemaNode = {
       default: 'disk-image-create',
       description: 'Runs instead, with the same arguments.',
     },
+    validate: VALIDATION_SCHEMA,
     options: { type: 'object', description: 'Whatever a builder of your own wants to know.' },
     ...elsewhere('rebuild-age', 'username', 'python-path', 'keep', 'parent', 'abstract', 'qemu-img-options'),
   },
@@ -188,6 +190,13 @@ const PROVIDER: SchemaNode = {
       exclusiveMinimum: 0,
       description:
         'Seconds that an upload may take. Without it: as long as it moves on, and an hour for the cloud to take it in.',
+    },
+    'post-upload-hook': {
+      ...PATH,
+      description:
+        'A program that runs behind each upload, before its job is answered: its arguments are the name of the ' +
+        "provider, the cloud's id of the image, and the path of the local file. If it does not end with 0, or not in " +
+        'the time of `image-upload-timeout`, the image is deleted there and the job fails.',
     },
     images: { type: ['array', 'null'], items: PROVIDER_IMAGE, description: 'The images that it uses.' },
     ...elsewhere(

@@ -23,7 +23,19 @@ export interface DiskImageSource {
   readonly 'env-vars'?: unknown;
   readonly 'build-timeout'?: number;
   readonly 'dib-cmd'?: string;
+  readonly validate?: ValidationSource;
   readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** `validate` of a disk image as it stands in the file. */
+export interface ValidationSource {
+  readonly hook?: readonly string[] | string;
+  readonly boot?: {
+    readonly expect: string;
+    readonly timeout?: number;
+    readonly memory?: number;
+    readonly accelerator?: 'kvm' | 'tcg';
+  };
 }
 
 /** What should be text, and may look like a number to YAML. */
@@ -49,6 +61,7 @@ export interface ProviderSource {
   readonly 'image-import'?: 'glance-direct' | 'web-download';
   readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
+  readonly 'post-upload-hook'?: string;
   readonly images?: readonly ProviderImageSource[] | null;
 }
 

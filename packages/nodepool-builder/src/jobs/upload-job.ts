@@ -7,6 +7,7 @@ import { InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts'
 import { settleJob, UploadError } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
 import { jobResult } from './job-result.ts';
+import { objectionOf, PostUploadHookError, withdrawn } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
 import type { LedgerEntry } from './upload-ledger.ts';
 import type { UploadRecord } from './upload-record.ts';
@@ -70,9 +71,20 @@ async function upload(
       metadata: image.meta,
     };
     logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
-    return await withinTimeLimit(configuration.imageUploadTimeout, job.signal, (signal) =>
-      provider.upload(request, { signal, onProgress }),
+    const hook = configuration.postUploadHook;
+    const { externalId, objection } = await withinTimeLimit(
+      configuration.imageUploadTimeout,
+      job.signal,
+      async (signal) => {
+        const uploaded = await provider.upload(request, { signal, onProgress });
+        if (hook === undefined) return { ...uploaded, objection: undefined };
+        const args = [configuration.name, uploaded.externalId, file.path];
+        return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
+      },
     );
+    job.signal.throwIfAborted(); // then nobody has objected, and the job comes again
+    if (objection !== undefined) throw await withdrawn(provider, request.uploadId, objection, job.signal);
+    return { externalId };
   };
   try {
     const { externalId } = await context.record.run(job, entry, carry);
@@ -80,6 +92,7 @@ async function upload(
     context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
+    if (error instanceof PostUploadHookError) throw new JobFailure(error.message, { cause: error });
     throw new UploadError(reasonOf(error), { cause: error });
   }
 }
