@@ -7,21 +7,21 @@ import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { createGatedQemuImg, type GatedQemuImg } from '../fixtures/gated-qemu-img.ts';
-import { startGeard } from '../fixtures/geard.ts';
-import { startGearmand } from '../fixtures/gearmand.ts';
+import { type Geard, startGeard } from '../fixtures/geard.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const SERVERS = { gearmand: startGearmand, "a job server like python's geard": startGeard };
 
+/** A job server, and the nodepool daemon that talks to it. */
+interface Side {
+  readonly server: Geard | Gearmand;
+  client: NodepoolClient;
+}
+
 for (const [serverName, startServer] of Object.entries(SERVERS)) {
   describe(`one builder, two of ${serverName}`, () => {
-    type Server = Awaited<ReturnType<typeof startServer>>;
-    /** A job server, and the nodepool daemon that talks to it. */
-    interface Side {
-      readonly server: Server;
-      client: NodepoolClient;
-    }
     let a: Side;
     let b: Side;
     let site: CompatSite;
@@ -47,24 +47,6 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       for (const { server } of [a, b]) await server.stop();
       await site.remove();
     });
-
-    /** Waits until a server has exactly these functions, each once. */
-    async function offered({ server }: Side, expected: readonly string[]): Promise<void> {
-      const admin = new Admin({ host: '127.0.0.1', port: server.port });
-      let last: string[] = [];
-      try {
-        await waitUntil(`${expected.join(', ')}`, async () => {
-          last = (await admin.status()).flatMap(({ name, availableWorkers }) =>
-            Array.from({ length: availableWorkers }, () => name),
-          );
-          return last.toSorted().join() === expected.toSorted().join();
-        });
-      } catch (error) {
-        throw new Error(`there are ${last.join(', ')}`, { cause: error });
-      } finally {
-        await admin.close();
-      }
-    }
 
     it('COMPAT 1.3: what a job of one server builds, uploads and deletes, both offer and no longer offer', async () => {
       assert.equal((await a.client.build('debian', '3')).data, '{"image-id": "3"}');
@@ -117,6 +99,24 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await offered(a, ['image-build:debian', ...of('1'), ...of('3')]);
     });
   });
+}
+
+/** Waits until a server has exactly these functions, each once. */
+async function offered({ server }: Side, expected: readonly string[]): Promise<void> {
+  const admin = new Admin({ host: '127.0.0.1', port: server.port });
+  let last: string[] = [];
+  try {
+    await waitUntil(expected.join(', '), async () => {
+      last = (await admin.status()).flatMap(({ name, availableWorkers }) =>
+        Array.from({ length: availableWorkers }, () => name),
+      );
+      return last.toSorted().join() === expected.toSorted().join();
+    });
+  } catch (error) {
+    throw new Error(`there are ${last.join(', ')}`, { cause: error });
+  } finally {
+    await admin.close();
+  }
 }
 
 function of(imageId: string): string[] {
