@@ -6,9 +6,12 @@ export type {
   Timing,
 } from './configuration.ts';
 export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
+export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
+export type { StrayImage } from './leaks/find-leaks.ts';
 export { plan } from './planning/plan.ts';
 export { type Rollback, rollback } from './planning/rollback.ts';
 export type { OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
+export { listStrayImages, type PreviewOptions, previewPlan } from './preview.ts';
 export type {
   Build,
   BuildState,

@@ -1,0 +1,29 @@
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import type { ManagerConfiguration } from '../configuration.ts';
+import type { BuilderFleet, Observation } from '../gearman/builder-fleet.ts';
+import type { LedState } from '../led-state.ts';
+
+/** What an act works with. */
+export interface ActContext {
+  readonly state: LedState;
+  readonly owner: string;
+  /** As it is in force now. */
+  readonly configuration: () => ManagerConfiguration;
+  readonly fleet: Pick<BuilderFleet, 'run'>;
+  /** Asks the job servers anew. */
+  readonly observe: () => Promise<Observation>;
+  /** What they said last. */
+  readonly lastObservation: () => Observation;
+  /** Since when no builder has offered this image; undefined if one does. Milliseconds since 1970. */
+  readonly absentSince: (imageId: string) => number | undefined;
+  /** The configured provider of that name. */
+  readonly provider: (name: string) => ImageProvider | undefined;
+  readonly logger: Logger;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+/** The reason with which an act is stopped whose subject will not come any more: it has failed then. */
+export class Hopeless extends Error {
+  override readonly name = 'Hopeless';
+}

@@ -1,0 +1,103 @@
+import { GearmanError } from '@nodepool-builder/gearman-node';
+import type { ImageProvider } from '@nodepool-builder/image-builder';
+import { buildKeyOf } from '../ownership.ts';
+import type { ActContext } from './act-context.ts';
+
+/** How long a builder may take to remove an image's files, in seconds. */
+const DELETE_TIME = 600;
+
+/** Removes an image from its provider. A failure leaves it `deleting`, to be tried again. */
+export async function deleteUpload(
+  context: ActContext,
+  uploadId: string,
+  reason: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { state, logger } = context;
+  const upload = state.uploads.get(uploadId);
+  if (upload === undefined) return;
+  const what = `upload ${uploadId} of ${upload.imageId} to ${upload.provider}`;
+  if (upload.state !== 'deleting') {
+    await state.updateUpload(uploadId, { state: 'deleting' });
+    logger.info(`${what} is being deleted: ${reason}`);
+  }
+  const provider = providerOf(context, upload.provider);
+  if (upload.externalId === undefined) await provider.discard(uploadId, { signal });
+  else await provider.delete(upload.externalId, { signal });
+  await state.updateUpload(uploadId, { state: 'deleted', leftovers: false });
+  logger.info(`${what} is deleted`);
+}
+
+/** Removes what a failed upload may have left. */
+export async function discardUpload(
+  context: ActContext,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const upload = context.state.uploads.get(uploadId);
+  if (upload === undefined) return;
+  await providerOf(context, upload.provider).discard(uploadId, { signal });
+  await context.state.updateUpload(uploadId, { leftovers: false });
+}
+
+function providerOf(context: ActContext, name: string): ImageProvider {
+  const provider = context.provider(name);
+  if (provider !== undefined) return provider;
+  throw new Error(
+    `provider "${name}" is not configured here; put it back, so that what lies there can be removed`,
+  );
+}
+
+/**
+ * Has builders remove an image's files, one after the other, until none offers the image. If none does, it may be
+ * that the one that has it is away: the image counts as deleted when nobody has seen it for long enough.
+ */
+export async function deleteBuild(
+  context: ActContext,
+  imageId: string,
+  reason: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { state, logger } = context;
+  const build = state.builds.get(imageId);
+  if (build === undefined) return;
+  if (build.state !== 'deleting') {
+    await state.updateBuild(imageId, { state: 'deleting' });
+    logger.info(`build ${imageId} is being deleted: ${reason}`);
+  }
+  const isGone = (await deleteFiles(context, imageId, signal)) || isLongAbsent(context, imageId);
+  if (!isGone) throw new Error('a builder that is away may still have its files');
+  await state.updateBuild(imageId, { state: 'deleted' });
+  logger.info(`build ${imageId} is deleted`);
+}
+
+/** A builder that comes back with it later has a leak, which is found as such. */
+function isLongAbsent({ absentSince, configuration, now }: ActContext, imageId: string): boolean {
+  const since = absentSince(imageId);
+  return since !== undefined && now() >= since + configuration().timing.absenceLimit * 1000;
+}
+
+/**
+ * Removes the files of an image wherever they are offered.
+ *
+ * @return whether a builder removed them, and none offers the image any more
+ * @throws GearmanError
+ */
+export async function deleteFiles(
+  context: Pick<ActContext, 'fleet' | 'observe' | 'lastObservation'>,
+  imageId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const isOffered = ({ offered }: ReturnType<ActContext['lastObservation']>): boolean =>
+    offered.deletes.has(imageId);
+  if (!isOffered(context.lastObservation())) return false;
+  try {
+    const limits = { time: DELETE_TIME, signal };
+    await context.fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
+  } catch (error) {
+    // A builder that does not know the image any more is no obstacle: what counts is what is offered afterwards.
+    if (!(error instanceof GearmanError) || error.code !== 'job-failed') throw error;
+  }
+  const after = await context.observe();
+  return after.isComplete && !isOffered(after);
+}

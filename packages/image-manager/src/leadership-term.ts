@@ -1,0 +1,181 @@
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { Absences } from './absences.ts';
+import { type ActContext, Hopeless } from './acts/act-context.ts';
+import { Acts } from './acts/acts.ts';
+import { beginStep } from './acts/begin-step.ts';
+import { answerRequests } from './answer-requests.ts';
+import type { ManagerConfiguration } from './configuration.ts';
+import type { BuilderFleet, Observation } from './gearman/builder-fleet.ts';
+import { LeakCollector } from './leaks/leak-collector.ts';
+import { LedState } from './led-state.ts';
+import { plan } from './planning/plan.ts';
+import type { OfferedFunctions, World } from './planning/step.ts';
+import { RetryTimes } from './retry-times.ts';
+import type { Leadership, StateStore } from './store/state-store.ts';
+
+/** What a {@link LeadershipTerm} works with. */
+export interface TermOptions {
+  readonly store: StateStore;
+  readonly leadership: Leadership;
+  readonly fleet: BuilderFleet;
+  /** As it is in force now. */
+  readonly configuration: () => ManagerConfiguration;
+  readonly provider: (name: string) => ImageProvider | undefined;
+  readonly logger: Logger;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Between two looks at job servers and requests, in milliseconds. */
+  readonly pollInterval: number;
+}
+
+/** The longest pause between two planning passes, in milliseconds: what nobody tells is noticed then. */
+const LONGEST_PAUSE = 60_000;
+
+/**
+ * The time for which this manager leads. It looks what is there, plans, and begins each step; the end of a step leads
+ * to the next plan. Whatever it begins is on record before.
+ */
+export class LeadershipTerm {
+  readonly #options: TermOptions;
+  readonly #state: LedState;
+  readonly #context: ActContext;
+  readonly #acts: Acts;
+  readonly #retries: RetryTimes;
+  readonly #leaks: LeakCollector;
+  readonly #absences = new Absences();
+  /** The requests for builds that are not begun yet: their numbers, by disk image. */
+  #demands: ReadonlyMap<string, readonly number[]> = new Map();
+  #observation: Observation;
+  #planDue = 0;
+  #wake: (() => void) | undefined;
+
+  private constructor(options: TermOptions, state: LedState, observation: Observation) {
+    const { store, fleet, configuration, provider, logger, now } = options;
+    this.#options = options;
+    this.#state = state;
+    this.#observation = observation;
+    this.#retries = new RetryTimes(() => configuration().timing);
+    this.#acts = new Acts({ retries: this.#retries, logger, now, ended: () => this.#replan() });
+    this.#context = {
+      state,
+      owner: store.owner,
+      configuration,
+      fleet,
+      observe: () => this.#observe(),
+      lastObservation: () => this.#observation,
+      absentSince: (imageId) => this.#absences.since(imageId),
+      provider,
+      logger,
+      now,
+    };
+    this.#leaks = new LeakCollector(this.#context);
+  }
+
+  /** Leads until the signal aborts or the leadership is lost. What is under way then is left as it is on record. */
+  static async run(options: TermOptions, signal: AbortSignal): Promise<void> {
+    const state = new LedState(await options.store.read(), options.leadership);
+    const term = new LeadershipTerm(options, state, await options.fleet.observe());
+    await term.#run(AbortSignal.any([signal, options.leadership.lost]));
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const wake = (): void => this.#wake?.();
+    signal.addEventListener('abort', wake);
+    try {
+      while (!signal.aborted) {
+        await this.#pass(signal);
+        await this.#pause(signal);
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      await Promise.all([this.#acts.stop(signal.reason), this.#leaks.idle()]);
+    }
+  }
+
+  async #pass(signal: AbortSignal): Promise<void> {
+    const { now, configuration } = this.#options;
+    await this.#observe();
+    await this.#takeRequests();
+    this.#abandonHopeless();
+    this.#leaks.lookWhenDue(signal, () => this.#replan());
+    if (signal.aborted || now() < this.#planDue) return;
+    const { steps, nextAt = Infinity } = plan(configuration(), this.#state, this.#world());
+    this.#planDue = Math.min(nextAt, now() + LONGEST_PAUSE);
+    for (const step of steps) await beginStep(this.#context, this.#acts, step, this.#demands);
+  }
+
+  /** Until it is time to look again, or something has changed. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#planDue === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#options.pollInterval);
+    this.#wake = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+
+  #replan(): void {
+    this.#planDue = 0;
+    this.#wake?.();
+  }
+
+  async #observe(): Promise<Observation> {
+    const { now, fleet } = this.#options;
+    const before = this.#observation.offered;
+    this.#observation = await fleet.observe();
+    const { offered, isComplete } = this.#observation;
+    if (!offersTheSame(before, offered)) this.#planDue = 0;
+    if (isComplete) this.#absences.look(this.#imagesNeeded(), offered.uploads, now());
+    return this.#observation;
+  }
+
+  /** Images that ought to lie at a builder. */
+  *#imagesNeeded(): Iterable<string> {
+    for (const { id, state } of this.#state.builds.values()) {
+      if (state === 'ready' || state === 'deleting') yield id;
+    }
+  }
+
+  async #takeRequests(): Promise<void> {
+    const pending = await this.#options.store.requests();
+    const known = new Set([...this.#demands.values()].flat());
+    if (pending.every(({ number }) => known.has(number))) return;
+    const demanded = await answerRequests(this.#context, pending);
+    const byDiskimage = Map.groupBy(demanded, ({ diskimage }) => diskimage);
+    this.#demands = new Map(
+      Array.from(byDiskimage, ([name, builds]) => [name, builds.map(({ number }) => number)]),
+    );
+    this.#planDue = 0;
+  }
+
+  /** An upload of an image that is gone, with its builder, will not end: another takes its place. */
+  #abandonHopeless(): void {
+    const { now, configuration } = this.#options;
+    const limit = configuration().timing.absenceLimit;
+    for (const id of this.#acts.ids) {
+      const upload = this.#state.uploads.get(id);
+      if (upload?.state !== 'uploading') continue;
+      const since = this.#absences.since(upload.imageId);
+      if (since === undefined || now() < since + limit * 1000) continue;
+      this.#acts.abort(id, new Hopeless(`no builder has offered image ${upload.imageId} for ${limit} s`));
+    }
+  }
+
+  #world(): World {
+    return {
+      now: this.#options.now(),
+      offered: this.#observation.offered,
+      underWay: this.#acts.ids,
+      absentSince: this.#absences.all,
+      retryAt: this.#retries.all,
+      demanded: new Set(this.#demands.keys()),
+    };
+  }
+}
+
+const KINDS = ['builds', 'uploads', 'deletes'] as const satisfies readonly (keyof OfferedFunctions)[];
+
+function offersTheSame(a: OfferedFunctions, b: OfferedFunctions): boolean {
+  return KINDS.every((kind) => a[kind].size === b[kind].size && [...a[kind]].every((name) => b[kind].has(name)));
+}

@@ -1,0 +1,33 @@
+import type { Timing } from './configuration.ts';
+
+/** When something that failed may be tried again: pauses double, up to the longest. */
+export class RetryTimes {
+  readonly #timing: () => Timing;
+  readonly #failures = new Map<string, number>();
+  readonly #retryAt = new Map<string, number>();
+
+  /** @param timing as it is in force now */
+  constructor(timing: () => Timing) {
+    this.#timing = timing;
+  }
+
+  /** Milliseconds since 1970, by id. */
+  get all(): ReadonlyMap<string, number> {
+    return this.#retryAt;
+  }
+
+  /** The pause in seconds. */
+  failed(id: string, now: number): number {
+    const { retryDelay, longestRetryDelay } = this.#timing();
+    const failures = (this.#failures.get(id) ?? 0) + 1;
+    const pause = Math.min(retryDelay * 2 ** (failures - 1), longestRetryDelay);
+    this.#failures.set(id, failures);
+    this.#retryAt.set(id, now + pause * 1000);
+    return pause;
+  }
+
+  succeeded(id: string): void {
+    this.#failures.delete(id);
+    this.#retryAt.delete(id);
+  }
+}
