@@ -22,3 +22,4 @@ export type {
   UploadState,
 } from './records.ts';
 export type { Leadership, StateChange, StateStore } from './store/state-store.ts';
+export { openStateStore } from './store/open-state-store.ts';

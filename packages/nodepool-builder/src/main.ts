@@ -1,14 +1,21 @@
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import { IMAGE_BUILDERS, type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
+import { StoreError } from '@nodepool-builder/image-manager';
 import { Command, CommanderError } from 'commander';
+import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { CommandError } from './commands/command-error.ts';
 import { registerDaemon } from './commands/daemon.ts';
+import { registerDibImageList } from './commands/dib-image-list.ts';
 import { registerGearmand } from './commands/gearmand.ts';
 import { registerImageBuild } from './commands/image-build.ts';
 import { registerImageDelete } from './commands/image-delete.ts';
 import { registerImageList } from './commands/image-list.ts';
+import { registerImageStatus } from './commands/image-status.ts';
 import { registerImageUpload } from './commands/image-upload.ts';
 import { completeLongOptions } from './commands/long-options.ts';
+import { registerManage } from './commands/manage.ts';
+import { registerManagerRequests } from './commands/manager-requests.ts';
+import { registerPlan } from './commands/plan.ts';
 import { registerValidate } from './commands/validate.ts';
 import { ConfigurationError } from './configuration/fault.ts';
 import { packageVersion } from './version.ts';
@@ -44,6 +51,12 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerImageUpload(program, names);
   registerImageDelete(program, names);
   registerImageList(program, names);
+  registerManage(program, names);
+  registerPlan(program, names);
+  registerImageStatus(program, names);
+  registerDibImageList(program, names);
+  registerAlienImageList(program, names);
+  registerManagerRequests(program, names);
   registerValidate(program, names);
   registerGearmand(program);
   try {
@@ -51,7 +64,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    const known = [CommandError, ConfigurationError, GearmanError, ImageError].some(
+    const known = [CommandError, ConfigurationError, GearmanError, ImageError, StoreError].some(
       (type) => error instanceof type,
     );
     console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
@@ -60,7 +73,8 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
 }
 
 const EXAMPLES = `
-Without a command it serves: in the background, or with -d in the foreground.
+Without a command it serves: in the background, or with -d in the foreground. With --all-in-one it also decides what is
+built, uploaded, kept and deleted; on several hosts that is the work of the command manage.
 
 Examples:
   $ nodepool-builder validate -c nodepool.yaml

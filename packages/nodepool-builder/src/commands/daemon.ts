@@ -1,10 +1,9 @@
-import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import { BACKGROUND_OPTION, startInBackground } from './background.ts';
-import { configOption, wholeNumber } from './options.ts';
+import { configOption, loggingConfigOption, wholeNumber } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
 
 const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
@@ -21,11 +20,7 @@ export function registerDaemon(
 ): void {
   program
     .addOption(configOption())
-    .option(
-      '-l, --logging-config <file>',
-      'logging configuration file, of Python or in YAML (default: all to standard error)',
-      expandUser,
-    )
+    .addOption(loggingConfigOption())
     .option(
       '-s, --secure <file>',
       'YAML file with env-vars of diskimages that are kept apart; builds get them, logs do not show them',
@@ -38,17 +33,13 @@ export function registerDaemon(
       '--embedded-gearmand',
       'run a job server too, on loopback (default: if gearman-servers names none)',
     )
+    .option('--all-in-one', 'run a job server and the manager too: all that one host needs')
     .addOption(new Option(BACKGROUND_OPTION).hideHelp())
     .action(async (options: DaemonOptions) => {
       if (options.inBackground) process.umask(0); // as python-daemon does, so that whoever could write images still can
       if (options.nodaemon || options.inBackground) await serve({ ...options, builders });
       else await startInBackground(await backgroundArguments(options, Object.keys(builders)));
     });
-}
-
-/** An init script may have quoted it, so that no shell has done it. */
-function expandUser(path: string): string {
-  return path.replace(/^~(?=\/|$)/, homedir());
 }
 
 /** The copy in the background runs in `/`: what is relative here has to be absolute there. */
@@ -63,5 +54,6 @@ async function backgroundArguments(options: DaemonOptions, builders: readonly st
     `--build-workers=${options.buildWorkers}`,
     `--upload-workers=${options.uploadWorkers}`,
     ...(options.embeddedGearmand ? ['--embedded-gearmand'] : []),
+    ...(options.allInOne ? ['--all-in-one'] : []),
   ];
 }

@@ -1,98 +1,58 @@
-import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
+import type { Upload } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
-import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { functionName, subjectOf } from '../daemon/functions.ts';
-import { functionsOf } from './follow-job.ts';
+import { hasStore, withStore } from './manager-store.ts';
+import { printOfferedImages } from './offered-images.ts';
 import { configOption } from './options.ts';
+import { printRecords, type ShownRecord } from './print-records.ts';
 
-/** One image, as far as it is known here. */
-interface ListedImage {
-  readonly 'image-id': string;
-  /** Name of the disk image; null if unknown, as of an image on another host. */
-  readonly 'image-name': string | null;
-  /** What lies in `images-dir` of this host. */
-  readonly formats: readonly string[];
-  /** Bytes of all its files here. */
-  readonly size: number | null;
-  readonly built: string | null;
-  /** How many builders offer to upload and to delete it. */
-  readonly builders: number;
+interface ImageListOptions {
+  readonly config: string;
+  readonly json?: boolean;
+  readonly offered?: boolean;
 }
 
-/** `image-list`: what the job servers and the directory know. */
+/** `image-list`: the uploads that a manager knows of; where none works, the images that builders offer. */
 export function registerImageList(program: Command, builders: readonly string[]): void {
   program
     .command('image-list')
     .summary('list the images')
     .description(
-      'Lists the images that builders offer to the job servers, and those in images-dir of this host.',
+      'Lists the images in the providers, as the manager knows them. Where no manager works, and with --offered, ' +
+        'it lists the images that builders offer to the job servers, and those in images-dir of this host.',
     )
     .addOption(configOption())
+    .option('--offered', 'what builders offer')
     .option('--json', 'print JSON')
-    .action(async (options: { config: string; json?: true }) => {
-      const { configuration } = await loadConfiguration(options.config, { builders });
-      const images = await listImages(configuration);
-      console.log(options.json ? JSON.stringify(images, null, 2) : await formatTable(images));
+    .action(async ({ config, json = false, offered = false }: ImageListOptions) => {
+      const { configuration } = await loadConfiguration(config, { builders });
+      if (offered || !hasStore(configuration)) return await printOfferedImages(configuration, json);
+      const { uploads } = await withStore(configuration, (store) => store.read());
+      await printRecords([...uploads.values()].map(describeUpload), COLUMNS, json);
     });
 }
 
-async function listImages(configuration: Configuration): Promise<ListedImage[]> {
-  const [functions, local] = await Promise.all([
-    functionsOf(jobServers(configuration)),
-    readLocalImages(configuration.imagesDir),
-  ]);
-  const builders = new Map<string, number>();
-  for (const { name, availableWorkers } of functions) {
-    if (!name.startsWith(functionName('image-upload', '')) || availableWorkers === 0) continue;
-    const id = subjectOf(name);
-    builders.set(id, (builders.get(id) ?? 0) + availableWorkers);
-  }
-  const here = new Map(local.map((image) => [image.id, image]));
-  const ids = [...new Set([...here.keys(), ...builders.keys()])].toSorted((a, b) => a.localeCompare(b));
-  return ids.map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
-}
+const COLUMNS = {
+  'IMAGE-ID': 'image-id',
+  'UPLOAD-ID': 'upload-id',
+  PROVIDER: 'provider',
+  IMAGE: 'image-name',
+  'EXTERNAL-ID': 'external-id',
+  STATE: 'state',
+  AGE: 'age',
+} as const;
 
-/** On a host that only submits jobs there may be no such directory. */
-async function readLocalImages(directory: string): Promise<Image[]> {
-  try {
-    return await readImages(directory);
-  } catch (error) {
-    if (!(error instanceof ImageError)) throw error;
-    console.error(`nodepool-builder: only what the job servers know: ${error.message}`);
-    return [];
-  }
-}
-
-function describeImage(id: string, image: Image | undefined, builders: number): ListedImage {
+function describeUpload(upload: Upload): ShownRecord {
+  const { id, imageId, provider, imageName, externalId, state, reason, error } = upload;
   return {
-    'image-id': id,
-    'image-name': image?.name ?? null,
-    formats: image?.files.map(({ format }) => format) ?? [],
-    size: image?.files.reduce((sum, { size }) => sum + size, 0) ?? null,
-    built: image?.builtAt.toISOString() ?? null,
-    builders,
+    'image-id': imageId,
+    'upload-id': id,
+    provider,
+    'image-name': imageName,
+    'external-id': externalId ?? null,
+    state,
+    requested: new Date(upload.requestedAt).toISOString(),
+    reason,
+    error: error ?? null,
   };
-}
-
-async function formatTable(images: readonly ListedImage[]): Promise<string> {
-  // Not at the top: the daemon does without, and starts the sooner.
-  const { getBorderCharacters, table } = await import('table');
-  const header = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 'BUILDERS'];
-  const rows = images.map((image) => [
-    image['image-id'],
-    image['image-name'] ?? '-',
-    image.formats.join(',') || '-',
-    image.size === null ? '-' : `${(image.size / 2 ** 20).toFixed(1)} MiB`,
-    image.built ?? '-',
-    String(image.builders),
-  ]);
-  return table([header, ...rows], {
-    border: getBorderCharacters('void'),
-    columnDefault: { paddingLeft: 0, paddingRight: 2 },
-    drawHorizontalLine: () => false,
-  })
-    .replaceAll(/ +$/gm, '')
-    .trimEnd();
 }

@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { InvalidArgumentError, Option } from 'commander';
 
 /** Where nodepool keeps its configuration. */
@@ -6,6 +7,17 @@ export const DEFAULT_CONFIG_FILE = '/etc/nodepool/nodepool.yaml';
 /** `-c`, which every command that reads `nodepool.yaml` takes. */
 export function configOption(): Option {
   return new Option('-c, --config <file>', 'configuration file').default(DEFAULT_CONFIG_FILE);
+}
+
+/** `-l`, which everything that runs for long takes. */
+export function loggingConfigOption(): Option {
+  const description = 'logging configuration file, of Python or in YAML (default: all to standard error)';
+  return new Option('-l, --logging-config <file>', description).argParser(expandUser);
+}
+
+/** An init script may have quoted it, so that no shell has done it. */
+function expandUser(path: string): string {
+  return path.replace(/^~(?=\/|$)/, homedir());
 }
 
 /** For options that count something. */

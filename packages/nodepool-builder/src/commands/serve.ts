@@ -5,6 +5,7 @@ import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
+import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { reportToForeground } from './background.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
 import { logDiagnostics } from './diagnostics.ts';
@@ -23,6 +24,8 @@ export interface ServeOptions {
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
   readonly embeddedGearmand?: true;
+  /** Run a job server and the manager too. */
+  readonly allInOne?: true;
   readonly builders: Readonly<Record<string, ImageBuilderClass>>;
 }
 
@@ -53,21 +56,28 @@ export async function serve(options: ServeOptions): Promise<void> {
       const logger = logging.logger('nodepool.builder');
       for (const warning of warnings) logger.warn(formatFault(options.loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
-      const builder = await NodepoolBuilder.start({
+      const common = {
         configuration: loaded.configuration,
+        environment: process.env,
+        logger: (name: string) => logging.logger(name),
+      };
+      const builder = await NodepoolBuilder.start({
+        ...common,
         builders,
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
-        ...(options.embeddedGearmand && { embeddedGearmand: true }),
-        environment: process.env,
-        logger: (name) => logging.logger(name),
+        ...((options.embeddedGearmand || options.allInOne) && { embeddedGearmand: true }),
       });
+      const manager = options.allInOne && (await startManager(builder, common));
       const reload = new ConfigurationReload(loaded, {
         file: config,
         secure,
         builders: names,
         logger,
-        apply: (configuration) => builder.reload(configuration),
+        apply: (configuration) => {
+          builder.reload(configuration);
+          manager?.reload(configuration);
+        },
       });
       on.SIGHUP = () => void reload.reload();
       on.SIGUSR2 = () => logDiagnostics(builder, logger);
@@ -79,6 +89,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const signal = await stop.requested;
       logger.info(`${signal}: finishing the jobs that run; send it again to stop them`);
       reload.close();
+      await manager?.close();
       await builder.close({ signal: stop.urgent });
       logger.info('stopped');
     } finally {
@@ -90,5 +101,19 @@ export async function serve(options: ServeOptions): Promise<void> {
     throw error;
   } finally {
     stop.close();
+  }
+}
+
+/** Begins to manage the builder itself, and whatever others its job servers know. */
+async function startManager(
+  builder: NodepoolBuilder,
+  options: Omit<ManagerServiceOptions, 'servers'>,
+): Promise<ManagerService> {
+  try {
+    const service = await import('../manager/manager-service.ts'); // a builder alone does without, and starts the sooner
+    return await service.ManagerService.start({ ...options, servers: builder.servers });
+  } catch (error) {
+    await builder.close();
+    throw error;
   }
 }

@@ -1,4 +1,5 @@
 import type { DiskImage, ImageFormat } from '@nodepool-builder/image-builder';
+import type { Timing } from '@nodepool-builder/image-manager';
 import type { CloudSettings, ImageImport } from '@nodepool-builder/image-providers';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
@@ -13,6 +14,14 @@ export interface Configuration {
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];
   readonly providers: readonly ProviderConfiguration[];
+  readonly manager: ManagerSettings;
+}
+
+/** The section `manager`. Times are in seconds. */
+export interface ManagerSettings {
+  /** A file of SQLite, as an absolute path, or the URL of a PostgreSQL database. */
+  readonly store: string;
+  readonly timing: Timing;
 }
 
 /** One entry of `gearman-servers`. */
@@ -27,6 +36,11 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly builder: string;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;
+  /** Seconds; absent if a cron expression says when it is built anew. */
+  readonly rebuildAge?: number;
+  readonly rebuildCron?: string;
+  /** How many good ones are kept, on disk and in each provider. */
+  readonly keep: number;
 }
 
 /** One entry of `providers`. */
@@ -50,6 +64,8 @@ export interface ProviderConfiguration {
   readonly imageImport?: ImageImport;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
+  /** Nothing is uploaded by a manager for the time being. */
+  readonly pause: boolean;
   /** Runs behind each upload; if it does not end with 0, the image is deleted there. */
   readonly postUploadHook?: string;
   readonly images: readonly ProviderImageConfiguration[];
@@ -64,5 +80,7 @@ export type ProviderCloud =
 export interface ProviderImageConfiguration {
   readonly name: string;
   readonly diskimage?: string;
+  /** It is not uploaded by a manager for the time being. */
+  readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
 }

@@ -1,6 +1,11 @@
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import type { Configuration, DiskImageConfiguration, ProviderConfiguration } from './configuration.ts';
+import type {
+  Configuration,
+  DiskImageConfiguration,
+  ManagerSettings,
+  ProviderConfiguration,
+} from './configuration.ts';
 import { isMapping, toText } from './scalar.ts';
 import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
@@ -28,6 +33,26 @@ export function normalise(
       toDiskImage(diskimage, source, providers, secure, absolute),
     ),
     providers,
+    manager: toManager(source, absolute),
+  };
+}
+
+const DATABASE_URL = /^postgres(?:ql)?:\/\//;
+
+/** The times have the defaults that the manager documents. */
+function toManager(
+  { manager = {}, 'images-dir': imagesDir }: ConfigurationSource,
+  absolute: (path: string) => string,
+): ManagerSettings {
+  const { store = join(imagesDir, '.nodepool-builder/manager.sqlite') } = manager;
+  return {
+    store: DATABASE_URL.test(store) ? store : absolute(store),
+    timing: {
+      retryDelay: manager['retry-delay'] ?? 60,
+      longestRetryDelay: manager['longest-retry-delay'] ?? 3600,
+      leakInterval: manager['leak-interval'] ?? 600,
+      absenceLimit: manager['absence-limit'] ?? 1800,
+    },
   };
 }
 
@@ -62,6 +87,21 @@ function toDiskImage(
     ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
     ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
     options: diskimage.options ?? {},
+    keep: diskimage.keep ?? 2,
+    ...rebuildTimes(diskimage, source),
+  };
+}
+
+/** A day, unless somebody says when: the entry itself, or `cron` for all that have no word of their own. */
+function rebuildTimes(
+  { 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource,
+  source: ConfigurationSource,
+): Pick<DiskImageConfiguration, 'rebuildAge' | 'rebuildCron'> {
+  const rebuildCron = cron ?? (age === undefined ? source.cron?.['image-update'] : undefined);
+  const rebuildAge = age ?? (rebuildCron === undefined ? 86_400 : undefined);
+  return {
+    ...(rebuildAge !== undefined && { rebuildAge }),
+    ...(rebuildCron !== undefined && { rebuildCron }),
   };
 }
 

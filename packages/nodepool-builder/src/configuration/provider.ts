@@ -44,9 +44,11 @@ export function toProvider(
     ...(source['post-upload-hook'] !== undefined && {
       postUploadHook: programPath(source['post-upload-hook'], absolute),
     }),
-    images: lastOfEachName(source.images ?? []).map(({ name, diskimage, meta }) => ({
+    pause: source.pause ?? false,
+    images: lastOfEachName(source.images ?? []).map(({ name, diskimage, pause = false, meta }) => ({
       name,
       ...(diskimage && { diskimage }),
+      pause,
       meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
     })),
   };

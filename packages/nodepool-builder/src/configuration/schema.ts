@@ -41,6 +41,59 @@ const GEARMAN_SERVER: SchemaNode = {
   },
 };
 
+/** What `nodepool-builder manage` goes by besides what it shares with the builders. */
+const MANAGER: SchemaNode = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    store: {
+      ...NAME,
+      description:
+        'Where the state of builds and uploads is kept: a file of SQLite, or a database of PostgreSQL ' +
+        '(`postgresql://user@host/database`) where several managers stand by for each other. Default: ' +
+        '`.nodepool-builder/manager.sqlite` in `images-dir`.',
+    },
+    'retry-delay': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 60,
+      description:
+        'Seconds from a failed build or upload to the next try; doubled with each further failure.',
+    },
+    'longest-retry-delay': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 3600,
+      description: 'The longest such pause, in seconds.',
+    },
+    'leak-interval': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 600,
+      description: 'Seconds between two looks for images that nobody knows of. What both see is removed.',
+    },
+    'absence-limit': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 1800,
+      description:
+        'Seconds for which no builder may offer an image that a provider needs, until it is built anew.',
+    },
+  },
+};
+
+const CRON: SchemaNode = {
+  type: ['object', 'null'],
+  description: 'When things are due, as cron expressions in local time.',
+  properties: {
+    'image-update': {
+      type: 'string',
+      description:
+        'When the manager has images built anew that have neither `rebuild-age` nor `rebuild-cron`.',
+    },
+  },
+};
+
 const DISKIMAGE: SchemaNode = {
   type: 'object',
   required: ['name'],
@@ -85,7 +138,23 @@ const DISKIMAGE: SchemaNode = {
     },
     validate: VALIDATION_SCHEMA,
     options: { type: 'object', description: 'Whatever a builder of your own wants to know.' },
-    ...elsewhere('rebuild-age', 'username', 'python-path', 'keep', 'parent', 'abstract', 'qemu-img-options'),
+    'rebuild-age': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      description:
+        'Age in seconds at which the manager has it built anew. Default: 86400, unless a cron expression says when.',
+    },
+    'rebuild-cron': {
+      type: 'string',
+      description: 'When the manager has it built anew: a cron expression, in local time.',
+    },
+    keep: {
+      type: 'integer',
+      minimum: 1,
+      default: 2,
+      description: 'How many good ones the manager keeps, on disk and in each provider.',
+    },
+    ...elsewhere('username', 'python-path', 'parent', 'abstract', 'qemu-img-options'),
   },
 };
 
@@ -103,6 +172,11 @@ const PROVIDER_IMAGE: SchemaNode = {
       type: ['object', 'null'],
       description: 'Properties to store with the uploaded image; values become text.',
     },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description: 'The manager uploads it no more for the time being; what is there stays.',
+    },
     ...elsewhere(
       'min-ram',
       'base-image',
@@ -113,7 +187,6 @@ const PROVIDER_IMAGE: SchemaNode = {
       'private-key',
       'config-drive',
       'key-name',
-      'pause',
       'reset',
     ),
   },
@@ -198,6 +271,11 @@ const PROVIDER: SchemaNode = {
         "provider, the cloud's id of the image, and the path of the local file. If it does not end with 0, or not in " +
         'the time of `image-upload-timeout`, the image is deleted there and the job fails.',
     },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description: 'The manager uploads nothing to it for the time being; what is there stays.',
+    },
     images: { type: ['array', 'null'], items: PROVIDER_IMAGE, description: 'The images that it uses.' },
     ...elsewhere(
       'service-type',
@@ -247,10 +325,11 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       description: 'The images that can be built here.',
     },
     providers: { type: ['array', 'null'], items: PROVIDER, description: 'Where images are uploaded to.' },
+    cron: CRON,
+    manager: { ...MANAGER, description: 'What `nodepool-builder manage` goes by.' },
     ...elsewhere(
       'labels',
       'targets',
-      'cron',
       'zmq-publishers',
       'zookeeper-servers',
       'dburi',

@@ -10,6 +10,14 @@ export interface ConfigurationSource {
   readonly 'gearman-servers'?: readonly { readonly host: string; readonly port?: number }[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly providers?: readonly ProviderSource[] | null;
+  readonly cron?: { readonly 'image-update'?: string } | null;
+  readonly manager?: {
+    readonly store?: string;
+    readonly 'retry-delay'?: number;
+    readonly 'longest-retry-delay'?: number;
+    readonly 'leak-interval'?: number;
+    readonly 'absence-limit'?: number;
+  };
 }
 
 /** An entry of `diskimages` as it stands in the file. */
@@ -25,6 +33,9 @@ export interface DiskImageSource {
   readonly 'dib-cmd'?: string;
   readonly validate?: ValidationSource;
   readonly options?: Readonly<Record<string, unknown>>;
+  readonly 'rebuild-age'?: number;
+  readonly 'rebuild-cron'?: string;
+  readonly keep?: number;
 }
 
 /** `validate` of a disk image as it stands in the file. */
@@ -61,6 +72,7 @@ export interface ProviderSource {
   readonly 'image-import'?: 'glance-direct' | 'web-download';
   readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
+  readonly pause?: boolean;
   readonly 'post-upload-hook'?: string;
   readonly images?: readonly ProviderImageSource[] | null;
 }
@@ -69,5 +81,6 @@ export interface ProviderSource {
 export interface ProviderImageSource {
   readonly name: string;
   readonly diskimage?: string | null;
+  readonly pause?: boolean;
   readonly meta?: Readonly<Record<string, unknown>> | null;
 }

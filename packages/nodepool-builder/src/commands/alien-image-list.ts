@@ -1,0 +1,71 @@
+import { listStrayImages, type StrayImage } from '@nodepool-builder/image-manager';
+import type { Command } from 'commander';
+import { loadConfiguration } from '../configuration/load.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { Providers } from '../daemon/providers.ts';
+import { Statistics } from '../jobs/statistics.ts';
+import { toManagerConfiguration } from '../manager/manager-configuration.ts';
+import { withStore } from './manager-store.ts';
+import { configOption } from './options.ts';
+import { printRecords, type ShownRecord } from './print-records.ts';
+import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
+
+/** `alien-image-list`: what lies in providers and at builders, and is in no record. */
+export function registerAlienImageList(program: Command, builders: readonly string[]): void {
+  program
+    .command('alien-image-list')
+    .summary('list images that the manager does not know')
+    .description(
+      'Lists images in the providers and at the builders that are in no record of the manager. It removes those that ' +
+        'it made itself (OURS: yes) when it has seen them twice; the others it never touches.',
+    )
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
+      const { configuration } = await loadConfiguration(config, { builders });
+      const providers = new Providers({
+        logger: () => STANDARD_ERROR_LOGGER,
+        statistics: new Statistics(undefined),
+        environment: process.env,
+      });
+      providers.configure(configuration.providers);
+      try {
+        const strays = await withStore(configuration, (store) =>
+          listStrayImages(
+            {
+              configuration: toManagerConfiguration(configuration),
+              store,
+              servers: jobServers(configuration),
+              logger: STANDARD_ERROR_LOGGER,
+            },
+            (name) => providers.byName.get(name)?.provider,
+            new AbortController().signal,
+          ),
+        );
+        await printRecords(strays.map(describeStray), COLUMNS, json);
+      } finally {
+        providers[Symbol.dispose]();
+      }
+    });
+}
+
+const COLUMNS = {
+  PLACE: 'place',
+  'IMAGE-ID': 'image-id',
+  'EXTERNAL-ID': 'external-id',
+  'UPLOAD-ID': 'upload-id',
+  OURS: 'ours',
+} as const;
+
+function describeStray(stray: StrayImage): ShownRecord {
+  const ours = stray.isOurs ? 'yes' : 'no';
+  if (stray.place === 'builder') return { place: 'builder', 'image-id': stray.imageId, ours };
+  const { imageId, externalId, uploadId } = stray.image;
+  return {
+    place: stray.provider,
+    'image-id': imageId,
+    'external-id': externalId,
+    'upload-id': uploadId ?? null,
+    ours,
+  };
+}

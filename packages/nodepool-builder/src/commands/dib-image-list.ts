@@ -1,0 +1,43 @@
+import type { Build } from '@nodepool-builder/image-manager';
+import type { Command } from 'commander';
+import { loadConfiguration } from '../configuration/load.ts';
+import { withStore } from './manager-store.ts';
+import { configOption } from './options.ts';
+import { printRecords, type ShownRecord } from './print-records.ts';
+
+/** `dib-image-list`: the builds that a manager knows of. */
+export function registerDibImageList(program: Command, builders: readonly string[]): void {
+  program
+    .command('dib-image-list')
+    .summary('list the builds')
+    .description('Lists the builds that the manager knows of, with why they were begun and why they failed.')
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
+      const { configuration } = await loadConfiguration(config, { builders });
+      const state = await withStore(configuration, (store) => store.read());
+      await printRecords([...state.builds.values()].map(describeBuild), COLUMNS, json);
+    });
+}
+
+const COLUMNS = {
+  'IMAGE-ID': 'image-id',
+  DISKIMAGE: 'diskimage',
+  STATE: 'state',
+  AGE: 'age',
+  WHY: 'why',
+} as const;
+
+function describeBuild(build: Build): ShownRecord {
+  const { id, diskimage, state, withdrawn, reason, error } = build;
+  return {
+    'image-id': id,
+    diskimage,
+    state,
+    withdrawn,
+    requested: new Date(build.requestedAt).toISOString(),
+    reason,
+    error: error ?? null,
+    why: error ?? (withdrawn ? 'rolled back' : reason),
+  };
+}

@@ -1,0 +1,97 @@
+import type { ManagerState } from '@nodepool-builder/image-manager';
+import type { Command } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { withStore } from './manager-store.ts';
+import { configOption } from './options.ts';
+import { printRecords, type ShownRecord } from './print-records.ts';
+
+/** `image-status`: how each disk image stands, on disk and in each provider. */
+export function registerImageStatus(program: Command, builders: readonly string[]): void {
+  program
+    .command('image-status')
+    .summary('show how each image stands in each provider')
+    .description(
+      'Shows for each disk image, at the builders and in each provider, the newest good one and its age.',
+    )
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
+      const { configuration } = await loadConfiguration(config, { builders });
+      const state = await withStore(configuration, (store) => store.read());
+      await printRecords(imageStatus(configuration, state), COLUMNS, json);
+    });
+}
+
+const COLUMNS = {
+  DISKIMAGE: 'diskimage',
+  PLACE: 'place',
+  STATUS: 'status',
+  READY: 'ready',
+  NEWEST: 'newest',
+  AGE: 'age',
+} as const;
+
+/** A build or an upload, as far as its place does not matter. */
+interface Standing {
+  readonly state: string;
+  readonly imageId: string;
+  readonly requestedAt: number;
+  readonly endedAt?: number;
+}
+
+function imageStatus(configuration: Configuration, state: ManagerState): readonly ShownRecord[] {
+  const builds = [...state.builds.values()];
+  const uploads = [...state.uploads.values()];
+  return configuration.diskimages.flatMap(({ name: diskimage, pause }) => [
+    {
+      diskimage,
+      place: 'builders',
+      ...statusOf(
+        builds
+          .filter((build) => build.diskimage === diskimage && !build.withdrawn)
+          .map((build) => ({ ...build, imageId: build.id })),
+        pause,
+      ),
+    },
+    ...configuration.providers.flatMap((provider) =>
+      provider.images
+        .filter((image) => image.diskimage === diskimage)
+        .map((image) => ({
+          diskimage,
+          place: `${provider.name}/${image.name}`,
+          ...statusOf(
+            uploads.filter(
+              (upload) =>
+                upload.diskimage === diskimage &&
+                upload.provider === provider.name &&
+                upload.imageName === image.name,
+            ),
+            pause || provider.pause || image.pause,
+          ),
+        })),
+    ),
+  ]);
+}
+
+/** The newest ready one, and what is going on beside it. */
+function statusOf(standings: readonly Standing[], isPaused: boolean): ShownRecord {
+  const ready = standings.filter(({ state }) => state === 'ready');
+  const newest = ready.reduce<Standing | undefined>(
+    (found, standing) => (found === undefined || standing.requestedAt > found.requestedAt ? standing : found),
+    undefined,
+  );
+  const last = standings.reduce<Standing | undefined>(
+    (found, standing) =>
+      found === undefined || standing.requestedAt >= found.requestedAt ? standing : found,
+    undefined,
+  );
+  const isWorking = last?.state === 'building' || last?.state === 'uploading';
+  const status = isPaused ? 'paused' : isWorking || last?.state === 'failed' ? last.state : newest && 'ready';
+  return {
+    status: status ?? 'missing',
+    ready: String(ready.length),
+    newest: newest?.imageId ?? null,
+    requested: newest === undefined ? null : new Date(newest.requestedAt).toISOString(),
+  };
+}

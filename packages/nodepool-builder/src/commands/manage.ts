@@ -1,0 +1,76 @@
+import { formatAddress } from '@nodepool-builder/gearman-node';
+import type { Command } from 'commander';
+import { formatFault } from '../configuration/fault.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { openLogging } from '../logging/logging.ts';
+import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
+import { ManagerService } from '../manager/manager-service.ts';
+import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
+import { configOption, loggingConfigOption } from './options.ts';
+import { stopSignal } from './stop-signal.ts';
+
+interface ManageOptions {
+  readonly config: string;
+  readonly loggingConfig?: string;
+}
+
+/** `manage`: decides what is built, uploaded, kept and deleted, until it is told to stop. */
+export function registerManage(program: Command, builders: readonly string[]): void {
+  program
+    .command('manage')
+    .summary('decide what is built, uploaded, kept and deleted')
+    .description(
+      'Drives the builders behind the job servers: has images built when they are due, uploaded to every provider ' +
+        'that uses them, and deleted when newer ones have taken their place. Runs in the foreground until SIGTERM. ' +
+        'Several may run with one store: one leads, the others stand by.',
+    )
+    .addOption(configOption())
+    .addOption(loggingConfigOption())
+    .addHelpText('after', '\nWhat it would do next, and why: nodepool-builder plan')
+    .action(async (options: ManageOptions) => await manage(options, builders));
+}
+
+async function manage({ config, loggingConfig }: ManageOptions, builders: readonly string[]): Promise<void> {
+  const stop = stopSignal();
+  const on = { SIGHUP: () => {} }; // nothing to do before it manages
+  const onHangUp = (): void => on.SIGHUP();
+  process.on('SIGHUP', onHangUp);
+  try {
+    const loaded = await loadConfiguration(config, { builders });
+    const { settings, warnings } =
+      loggingConfig === undefined
+        ? { settings: defaultLogSettings('info'), warnings: [] }
+        : await readLogSettings(loggingConfig);
+    const logging = openLogging(settings);
+    try {
+      const logger = logging.logger('nodepool.manager');
+      for (const warning of warnings) logger.warn(formatFault(loggingConfig ?? '', warning));
+      logWarnings(logger, loaded);
+      const servers = jobServers(loaded.configuration);
+      const service = await ManagerService.start({
+        configuration: loaded.configuration,
+        servers,
+        environment: process.env,
+        logger: (name) => logging.logger(name),
+      });
+      const reload = new ConfigurationReload(loaded, {
+        file: config,
+        builders,
+        logger,
+        apply: (configuration) => service.reload(configuration),
+      });
+      on.SIGHUP = () => void reload.reload();
+      logger.info(`managing the builders at ${servers.map(formatAddress).join(', ')}`);
+      logger.info(`${await stop.requested}: stopping`);
+      reload.close();
+      await service.close();
+      logger.info('stopped');
+    } finally {
+      await logging.close();
+    }
+  } finally {
+    process.off('SIGHUP', onHangUp);
+    stop.close();
+  }
+}

@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import type {
+  ManagedDiskImage,
+  ManagedProvider,
+  ManagerConfiguration,
+} from '@nodepool-builder/image-manager';
+import type {
+  Configuration,
+  DiskImageConfiguration,
+  ProviderConfiguration,
+} from '../configuration/configuration.ts';
+
+/** How long a build may run if `build-timeout` does not say: eight hours, as nodepool had it, in seconds. */
+const BUILD_TIMEOUT = 28_800;
+
+/** How long an upload may run if `image-upload-timeout` does not say: a day, in seconds, as builders end those that stall. */
+const UPLOAD_TIMEOUT = 86_400;
+
+/** The part of a configuration that a manager goes by. */
+export function toManagerConfiguration(configuration: Configuration): ManagerConfiguration {
+  return {
+    diskimages: configuration.diskimages.map(toManagedDiskImage),
+    providers: configuration.providers.map(toManagedProvider),
+    timing: configuration.manager.timing,
+  };
+}
+
+function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage {
+  const { name, pause, rebuildAge, rebuildCron, keep, buildTimeout = BUILD_TIMEOUT } = diskimage;
+  return {
+    name,
+    digest: digestOf(diskimage),
+    pause,
+    ...(rebuildAge !== undefined && { rebuildAge }),
+    ...(rebuildCron !== undefined && { rebuildCron }),
+    keep,
+    buildTimeout,
+  };
+}
+
+/** Of what makes an image another one. Formats are not in it: what a provider lacks is converted before the upload. */
+function digestOf({ builder, elements, release, envVars, options, command }: DiskImageConfiguration): string {
+  const content = [builder, elements, String(release), sorted(envVars), sorted(options), command];
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
+}
+
+/** In whatever order a file has its keys. */
+function sorted(mapping: Readonly<Record<string, unknown>> = {}): readonly (readonly [string, unknown])[] {
+  return Object.entries(mapping).toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function toManagedProvider({
+  name,
+  pause,
+  imageUploadTimeout,
+  images,
+}: ProviderConfiguration): ManagedProvider {
+  return {
+    name,
+    pause,
+    uploadTimeout: imageUploadTimeout ?? UPLOAD_TIMEOUT,
+    images: images.flatMap((image) =>
+      image.diskimage === undefined
+        ? []
+        : [{ name: image.name, diskimage: image.diskimage, pause: image.pause }],
+    ),
+  };
+}
