@@ -1,13 +1,13 @@
-import type { Build, Upload } from '../records.ts';
+import type { Build } from '../records.ts';
 import { type Finding, type Pass, stepOfRecord } from './pass.ts';
-import { placeKey } from './places.ts';
-import { keptOf, type Survey, type SurveyedDiskImage } from './survey.ts';
+import type { Place } from './places.ts';
+import { keptOf, type SurveyedDiskImage } from './survey.ts';
 
 /** Removes from the builders' disks what is not needed any more; never the last build of a configured disk image. */
 export function* planBuildRemovals(pass: Pass): Iterable<Finding> {
   for (const diskimage of pass.survey.diskimages.values()) {
     for (const build of diskimage.builds) {
-      const reason = whyNotNeeded(build, diskimage, pass.survey);
+      const reason = whyNotNeeded(build, diskimage);
       if (reason !== undefined) yield* planRemoval(pass, build, reason);
     }
   }
@@ -23,16 +23,15 @@ function* planRemoval(pass: Pass, { id }: Build, reason: string): Iterable<Findi
   }
 }
 
-function whyNotNeeded(build: Build, diskimage: SurveyedDiskImage, survey: Survey): string | undefined {
+function whyNotNeeded(build: Build, diskimage: SurveyedDiskImage): string | undefined {
   if (build.state === 'deleting') return 'its deletion has begun and not ended';
   if (build.state !== 'ready') return undefined;
-  const { name, entry, good, builds } = diskimage;
+  const { name, entry, good, builds, places } = diskimage;
   if (entry === undefined) return `the configuration has no diskimage ${name} any more`;
   const newestOnDisk = good[0] ?? builds.find(({ state }) => state === 'ready');
   if (build === newestOnDisk) return undefined;
   if (build.withdrawn) {
-    const uploads = survey.uploadsOf.get(build.id) ?? [];
-    const isNeeded = uploads.some((upload) => isLastOfItsPlace(upload, survey));
+    const isNeeded = places.some((place) => isAllThatIsIn(place, build));
     return isNeeded ? undefined : 'it was withdrawn, and no provider depends on it';
   }
   const rank = good.indexOf(build) + 1;
@@ -40,8 +39,7 @@ function whyNotNeeded(build: Build, diskimage: SurveyedDiskImage, survey: Survey
   return `it is number ${rank} of the ready ones on disk, and keep is ${keptOf(entry)}`;
 }
 
-function isLastOfItsPlace(upload: Upload, survey: Survey): boolean {
-  const place = survey.places.get(placeKey(upload.provider, upload.imageName));
-  if (upload.state !== 'ready' || place?.use === undefined) return false;
-  return !place.uploads.some((other) => other.state === 'ready' && other !== upload);
+function isAllThatIsIn({ uploads }: Place, { id }: Build): boolean {
+  const ready = uploads.filter(({ state }) => state === 'ready');
+  return ready.length === 1 && ready[0]?.imageId === id;
 }

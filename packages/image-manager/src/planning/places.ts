@@ -23,11 +23,6 @@ export interface Use {
   readonly diskimage: ManagedDiskImage;
 }
 
-/** Identifies a {@link Place}. */
-export function placeKey(provider: string, imageName: string): string {
-  return JSON.stringify([provider, imageName]);
-}
-
 /** What is paused, of the three that can be. */
 export function pausedBy({ provider, image, diskimage }: Use): string | undefined {
   if (diskimage.pause) return `diskimage ${diskimage.name}`;
@@ -35,40 +30,48 @@ export function pausedBy({ provider, image, diskimage }: Use): string | undefine
   return image.pause ? `image ${image.name} of provider ${provider.name}` : undefined;
 }
 
-/** All places that are configured or have uploads, by {@link placeKey}. */
+/** All places that are configured or have uploads. */
 export function surveyPlaces(
   providers: readonly ManagedProvider[],
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
   state: ManagerState,
-): ReadonlyMap<string, Place> {
-  const uses = usesOf(providers, diskimages);
-  const providerNames = new Set(providers.map(({ name }) => name));
-  const uploadsAt = Map.groupBy(state.uploads.values(), (each) => placeKey(each.provider, each.imageName));
-  const places = new Map<string, Place>();
-  for (const key of new Set([...uses.keys(), ...uploadsAt.keys()])) {
-    const [provider, imageName] = JSON.parse(key) as [string, string];
-    const use = uses.get(key);
-    const uploads = (uploadsAt.get(key) ?? []).toSorted(newestFirst);
-    const good = use === undefined ? [] : goodOnes(uploads, use.diskimage.name, state.builds);
-    const providerConfigured = providerNames.has(provider);
-    places.set(key, { provider, imageName, providerConfigured, use, uploads, good });
+): readonly Place[] {
+  const uses = new Map(providers.map((provider) => [provider.name, usesOf(provider, diskimages)]));
+  const uploads = uploadsByPlace(state);
+  const places: Place[] = [];
+  for (const provider of new Set([...uses.keys(), ...uploads.keys()])) {
+    const usesHere = uses.get(provider);
+    const uploadsHere = uploads.get(provider);
+    const providerConfigured = usesHere !== undefined;
+    for (const imageName of new Set([...(usesHere?.keys() ?? []), ...(uploadsHere?.keys() ?? [])])) {
+      const use = usesHere?.get(imageName);
+      const all = (uploadsHere?.get(imageName) ?? []).toSorted(newestFirst);
+      const good = use === undefined ? [] : goodOnes(all, use.diskimage.name, state.builds);
+      places.push({ provider, imageName, providerConfigured, use, uploads: all, good });
+    }
   }
   return places;
 }
 
 function usesOf(
-  providers: readonly ManagedProvider[],
+  provider: ManagedProvider,
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
 ): ReadonlyMap<string, Use> {
   const uses = new Map<string, Use>();
-  for (const provider of providers) {
-    for (const image of provider.images) {
-      const diskimage = diskimages.get(image.diskimage);
-      if (diskimage !== undefined)
-        uses.set(placeKey(provider.name, image.name), { provider, image, diskimage });
-    }
+  for (const image of provider.images) {
+    const diskimage = diskimages.get(image.diskimage);
+    if (diskimage !== undefined) uses.set(image.name, { provider, image, diskimage });
   }
   return uses;
+}
+
+function uploadsByPlace({
+  uploads,
+}: ManagerState): ReadonlyMap<string, ReadonlyMap<string, readonly Upload[]>> {
+  const byProvider = Map.groupBy(uploads.values(), ({ provider }) => provider);
+  return new Map(
+    [...byProvider].map(([provider, here]) => [provider, Map.groupBy(here, ({ imageName }) => imageName)]),
+  );
 }
 
 function goodOnes(

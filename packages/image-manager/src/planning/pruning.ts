@@ -12,7 +12,7 @@ export function* planPruning(pass: Pass): Iterable<Finding> {
   const { survey, timing } = pass;
   const keptFailures = Math.max(SHOWN_FAILURES, failuresThatCount(timing));
   const uploads = new Set<string>();
-  for (const place of survey.places.values()) {
+  for (const place of survey.places) {
     for (const { id } of prunableUploads(place, keptFailures)) uploads.add(id);
   }
   const hasUploads = ({ id }: Build) => survey.uploadsOf.get(id)?.some((upload) => !uploads.has(upload.id));

@@ -23,8 +23,7 @@ export interface SurveyedDiskImage {
 export interface Survey {
   /** By name. */
   readonly diskimages: ReadonlyMap<string, SurveyedDiskImage>;
-  /** By {@link placeKey}. */
-  readonly places: ReadonlyMap<string, Place>;
+  readonly places: readonly Place[];
   /** By image-id. */
   readonly builds: ReadonlyMap<string, Build>;
   /** By image-id. */
@@ -36,7 +35,7 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
   const entries = new Map(configuration.diskimages.map((entry) => [entry.name, entry]));
   const places = surveyPlaces(configuration.providers, entries, state);
   const buildsOf = Map.groupBy(state.builds.values(), ({ diskimage }) => diskimage);
-  const placesOf = Map.groupBy(places.values(), ({ use }) => use?.diskimage.name);
+  const placesOf = Map.groupBy(places, ({ use }) => use?.diskimage.name);
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
     const builds = (buildsOf.get(name) ?? []).toSorted(newestFirst);

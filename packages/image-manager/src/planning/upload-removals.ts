@@ -9,7 +9,7 @@ import { keptOf } from './survey.ts';
  * goes, and nothing ready goes from where there is no good one.
  */
 export function* planUploadRemovals(pass: Pass): Iterable<Finding> {
-  for (const place of pass.survey.places.values()) {
+  for (const place of pass.survey.places) {
     if (!place.providerConfigured) {
       yield* waitForProvider(place);
       continue;

@@ -6,7 +6,7 @@ import { type Place, pausedBy, type Use } from './places.ts';
 
 /** Follows uploads that nobody follows, and begins those that providers lack. */
 export function* planUploads(pass: Pass): Iterable<Finding> {
-  for (const place of pass.survey.places.values()) {
+  for (const place of pass.survey.places) {
     for (const { id, state } of place.uploads) {
       if (state !== 'uploading') continue;
       const reason = 'it is being uploaded, and nobody follows it: its manager ended, or its job was lost';
