@@ -53,7 +53,7 @@ describe('flags, as argparse takes them', () => {
   });
 
   it('that are unknown end it with 2', async () => {
-    const { code, stderr } = await run('/', '-d', '-s', '/etc/nodepool/secure.conf');
+    const { code, stderr } = await run('/', '-d', '--fake');
     assert.equal(code, 2, stderr);
   });
 

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import type { ImageValidation } from '@nodepool-builder/image-builder';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** Reads a file whose disk image has a `validate`, from its fifth line on. */
+async function load(
+  t: TestContext,
+  validate: string,
+): Promise<{ directory: string; read?: ImageValidation }> {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'nodepool.yaml');
+  writeFileSync(file, `images-dir: /i\ndiskimages:\n  - name: a\n    validate:\n${validate}\n`);
+  const { configuration, warnings } = await loadConfiguration(file);
+  assert.deepEqual(warnings, []);
+  const read = configuration.diskimages[0]?.validation;
+  return { directory, ...(read && { read }) };
+}
+
+it('a hook is split as a shell would; a path counts from the file, a bare name from PATH', async (t) => {
+  const { directory, read } = await load(t, `      hook: ./check 'two words' "$x"`);
+  assert.deepEqual(read, { hook: [join(directory, 'check'), 'two words', '$x'] });
+  assert.deepEqual((await load(t, '      hook: [virt-inspector, -a]')).read, {
+    hook: ['virt-inspector', '-a'],
+  });
+});
+
+it('a boot has its expression', async (t) => {
+  const { read } = await load(
+    t,
+    '      boot: {expect: "login: $", timeout: 90, memory: 512, accelerator: tcg}',
+  );
+  assert.deepEqual(read, { boot: { expect: /login: $/, timeout: 90, memory: 512, accelerator: 'tcg' } });
+});
+
+const FAULTS: readonly (readonly [what: string, validate: string, fault: string])[] = [
+  [
+    'a validation of nothing',
+    '      {}',
+    'nodepool.yaml:4:5: diskimages[0].validate has neither hook nor boot; name one, or remove it',
+  ],
+  [
+    'an open quote',
+    `      hook: check 'this`,
+    'nodepool.yaml:5:7: diskimages[0].validate.hook has a quote or backslash without its counterpart; close or remove it',
+  ],
+  [
+    'a hook without a command',
+    `      hook: []`,
+    'nodepool.yaml:5:7: diskimages[0].validate.hook names no command; name one, or remove it',
+  ],
+  [
+    'what is no regular expression',
+    `      boot:\n        expect: 'login ('`,
+    'nodepool.yaml:6:9: diskimages[0].validate.boot.expect is no regular expression: Invalid regular expression: /login (/: Unterminated group; correct it; a backslash in front of a character lets it mean itself',
+  ],
+  [
+    'a boot that nothing is expected of',
+    `      boot: {timeout: 5}`,
+    'nodepool.yaml:5:7: diskimages[0].validate.boot lacks the key "expect"; add "expect: …"',
+  ],
+  [
+    'a time limit that is none',
+    `      boot: {expect: a, timeout: 0}`,
+    'nodepool.yaml:5:25: diskimages[0].validate.boot.timeout is 0; use a number > 0',
+  ],
+];
+
+for (const [what, validate, fault] of FAULTS) {
+  it(`${what} is refused`, async (t) => {
+    await assert.rejects(load(t, validate), (error) => {
+      assert.ok(error instanceof ConfigurationError, String(error));
+      assert.deepEqual(
+        error.faults.map((found) => formatFault('nodepool.yaml', found)),
+        [fault],
+      );
+      return true;
+    });
+  });
+}

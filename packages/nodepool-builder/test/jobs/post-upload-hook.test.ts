@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client, JobServer } from '@nodepool-builder/gearman-node';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { isRunning } from '../../../image-builder/test/running-process.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const PROVIDER = '{"provider": "pool", "image-name": "debian"}';
+
+/** A site with the image 1, whose provider has a hook. */
+class Site {
+  readonly #t: TestContext;
+  readonly directory: string;
+  readonly jobServer = new JobServer();
+  readonly loggers = new Map<string, RecordingLogger>();
+
+  constructor(t: TestContext) {
+    this.#t = t;
+    this.directory = temporaryDirectory(t);
+    for (const name of ['images', 'pool']) mkdirSync(this.path(name));
+    writeFileSync(this.path('images/1.raw'), 'an image');
+    t.after(() => this.jobServer.close());
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  /** Has the hook do something else. */
+  hook(script: string): void {
+    writeFileSync(this.path('hook'), `#!/bin/sh\ncd ${this.directory}\n${script}\n`, { mode: 0o755 });
+  }
+
+  /** The images that the provider serves. */
+  get pool(): string[] {
+    return readdirSync(this.path('pool')).filter((name) => name.endsWith('.raw'));
+  }
+
+  get uploads(): string[] {
+    return readdirSync(this.path('images/.nodepool-builder/uploads'));
+  }
+
+  async start(settings = ''): Promise<NodepoolBuilder> {
+    const { port } = this.jobServer.address ?? (await this.jobServer.listen(0));
+    const provider = `name: pool, type: directory, directory: pool, image-type: raw, post-upload-hook: ./hook${settings}`;
+    writeFileSync(
+      this.path('nodepool.yaml'),
+      `
+images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${port}}]
+providers: [{${provider}, images: [{name: debian}]}]
+`,
+    );
+    const { configuration } = await loadConfiguration(this.path('nodepool.yaml'));
+    const logger = (name: string): RecordingLogger => {
+      const found = this.loggers.get(name) ?? new RecordingLogger();
+      this.loggers.set(name, found);
+      return found;
+    };
+    const builder = await NodepoolBuilder.start({ configuration, logger });
+    this.#t.after(() => builder.close());
+    return builder;
+  }
+
+  async upload(): Promise<string> {
+    const { host, port } = this.jobServer.address ?? assert.fail('the job server does not listen');
+    const client = new Client({ servers: [{ host, port }] });
+    this.#t.after(() => client.close());
+    return String(await client.submit('image-upload:1', PROVIDER, { unique: 'upload-1' }));
+  }
+
+  get uploadLog(): string {
+    return (this.loggers.get('nodepool.image.upload.pool')?.lines ?? []).join('\n');
+  }
+}
+
+it('runs behind the upload and before the answer, with what nodepool gives it; its output is in the log', async (t) => {
+  const site = new Site(t);
+  site.hook(`echo "checked $*"; ls pool > seen; echo "$HOME" > home`);
+  await site.start();
+  assert.equal(await site.upload(), '{"external-id": "debian-1.raw"}');
+  assert.match(readFileSync(site.path('seen'), 'utf8'), /^debian-1\.raw$/m);
+  assert.equal(readFileSync(site.path('home'), 'utf8').trim(), process.env.HOME);
+  const line = `info checked pool debian-1.raw ${site.path('images/1.raw')}`;
+  assert.ok(site.uploadLog.includes(line), site.uploadLog);
+});
+
+it('that says no withdraws the image, and the job fails', async (t) => {
+  const site = new Site(t);
+  site.hook('exit 3');
+  await site.start();
+  await assert.rejects(site.upload(), { code: 'job-failed' });
+  assert.deepEqual(site.pool, []);
+  assert.deepEqual(site.uploads, []);
+  assert.match(site.uploadLog, /hook" ended with exit code 3; the image was deleted from pool/);
+});
+
+it('that is not there withdraws the image, and the log says what to do', async (t) => {
+  const site = new Site(t);
+  await site.start();
+  await assert.rejects(site.upload(), { code: 'job-failed' });
+  assert.deepEqual(site.pool, []);
+  assert.match(site.uploadLog, /hook" is not installed, .*correct its path; the image was deleted from pool/);
+});
+
+it('that takes longer than the upload may is ended with its processes, and the image is withdrawn', async (t) => {
+  const site = new Site(t);
+  site.hook('sleep 600 & echo $! > pid; wait');
+  await site.start(', image-upload-timeout: 1');
+  await assert.rejects(site.upload(), { code: 'job-failed' });
+  assert.deepEqual(site.pool, []);
+  assert.match(
+    site.uploadLog,
+    /did not end in time; .*raise image-upload-timeout; the image was deleted from pool/,
+  );
+  assert.equal(await isRunning(Number(readFileSync(site.path('pid'), 'utf8'))), false);
+});
+
+it('runs again when the job comes again, of a builder that was stopped while it ran', async (t) => {
+  const site = new Site(t);
+  site.hook('echo run >> runs; exec sleep 600');
+  const first = await site.start();
+  const answer = site.upload();
+  answer.catch(() => undefined);
+  while (!existsSync(site.path('runs'))) await delay(10);
+  assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest are there while it runs');
+  const stop = new AbortController();
+  stop.abort();
+  await first.close({ signal: stop.signal });
+  assert.equal(site.uploads.length, 1, 'what nobody validated is on record');
+  site.hook('echo run >> runs');
+  await site.start();
+  assert.equal(await site.upload(), '{"external-id": "debian-1.raw"}');
+  assert.equal(readFileSync(site.path('runs'), 'utf8'), 'run\nrun\n');
+});
