@@ -3,11 +3,13 @@ export const STORE_ERRORS: {
   readonly 'not-leader': { readonly retriable: true };
   readonly 'store-not-usable': { readonly retriable: true };
   readonly 'store-too-new': { readonly retriable: false };
+  readonly 'store-not-empty': { readonly retriable: false };
   readonly 'invalid-export': { readonly retriable: false };
 } = {
   'not-leader': { retriable: true },
   'store-not-usable': { retriable: true },
   'store-too-new': { retriable: false },
+  'store-not-empty': { retriable: false },
   'invalid-export': { retriable: false },
 };
 
@@ -22,6 +24,18 @@ export class StoreError extends Error {
   constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  /** This manager does not lead any more. */
+  static notLeader(location: string, options?: ErrorOptions): StoreError {
+    const message = `this manager does not lead ${location} any more: nothing was written; lead again`;
+    return new StoreError('not-leader', message, options);
+  }
+
+  /** The place of a state that is to be restored is taken. */
+  static notEmpty(location: string): StoreError {
+    const message = `${location} is not empty: what it knows of would be forgotten; import into a new store`;
+    return new StoreError('store-not-empty', message);
   }
 
   /** Whether the same call may succeed later. */

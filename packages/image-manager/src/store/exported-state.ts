@@ -1,0 +1,154 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import { StoreError } from '../errors.ts';
+import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
+import { BUILDS, type Column, type RecordTable, UPLOADS } from './record-tables.ts';
+import type { StateStore, StoredState } from './state-store.ts';
+
+/** A record in an export: `requested-at` for `requestedAt`, times in ISO 8601, and nothing for what is absent. */
+export type ExportedRecord = Readonly<Record<string, string | boolean>>;
+
+/** The state as JSON, for a backup, or to go from one store to another. Requests that wait are no part of it. */
+export interface ExportedState {
+  readonly version: 1;
+  readonly owner: string;
+  readonly 'next-number': number;
+  readonly builds: readonly ExportedRecord[];
+  readonly uploads: readonly ExportedRecord[];
+}
+
+/** Everything in a store as of one moment, as JSON; of any process, at any time. */
+export async function exportState(store: StateStore): Promise<ExportedState> {
+  const { owner, nextNumber, builds, uploads } = await store.read();
+  return {
+    version: 1,
+    owner,
+    'next-number': nextNumber,
+    builds: Array.from(builds.values(), (build) => toExport(BUILDS, build)),
+    uploads: Array.from(uploads.values(), (upload) => toExport(UPLOADS, upload)),
+  };
+}
+
+/**
+ * Puts an export into an empty store, with its owner and its next number: the images are this store's from then on.
+ * It leads while it does; a manager that leads must be ended before.
+ *
+ * @throws StoreError `invalid-export`, `store-not-empty`: the store is as it was; the signal's reason
+ */
+export async function importState(
+  store: StateStore,
+  json: unknown,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const state = toState(json);
+  const leadership = await store.lead(options);
+  try {
+    await leadership.restore(state);
+  } finally {
+    await leadership.release();
+  }
+}
+
+function toState(json: unknown): StoredState {
+  const ajv = new Ajv({ validateSchema: false, formats: { time: isTime } });
+  const validate = ajv.compile<ExportedState>(SCHEMA);
+  if (!validate(json)) throw invalid(explain(validate.errors?.[0]));
+  const { owner, 'next-number': nextNumber } = json;
+  const builds = toRecords(BUILDS, json.builds, json);
+  const uploads = toRecords(UPLOADS, json.uploads, json);
+  for (const { id, imageId } of uploads.values()) {
+    if (!builds.has(imageId))
+      throw invalid(`upload "${id}" is of the build "${imageId}", which is not there`);
+  }
+  return { owner, nextNumber, builds, uploads };
+}
+
+function toRecords<T extends { readonly id: string }>(
+  table: RecordTable<T>,
+  exported: readonly ExportedRecord[],
+  { owner, 'next-number': nextNumber }: ExportedState,
+): ReadonlyMap<string, T> {
+  const records = new Map<string, T>();
+  for (const [index, entry] of exported.entries()) {
+    const record = fromExport(table, entry);
+    const path = `/${table.name}/${index}/id`;
+    if (records.has(record.id)) throw invalid(`${path}: "${record.id}" is there twice`);
+    if (!isOwn(record.id, owner)) throw invalid(`${path}: "${record.id}" is not of the owner "${owner}"`);
+    if (Number.parseInt(buildKeyOf(record.id), 10) >= nextNumber) {
+      throw invalid(`${path}: the number in "${record.id}" is not below /next-number, ${nextNumber}`);
+    }
+    records.set(record.id, record);
+  }
+  return records;
+}
+
+const SCHEMA = {
+  type: 'object',
+  required: ['version', 'owner', 'next-number', 'builds', 'uploads'],
+  additionalProperties: false,
+  properties: {
+    version: { const: 1 },
+    owner: { type: 'string', pattern: OWNER.source },
+    'next-number': { type: 'integer', minimum: 1 },
+    builds: { type: 'array', items: recordSchema(BUILDS) },
+    uploads: { type: 'array', items: recordSchema(UPLOADS) },
+  },
+} as const;
+
+function recordSchema<T>({ columns }: RecordTable<T>): object {
+  return {
+    type: 'object',
+    required: columns.filter(({ optional }) => !optional).map(keyOf),
+    additionalProperties: false,
+    properties: Object.fromEntries(columns.map((column) => [keyOf(column), columnSchema(column)])),
+  };
+}
+
+function columnSchema({ kind, oneOf }: Column): object {
+  if (kind === 'flag') return { type: 'boolean' };
+  if (kind === 'time') return { type: 'string', format: 'time' };
+  return oneOf === undefined ? { type: 'string' } : { enum: oneOf };
+}
+
+function toExport<T extends object>({ columns }: RecordTable<T>, record: T): ExportedRecord {
+  const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
+  const entries = columns.flatMap((column): readonly (readonly [string, string | boolean])[] => {
+    const value = fields[column.field];
+    if (value === undefined) return [];
+    return [[keyOf(column), typeof value === 'number' ? new Date(value).toISOString() : value]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function fromExport<T extends object>({ columns }: RecordTable<T>, exported: ExportedRecord): T {
+  const entries = columns.flatMap((column) => {
+    const value = exported[keyOf(column)];
+    if (value === undefined) return [];
+    return [[column.field, column.kind === 'time' ? Date.parse(value as string) : value]];
+  });
+  return Object.fromEntries(entries) as T;
+}
+
+function keyOf({ name }: Column): string {
+  return name.replaceAll('_', '-');
+}
+
+/** Only as {@link exportState} writes it: in UTC, with milliseconds. */
+function isTime(text: string): boolean {
+  const time = Date.parse(text);
+  return !Number.isNaN(time) && new Date(time).toISOString() === text;
+}
+
+function explain(error: ErrorObject | undefined): string {
+  const { instancePath = '', message = '', params = {}, keyword = '' } = error ?? {};
+  const path = instancePath === '' ? '/' : instancePath;
+  const detail = {
+    additionalProperties: ` ("${params.additionalProperty}")`,
+    enum: `: ${params.allowedValues}`,
+    const: `: ${params.allowedValue}`,
+  }[keyword];
+  return `${path} ${message}${detail ?? ''}`;
+}
+
+function invalid(reason: string): StoreError {
+  return new StoreError('invalid-export', `this is no export of a state: ${reason}; nothing was imported`);
+}

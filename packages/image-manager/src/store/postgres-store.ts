@@ -1,0 +1,189 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Pool, type PoolClient } from 'pg';
+import type { PendingRequest, Request } from '../records.ts';
+import { drawOwner } from './draw-owner.ts';
+import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
+import { PostgresLeadership } from './postgres-leadership.ts';
+import { BUILDS, fromRow, type RecordTable, UPLOADS } from './record-tables.ts';
+import { checkSchemaVersion, SCHEMA_VERSION, tablesOf } from './schema.ts';
+import type { Leadership, StateStore, StoredState } from './state-store.ts';
+import { WatchedConnection } from './watched-connection.ts';
+
+/** How often a manager that waits tries to lead, in milliseconds. */
+const RETRY_INTERVAL = 250;
+
+/** How long a call that is not the leader's may take, in milliseconds. */
+const QUERY_TIMEOUT = 30_000;
+
+/** Our advisory locks have this for their first key: "imag" in ASCII. */
+const LOCKS = 0x696d6167;
+const LEADER_LOCK = 1;
+const SCHEMA_LOCK = 2;
+
+/**
+ * Opens a store in the schema `image_manager` of a PostgreSQL database, which is made with the first use.
+ *
+ * @param url - as libpq knows it
+ * @throws StoreError `store-not-usable`, `store-too-new`
+ */
+export async function openPostgresStore(url: string): Promise<StateStore> {
+  const store = new PostgresStore(parseAccess(url));
+  try {
+    await store.prepare();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return store;
+}
+
+class PostgresStore implements StateStore {
+  readonly #access: PostgresAccess;
+  readonly #pool: Pool;
+  readonly #closed = new AbortController();
+  #owner = '';
+  #leadership: PostgresLeadership | undefined;
+
+  constructor(access: PostgresAccess) {
+    this.#access = access;
+    this.#pool = new Pool({ ...access.config, max: 2, query_timeout: QUERY_TIMEOUT });
+    // What ends an idle connection needs no handling: the next call makes another.
+    this.#pool.on('error', () => undefined);
+    this.#pool.on('connect', (client) => client.on('error', () => undefined));
+  }
+
+  get owner(): string {
+    return this.#owner;
+  }
+
+  /** Makes the tables, unless they are there. */
+  async prepare(): Promise<void> {
+    await this.#use(async (client) => {
+      await client.query('begin');
+      await client.query('select pg_advisory_xact_lock($1, $2)', [LOCKS, SCHEMA_LOCK]);
+      const { rows } = await client.query(
+        `select to_regnamespace('image_manager') as schema, to_regclass('image_manager.settings') as settings`,
+      );
+      if (rows[0].schema === null) await client.query('create schema image_manager');
+      if (rows[0].settings === null) {
+        const countingKey = 'bigint generated always as identity primary key';
+        await client.query(tablesOf({ prefix: 'image_manager.', countingKey }));
+        await client.query('insert into image_manager.settings values (1, $1, $2, 1, 0)', [
+          SCHEMA_VERSION,
+          drawOwner(),
+        ]);
+      }
+      const settings = await client.query('select schema_version, owner from image_manager.settings');
+      checkSchemaVersion(settings.rows[0].schema_version, this.#access.location);
+      this.#owner = settings.rows[0].owner;
+      await client.query('commit');
+    });
+  }
+
+  async lead({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Leadership> {
+    const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
+    stop.throwIfAborted();
+    const connection = await WatchedConnection.open(this.#access);
+    const end = AbortSignal.any([stop, connection.lost]);
+    try {
+      for (;;) {
+        end.throwIfAborted();
+        const leadership = await connection.exclusively(() => this.#tryToLead(connection));
+        if (leadership !== undefined) return leadership;
+        await delay(RETRY_INTERVAL, undefined, { signal: end }).catch(() => end.throwIfAborted());
+      }
+    } catch (error) {
+      await connection.close();
+      stop.throwIfAborted();
+      throw asStoreError(error, this.#access.location);
+    }
+  }
+
+  async read(): Promise<StoredState> {
+    return await this.#use(async (client) => {
+      await client.query('begin transaction isolation level repeatable read read only');
+      const settings = await client.query('select owner, next_number from image_manager.settings');
+      const state = {
+        owner: settings.rows[0].owner,
+        nextNumber: settings.rows[0].next_number,
+        builds: await this.#records(client, BUILDS),
+        uploads: await this.#records(client, UPLOADS),
+      };
+      await client.query('commit');
+      return state;
+    });
+  }
+
+  async requests(): Promise<readonly PendingRequest[]> {
+    return await this.#use(async (client) => {
+      const { rows } = await client.query(
+        'select number, request from image_manager.requests order by number',
+      );
+      return rows.map(({ number, request }) => ({ number, request: JSON.parse(request) as Request }));
+    });
+  }
+
+  async ask(request: Request): Promise<number> {
+    return await this.#use(async (client) => {
+      const sql = 'insert into image_manager.requests (request) values ($1) returning number';
+      const { rows } = await client.query(sql, [JSON.stringify(request)]);
+      return rows[0].number;
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort(asStoreError(new Error('it was closed'), this.#access.location));
+    await this.#leadership?.release();
+    await this.#pool.end();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #tryToLead(connection: WatchedConnection): Promise<PostgresLeadership | undefined> {
+    const sql = 'select pg_try_advisory_lock($1, $2) as locked';
+    const [attempt] = await connection.query(sql, [LOCKS, LEADER_LOCK]);
+    if (attempt?.locked !== true) return undefined;
+    const [settings] = await connection.query(
+      'update image_manager.settings set term = term + 1 returning term, owner',
+    );
+    this.#owner = settings?.owner as string;
+    const { location } = this.#access;
+    const onRestored = (owner: string): void => {
+      this.#owner = owner;
+    };
+    const term = settings?.term as number;
+    this.#leadership = new PostgresLeadership({ location, connection, term, onRestored });
+    return this.#leadership;
+  }
+
+  async #records<T extends { readonly id: string }>(
+    client: PoolClient,
+    table: RecordTable<T>,
+  ): Promise<ReadonlyMap<string, T>> {
+    const { rows } = await client.query<Record<string, unknown>>(`select * from image_manager.${table.name}`);
+    return new Map(
+      rows.map((row) => {
+        const record = fromRow(table, row);
+        return [record.id, record];
+      }),
+    );
+  }
+
+  async #use<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
+    this.#closed.signal.throwIfAborted();
+    let client: PoolClient | undefined;
+    try {
+      client = await this.#pool.connect();
+      const result = await work(client);
+      client.release();
+      return result;
+    } catch (error) {
+      // In whatever state it is, nobody shall meet it again.
+      client?.release(true);
+      throw asStoreError(error, this.#access.location);
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * A manager as a process of its own: `node leader-process.ts LOCATION`. It leads, prints `leads OWNER`, and then writes
+ * one batch of builds after the other, each with a number of its own, and prints `wrote BATCH` when it is acknowledged.
+ * When a write is refused it prints `refused CODE`, and ends.
+ */
+import { StoreError } from '../../src/errors.ts';
+import { openStateStore } from '../../src/store/open-state-store.ts';
+import { build } from './records.ts';
+
+/** Builds in a batch. */
+const SIZE = 40;
+
+const store = await openStateStore(process.argv[2] as string);
+const leadership = await store.lead();
+leadership.lost.addEventListener('abort', () => console.log('lost'));
+console.log(`leads ${store.owner}`);
+try {
+  for (;;) {
+    const batch = await leadership.nextNumber();
+    await leadership.write({
+      builds: Array.from({ length: SIZE }, (_, index) =>
+        build(store.owner, batch, { id: `${batch}/${index}`, reason: `${batch} of ${SIZE}` }),
+      ),
+    });
+    console.log(`wrote ${batch}`);
+  }
+} catch (error) {
+  console.log(`refused ${error instanceof StoreError ? error.code : String(error)}`);
+  await store.close();
+}

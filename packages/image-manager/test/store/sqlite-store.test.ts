@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { copyFile, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { openStateStore } from '../../src/store/open-state-store.ts';
+import { build } from './records.ts';
+import { stateStoreContract, withCode } from './state-store-contract.ts';
+
+let directory: string;
+let files = 0;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sqlite-store-'));
+});
+after(() => rm(directory, { recursive: true, force: true }));
+
+function newPath(): string {
+  files += 1;
+  return join(directory, `${files}.sqlite`);
+}
+
+stateStoreContract('SQLite', async () => newPath());
+
+describe('SQLite: the file', () => {
+  it('is made with the last directory of its path, for this user alone', async () => {
+    const path = join(directory, 'new', 'state.sqlite');
+    await using store = await openStateStore(path);
+    await (await store.lead()).nextNumber();
+    for (const name of [path, `${path}-wal`, `${path}-leader`]) {
+      assert.equal((await stat(name)).mode & 0o777, 0o600, name);
+    }
+  });
+
+  it('is refused where it cannot be', async () => {
+    const file = newPath();
+    await writeFile(file, '');
+    for (const path of [
+      join(directory, 'no', 'such', 'directory', 'state.sqlite'),
+      join(file, 'state.sqlite'),
+      directory,
+      // Nobody may make a file there, not even root.
+      '/sys/state.sqlite',
+    ]) {
+      await assert.rejects(openStateStore(path), withCode('store-not-usable'), path);
+    }
+  });
+
+  it('is refused, and left as it is, when it is something else', async () => {
+    const text = newPath();
+    await writeFile(text, 'diskimages:\n'.repeat(100));
+    const foreign = newPath();
+    const database = new DatabaseSync(foreign);
+    database.exec('create table builds (id text)');
+    database.close();
+    const empty = newPath();
+    await writeFile(empty, '');
+    for (const path of [text, foreign, empty]) {
+      const { size, mtimeMs } = await stat(path);
+      await assert.rejects(openStateStore(path), (error: Error) => {
+        assert.match(error.message, /name another file/);
+        return withCode('store-not-usable')(error);
+      });
+      const now = await stat(path);
+      assert.deepEqual([now.size, now.mtimeMs], [size, mtimeMs]);
+    }
+  });
+
+  it('is refused when a later release wrote it', async () => {
+    const path = newPath();
+    await (await openStateStore(path)).close();
+    const database = new DatabaseSync(path);
+    database.exec('update settings set schema_version = schema_version + 1');
+    database.close();
+    await assert.rejects(openStateStore(path), withCode('store-too-new'));
+  });
+
+  it('has one leader under all its names', async () => {
+    const path = newPath();
+    await using store = await openStateStore(path);
+    await symlink(path, `${path}.link`);
+    await using other = await openStateStore(`${path}.link`);
+    await store.lead();
+    const controller = new AbortController();
+    const waiting = other.lead({ signal: controller.signal });
+    // What it tries already, it tries to the end.
+    controller.abort(new Error('still waiting'));
+    await assert.rejects(waiting, /still waiting/);
+  });
+
+  it('is written no more by a leader whose lock somebody removed', async () => {
+    const path = newPath();
+    await using store = await openStateStore(path);
+    await using other = await openStateStore(path);
+    const leadership = await store.lead();
+    await rm(`${path}-leader`);
+    await other.lead();
+    await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
+    assert.equal(leadership.lost.aborted, true);
+    assert.equal((await store.read()).builds.size, 0);
+  });
+
+  it('holds in a copy of a store that was closed all that was written', async () => {
+    const path = newPath();
+    const store = await openStateStore(path);
+    const leadership = await store.lead();
+    await leadership.write({ builds: [build(store.owner, 1)] });
+    await store.close();
+    await copyFile(path, `${path}.copy`);
+    await using copy = await openStateStore(`${path}.copy`);
+    assert.equal((await copy.read()).builds.size, 1);
+    assert.equal(copy.owner, store.owner);
+  });
+});
