@@ -12,7 +12,7 @@ export interface DiskImage {
   readonly elements?: string | readonly string[];
   /** `DIB_RELEASE`. */
   readonly release?: string | number;
-  /** Added to the command's environment, overriding all else. Every value has to be a string. */
+  /** Added to the command's environment, overriding all else. Every value has to be a string without a NUL. */
   readonly envVars?: Readonly<Record<string, unknown>>;
   /** Texts in whose place logs and errors show `***`, if they have four characters or more. */
   readonly secrets?: readonly string[];

@@ -40,3 +40,10 @@ for (const value of [1, true, null, ['a']]) {
     );
   });
 }
+
+test('a variable whose value holds a NUL is refused, and not shown', () => {
+  assert.throws(
+    () => dibEnvironment({ ...DISKIMAGE, envVars: { TOKEN: 'correct\0horse' } }, OUTPUT),
+    withCode('invalid-configuration', /the value of TOKEN in env-vars holds a NUL; remove that$/),
+  );
+});

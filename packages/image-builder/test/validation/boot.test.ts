@@ -71,7 +71,8 @@ describe('an image whose machine says what is expected', () => {
     assert.match(log, /^validating the image by a boot\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
     assert.match(log, /mini: ready$/m);
     assert.ok(!log.includes('\u001B'));
-    assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
+    const [first, last] = [seen[0], seen.at(-1)].map((progress) => progress?.done);
+    assert.deepEqual({ first, last }, { first: 80, last: 100 });
     await assertNoRemains(fixture.directory);
   });
 

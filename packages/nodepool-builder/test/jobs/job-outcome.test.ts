@@ -22,6 +22,7 @@ describe('the outcome of a job', () => {
   const failures: readonly ImageErrorCode[] = [
     'command-failed',
     'command-not-found',
+    'validation-failed',
     'format-unavailable',
     'disk-full',
   ];

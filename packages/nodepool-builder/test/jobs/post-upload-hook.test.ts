@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { isRunning } from '../../../image-builder/test/running-process.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { withdrawn } from '../../src/jobs/post-upload-hook.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 const PROVIDER = '{"provider": "pool", "image-name": "debian"}';
@@ -137,4 +139,16 @@ it('runs again when the job comes again, of a builder that was stopped while it 
   await site.start();
   assert.equal(await site.upload(), '{"external-id": "debian-1.raw"}');
   assert.equal(readFileSync(site.path('runs'), 'utf8'), 'run\nrun\n');
+});
+
+it('of an image that cannot be withdrawn at once, says so: it is still to be removed', async () => {
+  class AwayProvider extends FakeImageProvider {
+    override discard(): Promise<void> {
+      return Promise.reject(new Error('503'));
+    }
+  }
+  const { signal } = new AbortController();
+  const error = await withdrawn(new AwayProvider(), 'upload-1', 'the hook said no', signal);
+  assert.equal(error.retriable, true);
+  assert.match(error.message, /^the hook said no; the image could not be deleted from fake yet: 503$/);
 });
