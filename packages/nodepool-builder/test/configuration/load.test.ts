@@ -81,7 +81,7 @@ providers:
     assert.equal(pool?.directory, '/srv/pool');
     assert.equal(pool?.cloud, undefined);
     assert.deepEqual(pool?.images, [
-      { name: 'node', diskimage: 'debian', meta: { count: '2', true: 'True' } },
+      { name: 'node', diskimage: 'debian', pause: false, meta: { count: '2', true: 'True' } },
     ]);
     assert.equal(cloud?.type, 'openstack');
     assert.equal(cloud?.cloud?.settings?.name, 'envvars');
@@ -149,7 +149,7 @@ providers:
     );
     assert.deepEqual(
       configuration.providers.map((provider) => ({ path: provider.directory, images: provider.images })),
-      [{ path: '/q', images: [{ name: 'n', meta: {} }] }],
+      [{ path: '/q', images: [{ name: 'n', pause: false, meta: {} }] }],
     );
     assert.deepEqual(
       warnings.map((fault) => formatFault('nodepool.yaml', fault)),
