@@ -1,6 +1,15 @@
-import { after, before } from 'node:test';
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { inspect } from 'node:util';
+import { Client } from 'pg';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
-import { stateStoreContract } from './state-store-contract.ts';
+import { openStateStore } from '../../src/store/open-state-store.ts';
+import { LeaderProcess } from './leader.ts';
+import { build } from './records.ts';
+import { startRelay } from './relay.ts';
+import { stateStoreContract, withCode } from './state-store-contract.ts';
 
 let server: Postgresql;
 before(async () => {
@@ -9,3 +18,156 @@ before(async () => {
 after(() => server.stop());
 
 stateStoreContract('PostgreSQL', () => server.createDatabase());
+
+/** As an administrator of the database. */
+async function connectTo(t: TestContext, location: string): Promise<Client> {
+  const client = new Client(location);
+  await client.connect();
+  t.after(() => client.end());
+  return client;
+}
+
+/** The time until something happens, in milliseconds. */
+async function timed(t: TestContext, what: string, event: Promise<unknown>): Promise<void> {
+  const start = performance.now();
+  await event;
+  t.diagnostic(`${what} after ${Math.round(performance.now() - start)} ms`);
+}
+
+describe('PostgreSQL: a leader that lost its connection', () => {
+  it('is told when an administrator ends its session, and leads again', async (t) => {
+    const location = await server.createDatabase();
+    await using store = await openStateStore(location);
+    const leadership = await store.lead();
+    const lost = once(leadership.lost, 'abort');
+    const admin = await connectTo(t, location);
+    const { rowCount } = await admin.query(
+      `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted`,
+    );
+    assert.equal(rowCount, 1);
+    await lost;
+    withCode('store-not-usable')(leadership.lost.reason);
+    await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
+    await assert.rejects(leadership.nextNumber(), withCode('not-leader'));
+    assert.equal((await store.read()).builds.size, 0);
+    const again = await store.lead();
+    await leadership.release();
+    await again.write({ builds: [build(store.owner, 1)] });
+  });
+
+  it('leads again after a restart of the server, and so does one that waited', async () => {
+    const location = await server.createDatabase();
+    await using store = await openStateStore(location);
+    await using other = await openStateStore(location);
+    const leadership = await store.lead();
+    await leadership.write({ builds: [build(store.owner, await leadership.nextNumber())] });
+    await store.read();
+    const lost = once(leadership.lost, 'abort');
+    const waiting = assert.rejects(other.lead(), withCode('store-not-usable'));
+    await server.kill();
+    await lost;
+    await waiting;
+    await assert.rejects(store.read(), withCode('store-not-usable'));
+    await assert.rejects(store.lead(), withCode('store-not-usable'));
+    await server.restart();
+    assert.equal((await store.read()).builds.size, 1);
+    const again = await other.lead();
+    assert.equal(await again.nextNumber(), 2);
+  });
+
+  it('gives up before another leads, when the network falls silent', async (t) => {
+    const location = await server.createDatabase();
+    await using relay = await startRelay(join(server.directory, '.s.PGSQL.5432'));
+    const { pathname } = new URL(location.replace('postgres@/', 'postgres@localhost/'));
+    const store = await openStateStore(`postgresql://postgres@127.0.0.1:${relay.port}${pathname}`);
+    await using other = await openStateStore(location);
+    const leadership = await store.lead();
+    await leadership.nextNumber();
+    const waiting = other.lead();
+    relay.fallSilent();
+    const lost = timed(t, 'lost', once(leadership.lost, 'abort'));
+    await timed(t, 'another led', waiting);
+    assert.equal(leadership.lost.aborted, true);
+    await lost;
+    await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
+    await store.close();
+  });
+
+  it('writes no more when it wakes up, after it was stopped in the middle of a write', async (t) => {
+    const location = await server.createDatabase();
+    await using store = await openStateStore(location);
+    await using leader = new LeaderProcess(location);
+    assert.equal(await leader.says('leads'), store.owner);
+    for (let batch = 1; batch <= 5; batch += 1) assert.equal(await leader.says('wrote'), String(batch));
+    leader.child.kill('SIGSTOP');
+    const waiting = store.lead();
+    await timed(t, 'another led', waiting);
+    const leadership = await waiting;
+    await leadership.write({ builds: [build(store.owner, await leadership.nextNumber())] });
+    const state = await store.read();
+    const exited = once(leader.child, 'exit');
+    leader.child.kill('SIGCONT');
+    assert.match(String(await leader.says('refused')), /^(not-leader|store-not-usable)$/);
+    await exited;
+    assert.deepEqual(await store.read(), state);
+  });
+
+  it('is followed, too, when its statement waits for somebody else', async (t) => {
+    const location = await server.createDatabase();
+    await using store = await openStateStore(location);
+    await using other = await openStateStore(location);
+    const leadership = await store.lead();
+    const admin = await connectTo(t, location);
+    await admin.query('begin; lock table image_manager.builds');
+    const refused = assert.rejects(
+      leadership.write({ builds: [build(store.owner, 1)] }),
+      withCode('store-not-usable'),
+    );
+    await timed(t, 'another led', other.lead());
+    await refused;
+    assert.equal(leadership.lost.aborted, true);
+    await admin.query('rollback');
+    assert.equal((await other.read()).builds.size, 0);
+  });
+});
+
+describe('PostgreSQL: a database that cannot be used', () => {
+  it('is refused when a later release wrote it', async (t) => {
+    const location = await server.createDatabase();
+    await (await openStateStore(location)).close();
+    const admin = await connectTo(t, location);
+    await admin.query('update image_manager.settings set schema_version = schema_version + 1');
+    await assert.rejects(openStateStore(location), withCode('store-too-new'));
+  });
+
+  it('is refused without a word of the password', async () => {
+    const socket = encodeURIComponent(server.directory);
+    for (const [location, reason] of [
+      [
+        'postgresql://manager:s3cret@127.0.0.1:1/images',
+        /"images" at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/,
+      ],
+      [`postgresql://postgres:s3cret@/none?host=${socket}`, /make it with createdb/],
+      [`postgresql://nobody:s3cret@/postgres?host=${socket}`, /check user and password/],
+      ['postgresql://manager:s3cret@host:port/images', /it is no URL/],
+      ['postgresql://manager:s3cret@host/images?sslmode=verify-ca', /sslrootcert/],
+    ] as const) {
+      await assert.rejects(openStateStore(location), (error: Error) => {
+        assert.match(error.message, reason);
+        assert.doesNotMatch(inspect(error, { depth: 10, showHidden: true }), /s3cret/);
+        return withCode('store-not-usable')(error);
+      });
+    }
+  });
+
+  it('is one in which this user may make no schema, unless somebody made it for them', async (t) => {
+    const location = await server.createDatabase();
+    const admin = await connectTo(t, location);
+    await admin.query('drop role if exists manager; create role manager login');
+    const own = location.replace('postgres@', 'manager@');
+    await assert.rejects(openStateStore(own), /let this user create a schema there/);
+    await admin.query('create schema image_manager authorization manager');
+    await using store = await openStateStore(own);
+    await (await store.lead()).nextNumber();
+  });
+});

@@ -184,15 +184,13 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       const [first, second] = [await open(t, location), await open(t, location)];
       const before = await first.lead();
       const waiting = second.lead();
-      let followed = false;
-      void waiting.then(() => {
-        followed = true;
-      });
+      const events: string[] = [];
+      void waiting.then(() => events.push('followed'));
       // For a time in which the second tries more than once; were it let in, the first could not go on.
       for (const end = performance.now() + 600; performance.now() < end; await new Promise(setImmediate)) {
         await before.nextNumber();
       }
-      assert.equal(followed, false);
+      assert.deepEqual(events, []);
       await before.release();
       const after = await waiting;
       await assert.rejects(before.write({ builds: [build(first.owner, 1)] }), withCode('not-leader'));

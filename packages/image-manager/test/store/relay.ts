@@ -1,0 +1,33 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A network between a client and a Unix socket, which can fall silent. */
+export interface Relay extends AsyncDisposable {
+  readonly port: number;
+  /** From now on nothing passes, and neither end is told. */
+  fallSilent(): void;
+}
+
+/** Starts a relay on a free port of loopback. */
+export async function startRelay(target: string): Promise<Relay> {
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(target);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => socket.destroy());
+    }
+    near.pipe(far).pipe(near);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    fallSilent: () => {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await once(server.close(), 'close');
+    },
+  };
+}
