@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+
+/** An image in the double, whole or half. */
+export interface CloudImage {
+  readonly externalId: string;
+  readonly provider: string;
+  readonly uploadId: string;
+  readonly imageId: string;
+  readonly imageName: string;
+  isWhole: boolean;
+  /** Whoever uploaded it was told that it is whole. */
+  isAnswered: boolean;
+}
+
+/** What is asked of the double, by POST. */
+export type CloudCall =
+  | {
+      readonly call: 'begin';
+      readonly provider: string;
+      readonly uploadId: string;
+      readonly imageId: string;
+      readonly imageName: string;
+    }
+  | { readonly call: 'finish'; readonly externalId: string }
+  | { readonly call: 'delete'; readonly externalId: string }
+  | { readonly call: 'discard'; readonly provider: string; readonly uploadId: string }
+  | { readonly call: 'list'; readonly provider: string };
+
+/**
+ * Several clouds in one: images come in two calls, as they do to Glance, so that a half one may be left. A part of the
+ * calls fails: half of those before anything is done, the others after it, by a connection that breaks.
+ */
+export class CloudDouble {
+  readonly images: Map<string, CloudImage> = new Map();
+  /** A sentence for each moment at which a provider lost its last good image of a name. */
+  readonly losses: string[] = [];
+  /** Which part of the calls fails, from 0 to 1. */
+  faultRate: number;
+  calls = 0;
+  faults = 0;
+  readonly #server: Server;
+
+  private constructor(faultRate: number) {
+    this.faultRate = faultRate;
+    this.#server = createServer((request, response) => {
+      this.#serve(request, response).catch(() => response.destroy()); // its client was killed
+    });
+  }
+
+  static async start(faultRate: number): Promise<CloudDouble> {
+    const cloud = new CloudDouble(faultRate);
+    await new Promise<void>((resolve) => {
+      cloud.#server.listen(0, '127.0.0.1', resolve);
+    });
+    return cloud;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => {
+      this.#server.close(resolve);
+    });
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const call = (await json(request)) as CloudCall;
+    this.calls += 1;
+    const fails = Math.random() < this.faultRate;
+    if (fails) this.faults += 1;
+    if (fails && Math.random() < 0.5) {
+      response.writeHead(503).end();
+      return;
+    }
+    const answer = this.#do(call);
+    if (fails) {
+      response.destroy();
+      return;
+    }
+    response.end(JSON.stringify(answer ?? null));
+    const image = call.call === 'finish' ? this.images.get(call.externalId) : undefined;
+    if (image !== undefined) image.isAnswered = true;
+  }
+
+  #do(call: CloudCall): unknown {
+    switch (call.call) {
+      case 'begin':
+        return this.#begin(call);
+      case 'finish': {
+        const image = this.images.get(call.externalId);
+        if (image !== undefined) image.isWhole = true;
+        return image?.externalId;
+      }
+      case 'delete':
+        return this.#remove(call.externalId);
+      case 'discard':
+        for (const { externalId } of this.#ofUpload(call)) this.#remove(externalId);
+        return undefined;
+      case 'list':
+        return [...this.images.values()].filter(
+          ({ provider, isWhole }) => provider === call.provider && isWhole,
+        );
+    }
+  }
+
+  /** The same upload, asked for again, is the same image. */
+  #begin(call: Extract<CloudCall, { call: 'begin' }>): string {
+    const [known] = this.#ofUpload(call);
+    if (known !== undefined) return known.externalId;
+    const { provider, uploadId, imageId, imageName } = call;
+    const externalId = randomUUID();
+    const image = { externalId, provider, uploadId, imageId, imageName, isWhole: false, isAnswered: false };
+    this.images.set(externalId, image);
+    return externalId;
+  }
+
+  #ofUpload(wanted: { readonly provider: string; readonly uploadId: string }): readonly CloudImage[] {
+    return [...this.images.values()].filter(
+      ({ provider, uploadId }) => provider === wanted.provider && uploadId === wanted.uploadId,
+    );
+  }
+
+  #remove(externalId: string): void {
+    const image = this.images.get(externalId);
+    this.images.delete(externalId);
+    if (image?.isAnswered !== true) return;
+    const { provider, imageName } = image;
+    const isLast = ![...this.images.values()].some(
+      (other) => other.provider === provider && other.imageName === imageName && other.isAnswered,
+    );
+    if (isLast)
+      this.losses.push(`${provider} has no good image ${imageName} any more: ${image.imageId} went`);
+  }
+}

@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What is killed, and when. */
+export interface KilledProgramOptions {
+  /** File name of a program in this directory. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Where its standard error goes. */
+  readonly log: string;
+  /** Milliseconds that it may live at most. */
+  readonly longestLife: number;
+}
+
+/** A program that is killed at moments of chance, and started again each time. */
+export class KilledProgram {
+  readonly #options: KilledProgramOptions;
+  #child: ChildProcess | undefined;
+  #isKilled = true;
+  #isStopped = false;
+  #kills = 0;
+  readonly #done: Promise<void>;
+
+  constructor(options: KilledProgramOptions) {
+    this.#options = options;
+    this.#done = this.#run();
+  }
+
+  get kills(): number {
+    return this.#kills;
+  }
+
+  /** One more kill, and from then on it lives. */
+  spare(): void {
+    this.#isKilled = false;
+    this.#child?.kill('SIGKILL');
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#child?.kill('SIGKILL');
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      const child = this.#start();
+      const ended = once(child, 'close');
+      // The moment of the kill is left to chance: there is nothing to wait for.
+      const life = this.#isKilled ? Math.random() * this.#options.longestLife : undefined;
+      const timer = life === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), life);
+      await ended;
+      clearTimeout(timer);
+      this.#kills += 1;
+    }
+  }
+
+  #start(): ChildProcess {
+    const { program, args, log } = this.#options;
+    const stderr = openSync(log, 'a');
+    try {
+      const node = ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'];
+      const path = join(import.meta.dirname, program);
+      this.#child = spawn(process.execPath, [...node, path, ...args], {
+        stdio: ['ignore', 'ignore', stderr],
+      });
+      return this.#child;
+    } finally {
+      closeSync(stderr);
+    }
+  }
+}

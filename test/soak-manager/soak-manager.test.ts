@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { soakManager } from './soak-manager.ts';
+
+// `npm run soak:manager` does more of it.
+test('whatever fails and dies, each provider ends with exactly the images that it should have', async (t) => {
+  const plan = {
+    diskimages: 4,
+    providers: 2,
+    generations: 3,
+    faultRate: 0.1,
+    longestLife: 4000,
+    settlingTime: 60_000,
+  };
+  const { faults, calls, faultyCalls, managerKills, builderKills } = await soakManager(
+    plan,
+    () => {},
+    t.signal,
+  );
+  assert.deepEqual(faults, []);
+  t.diagnostic(
+    `${calls} calls, ${faultyCalls} of them failed; ${managerKills} managers and ${builderKills} builders were killed`,
+  );
+  assert.ok(managerKills > 4 && builderKills > 4, 'more was spared than killed');
+});
