@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { buildKeyOf } from '../ownership.ts';
@@ -5,6 +6,10 @@ import type { ActContext } from './act-context.ts';
 
 /** How long a builder may take to remove an image's files, in seconds. */
 const DELETE_TIME = 600;
+
+/** How often, and how many milliseconds apart, one looks whether the image is offered no more. */
+const LOOKS = 20;
+const LOOK_INTERVAL = 250;
 
 /** Removes an image from its provider. A failure leaves it `deleting`, to be tried again. */
 export async function deleteUpload(
@@ -66,7 +71,7 @@ export async function deleteBuild(
     logger.info(`build ${imageId} is being deleted: ${reason}`);
   }
   const isGone = (await deleteFiles(context, imageId, signal)) || isLongAbsent(context, imageId);
-  if (!isGone) throw new Error('a builder that is away may still have its files');
+  if (!isGone) throw new Error('it cannot be told that no builder has its files');
   await state.updateBuild(imageId, { state: 'deleted' });
   logger.info(`build ${imageId} is deleted`);
 }
@@ -80,7 +85,7 @@ function isLongAbsent({ absentSince, configuration, now }: ActContext, imageId: 
 /**
  * Removes the files of an image wherever they are offered.
  *
- * @return whether a builder removed them, and none offers the image any more
+ * @returns whether a builder removed them, and none offers the image any more
  * @throws GearmanError
  */
 export async function deleteFiles(
@@ -88,9 +93,7 @@ export async function deleteFiles(
   imageId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const isOffered = ({ offered }: ReturnType<ActContext['lastObservation']>): boolean =>
-    offered.deletes.has(imageId);
-  if (!isOffered(context.lastObservation())) return false;
+  if (!context.lastObservation().offered.deletes.has(imageId)) return false;
   try {
     const limits = { time: DELETE_TIME, signal };
     await context.fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
@@ -98,6 +101,11 @@ export async function deleteFiles(
     // A builder that does not know the image any more is no obstacle: what counts is what is offered afterwards.
     if (!(error instanceof GearmanError) || error.code !== 'job-failed') throw error;
   }
-  const after = await context.observe();
-  return after.isComplete && !isOffered(after);
+  // A builder answers before it deregisters the function.
+  for (let look = 0; look < LOOKS; look += 1) {
+    const { offered, isComplete } = await context.observe();
+    if (isComplete && !offered.deletes.has(imageId)) return true;
+    await delay(LOOK_INTERVAL, undefined, { signal });
+  }
+  return false;
 }

@@ -41,6 +41,7 @@ interface Server {
 export class BuilderFleet implements AsyncDisposable {
   readonly #servers: readonly Server[];
   readonly #logger: Logger;
+  #observing: Promise<Observation> | undefined;
   /** Servers take turns, so that one does not get all the jobs. */
   #turn = 0;
 
@@ -55,8 +56,18 @@ export class BuilderFleet implements AsyncDisposable {
     }));
   }
 
-  /** Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. */
-  async observe(): Promise<Observation> {
+  /**
+   * Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. Who asks
+   * while it is being found out gets the same answer.
+   */
+  observe(): Promise<Observation> {
+    this.#observing ??= this.#observe().finally(() => {
+      this.#observing = undefined;
+    });
+    return this.#observing;
+  }
+
+  async #observe(): Promise<Observation> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
     return {
       offered: offeredFunctions(this.#servers.flatMap(({ functions }) => [...functions])),
@@ -104,7 +115,9 @@ export class BuilderFleet implements AsyncDisposable {
       server.isAway = false;
     } catch (error) {
       if (!(error instanceof GearmanError)) throw error;
-      if (!server.isAway) this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
+      if (!server.isAway && error.code !== 'closed') {
+        this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
+      }
       server.functions = new Set();
       server.isAway = true;
     }
