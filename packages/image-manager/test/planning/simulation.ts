@@ -1,0 +1,168 @@
+import type {
+  Build,
+  ManagedDiskImage,
+  ManagedProvider,
+  ManagerConfiguration,
+  ManagerState,
+  Plan,
+  Step,
+  Upload,
+  World,
+} from '@nodepool-builder/image-manager';
+import { plan } from '@nodepool-builder/image-manager';
+import { imageId, NOW, uploadId } from './situation.ts';
+
+/** What acts of a plan are, once begun: they end well or badly, in any order. */
+type Job = Exclude<Step, { readonly act: 'prune' }> & { readonly id: string };
+
+/** A manager's state, builders' disks and time, without any of the real ones. */
+export class Simulation {
+  diskimages: readonly ManagedDiskImage[];
+  providers: readonly ManagedProvider[];
+  now: number = NOW;
+  /** Whether builders are reachable. */
+  online = true;
+  readonly demanded: Set<string> = new Set();
+  readonly #builds = new Map<string, Build>();
+  readonly #uploads = new Map<string, Upload>();
+  readonly #disk = new Set<string>();
+  readonly #jobs = new Map<string, Job>();
+  readonly #retryAt = new Map<string, number>();
+  #absentSince = new Map<string, number>();
+  #number = 0;
+
+  constructor(diskimages: readonly ManagedDiskImage[], providers: readonly ManagedProvider[]) {
+    this.diskimages = diskimages;
+    this.providers = providers;
+  }
+
+  get configuration(): ManagerConfiguration {
+    const timing = { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 };
+    return { diskimages: this.diskimages, providers: this.providers, timing };
+  }
+
+  get state(): ManagerState {
+    return { builds: this.#builds, uploads: this.#uploads };
+  }
+
+  get jobs(): readonly string[] {
+    return [...this.#jobs.keys()];
+  }
+
+  worldAt(now: number): World {
+    const files = new Set(this.online ? this.#disk : []);
+    const names = this.online ? this.diskimages.map(({ name }) => name) : [];
+    return {
+      now,
+      offered: { builds: new Set(names), uploads: files, deletes: files },
+      underWay: new Set(this.#jobs.keys()),
+      absentSince: this.#absentSince,
+      retryAt: this.#retryAt,
+      demanded: new Set(this.demanded),
+    };
+  }
+
+  /** Looks for absent images, and plans. */
+  plan(): Plan {
+    const ready = [...this.#builds.values()].filter(({ state }) => state === 'ready');
+    const absent = ready.filter(({ id }) => !this.online || !this.#disk.has(id));
+    this.#absentSince = new Map(absent.map(({ id }) => [id, this.#absentSince.get(id) ?? this.now]));
+    return plan(this.configuration, this.state, this.worldAt(this.now));
+  }
+
+  /** Begins what was planned. */
+  begin(steps: readonly Step[]): void {
+    for (const step of steps) {
+      if (step.act === 'prune') {
+        for (const id of step.builds) this.#builds.delete(id);
+        for (const id of step.uploads) this.#uploads.delete(id);
+      } else {
+        const id = this.#recordOf(step);
+        this.#jobs.set(id, { ...step, id });
+      }
+    }
+  }
+
+  /** Ends what is under way. */
+  end(id: string, well: boolean): void {
+    const job = this.#jobs.get(id);
+    if (job === undefined) return;
+    this.#jobs.delete(id);
+    const build = this.#builds.get(id);
+    const upload = this.#uploads.get(id);
+    if (build?.state === 'building') this.#endBuild(build, well);
+    else if (upload?.state === 'uploading') this.#endUpload(upload, well);
+    else if (!well) this.#retryAt.set(id, this.now + 60_000);
+    else if (build !== undefined) this.#endDeletion(build);
+    else if (upload?.state === 'deleting') this.#uploads.set(id, { ...upload, state: 'deleted' });
+    else if (upload !== undefined) this.#uploads.set(id, { ...upload, leftovers: false });
+  }
+
+  /** The manager dies: nobody follows anything any more. */
+  crash(): void {
+    this.#jobs.clear();
+    this.#retryAt.clear();
+    this.#absentSince.clear();
+  }
+
+  /** A builder's disk is lost. */
+  loseFiles(): void {
+    this.#disk.clear();
+  }
+
+  put(build: Build): void {
+    this.#builds.set(build.id, build);
+  }
+
+  #recordOf(step: Exclude<Step, { readonly act: 'prune' }>): string {
+    const asked = { reason: step.reason, requestedAt: this.now };
+    this.#number += 1;
+    if (step.act === 'build') {
+      const { diskimage } = step;
+      const configuration = this.diskimages.find(({ name }) => name === diskimage)?.digest ?? '';
+      const id = imageId(this.#number, diskimage);
+      this.demanded.delete(diskimage);
+      this.#builds.set(id, { id, diskimage, state: 'building', configuration, withdrawn: false, ...asked });
+      return id;
+    }
+    if (step.act === 'upload') {
+      const { imageId: build, diskimage, provider, imageName } = step;
+      const id = uploadId(this.#number);
+      const place = { imageId: build, diskimage, provider, imageName };
+      this.#uploads.set(id, { ...place, ...asked, id, state: 'uploading', leftovers: false, seen: false });
+      return id;
+    }
+    const id = 'imageId' in step ? step.imageId : step.uploadId;
+    this.#retryAt.delete(id);
+    const build = this.#builds.get(id);
+    const upload = this.#uploads.get(id);
+    if (step.act === 'delete-build' && build !== undefined)
+      this.#builds.set(id, { ...build, state: 'deleting' });
+    if (step.act === 'delete-upload' && upload !== undefined) {
+      this.#uploads.set(id, { ...upload, state: 'deleting' });
+    }
+    return id;
+  }
+
+  #endBuild(build: Build, well: boolean): void {
+    const endedAt = this.now;
+    if (well && this.online) {
+      this.#disk.add(build.id);
+      this.#builds.set(build.id, { ...build, state: 'ready', endedAt });
+    } else this.#builds.set(build.id, { ...build, state: 'failed', endedAt, error: 'broken' });
+  }
+
+  #endUpload(upload: Upload, well: boolean): void {
+    const endedAt = this.now;
+    if (well && this.online && this.#disk.has(upload.imageId)) {
+      this.#uploads.set(upload.id, { ...upload, state: 'ready', endedAt });
+    } else {
+      this.#uploads.set(upload.id, { ...upload, state: 'failed', endedAt, error: 'broken', leftovers: true });
+    }
+  }
+
+  #endDeletion(build: Build): void {
+    this.#disk.delete(build.id);
+    this.#builds.set(build.id, { ...build, state: 'deleted' });
+  }
+}
