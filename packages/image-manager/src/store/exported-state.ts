@@ -55,9 +55,8 @@ function toState(json: unknown): StoredState {
   const { owner, 'next-number': nextNumber } = json;
   const builds = toRecords(BUILDS, json.builds, json);
   const uploads = toRecords(UPLOADS, json.uploads, json);
-  for (const { id, imageId } of uploads.values()) {
-    if (!builds.has(imageId))
-      throw invalid(`upload "${id}" is of the build "${imageId}", which is not there`);
+  for (const [index, { imageId }] of [...uploads.values()].entries()) {
+    if (!builds.has(imageId)) throw invalid(`/uploads/${index}/image-id: there is no build "${imageId}"`);
   }
   return { owner, nextNumber, builds, uploads };
 }

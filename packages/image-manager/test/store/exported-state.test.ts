@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
+import { type ExportedState, exportState, importState } from '../../src/store/exported-state.ts';
+import { openStateStore } from '../../src/store/open-state-store.ts';
+import type { StateStore } from '../../src/store/state-store.ts';
+import { build, upload } from './records.ts';
+import { withCode } from './state-store-contract.ts';
+
+let server: Postgresql;
+let directory: string;
+let files = 0;
+before(async () => {
+  server = await startPostgresql();
+  directory = await mkdtemp(join(tmpdir(), 'exported-state-'));
+});
+after(async () => {
+  await server.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function openNew(t: TestContext, location?: string): Promise<StateStore> {
+  files += 1;
+  const store = await openStateStore(location ?? join(directory, `${files}.sqlite`));
+  t.after(() => store.close());
+  return store;
+}
+
+/** Writes something of everything. */
+async function fill(store: StateStore): Promise<void> {
+  const leadership = await store.lead();
+  const numbers: number[] = [];
+  for (let count = 0; count < 4; count += 1) numbers.push(await leadership.nextNumber());
+  const [first, second, third, fourth] = numbers as [number, number, number, number];
+  const plain = build(store.owner, first);
+  const failed = build(store.owner, second, {
+    state: 'failed',
+    endedAt: 1_767_225_600_123,
+    error: 'no "space"\n🎉',
+  });
+  await leadership.write({
+    builds: [plain, failed],
+    uploads: [
+      upload(store.owner, third, plain),
+      upload(store.owner, fourth, plain, { state: 'ready', externalId: 'e-1', endedAt: 0, seen: true }),
+    ],
+  });
+  await leadership.release();
+}
+
+/** An export of a store that was filled, changed by somebody. */
+async function changedExport(t: TestContext, change: (json: MutableExport) => void): Promise<unknown> {
+  const store = await openNew(t);
+  await fill(store);
+  const json = JSON.parse(JSON.stringify(await exportState(store))) as MutableExport;
+  change(json);
+  return json;
+}
+
+type MutableExport = {
+  -readonly [Key in keyof ExportedState]: ExportedState[Key] extends readonly unknown[]
+    ? [Record<string, unknown>, Record<string, unknown>]
+    : unknown;
+} & Record<string, unknown>;
+
+describe('an export', () => {
+  it('is JSON with times that people read, and without what is absent', async (t) => {
+    const store = await openNew(t);
+    await fill(store);
+    const { owner } = store;
+    const json = await exportState(store);
+    assert.deepEqual([json.version, json.owner, json['next-number']], [1, owner, 5]);
+    assert.deepEqual(json.builds, [
+      {
+        id: `debian-0000000001-${owner}`,
+        diskimage: 'debian',
+        state: 'building',
+        configuration: 'c0ffee',
+        reason: 'there is none',
+        'requested-at': '2026-01-01T00:00:00.001Z',
+        withdrawn: false,
+      },
+      {
+        id: `debian-0000000002-${owner}`,
+        diskimage: 'debian',
+        state: 'failed',
+        configuration: 'c0ffee',
+        reason: 'there is none',
+        'requested-at': '2026-01-01T00:00:00.002Z',
+        'ended-at': '2026-01-01T00:00:00.123Z',
+        withdrawn: false,
+        error: 'no "space"\n🎉',
+      },
+    ]);
+    assert.equal(json.uploads[1]?.['image-id'], `debian-0000000001-${owner}`);
+    assert.equal(json.uploads[1]?.['ended-at'], '1970-01-01T00:00:00.000Z');
+  });
+
+  it('goes from SQLite to PostgreSQL and back, with owner and next number', async (t) => {
+    const first = await openNew(t);
+    await fill(first);
+    const json = await exportState(first);
+    const second = await openNew(t, await server.createDatabase());
+    await importState(second, JSON.parse(JSON.stringify(json)));
+    assert.deepEqual(await exportState(second), json);
+    assert.deepEqual(await second.read(), await first.read());
+    const third = await openNew(t);
+    const drawn = third.owner;
+    await importState(third, await exportState(second));
+    assert.deepEqual(await exportState(third), json);
+    assert.notEqual(third.owner, drawn);
+    assert.equal(third.owner, first.owner);
+    assert.equal(await (await third.lead()).nextNumber(), 5);
+  });
+
+  it('is what one that waits for leadership goes by, when it leads', async (t) => {
+    const path = join(directory, 'shared.sqlite');
+    const [importing, waiting] = [await openNew(t, path), await openNew(t, path)];
+    const json = await changedExport(t, () => {});
+    await importState(importing, json);
+    const leadership = await waiting.lead();
+    assert.equal(waiting.owner, (json as ExportedState).owner);
+    await leadership.release();
+  });
+
+  it('is put only into a store that holds nothing and has given out no number', async (t) => {
+    const json = await changedExport(t, () => {});
+    for (const location of [undefined, await server.createDatabase()]) {
+      const store = await openNew(t, location);
+      const leadership = await store.lead();
+      await leadership.nextNumber();
+      await leadership.release();
+      const state = await store.read();
+      await assert.rejects(importState(store, json), withCode('store-not-empty'));
+      assert.deepEqual(await store.read(), state);
+      // It leads no more, and may be led.
+      await (await store.lead()).release();
+    }
+  });
+
+  it('waits for no leader longer than it is told', async (t) => {
+    const path = join(directory, 'led.sqlite');
+    const [leading, importing] = [await openNew(t, path), await openNew(t, path)];
+    await leading.lead();
+    const json = await changedExport(t, () => {});
+    const signal = AbortSignal.timeout(1);
+    await assert.rejects(importState(importing, json, { signal }), { name: 'TimeoutError' });
+  });
+
+  for (const [what, change, message] of [
+    ['is of another version', (json) => (json.version = 2), /\/version must be equal to constant: 1/],
+    ['has another key', (json) => (json.extra = 1), /\/ must NOT have additional properties \("extra"\)/],
+    ['lacks a key', (json) => delete json.uploads[0].seen, /\/uploads\/0 must have required property 'seen'/],
+    [
+      'has an unknown state',
+      (json) => (json.builds[1].state = 'gone'),
+      /\/builds\/1\/state .*building,ready,failed/,
+    ],
+    [
+      'has a number for a time',
+      (json) => (json.builds[0]['requested-at'] = 5),
+      /\/builds\/0\/requested-at must be string/,
+    ],
+    [
+      'has no real time',
+      (json) => (json.builds[0]['requested-at'] = '2026-02-30T00:00:00.000Z'),
+      /must match format/,
+    ],
+    [
+      'has null for what is absent',
+      (json) => (json.builds[0].error = null),
+      /\/builds\/0\/error must be string/,
+    ],
+    ['has no owner of ours', (json) => (json.owner = 'Nobody'), /\/owner must match pattern/],
+    [
+      'is of somebody else',
+      (json) => (json.owner = 'aaaaaaaa'),
+      /\/builds\/0\/id: ".*" is not of the owner "aaaaaaaa"/,
+    ],
+    [
+      'would give a number twice',
+      (json) => (json['next-number'] = 4),
+      /\/uploads\/1\/id: .* not below \/next-number, 4/,
+    ],
+    [
+      'has a build twice',
+      (json) => (json.builds[1] = json.builds[0]),
+      /\/builds\/1\/id: ".*" is there twice/,
+    ],
+    [
+      'lacks the build of an upload',
+      (json) => json.builds.shift(),
+      /\/uploads\/0\/image-id: there is no build/,
+    ],
+  ] satisfies readonly (readonly [string, (json: MutableExport) => unknown, RegExp])[]) {
+    it(`is refused when it ${what}, and the store stays empty`, async (t) => {
+      const json = await changedExport(t, change);
+      const store = await openNew(t);
+      const empty = await store.read();
+      await assert.rejects(importState(store, json), (error: Error) => {
+        assert.match(error.message, message);
+        return withCode('invalid-export')(error);
+      });
+      assert.deepEqual(await store.read(), empty);
+    });
+  }
+
+  for (const json of [undefined, null, 'text', [], {}]) {
+    it(`is not ${JSON.stringify(json)}`, async (t) => {
+      await assert.rejects(importState(await openNew(t), json), withCode('invalid-export'));
+    });
+  }
+});
