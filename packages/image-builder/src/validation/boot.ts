@@ -1,7 +1,7 @@
-import { open } from 'node:fs/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
+import type { CommandResult } from '../process/command.ts';
 import type { ValidationParts } from './image-validation.ts';
 
 const QEMU = 'qemu-system-x86_64';
@@ -17,7 +17,7 @@ export interface BootValidation {
   readonly timeout?: number;
   /** Of the machine, in MiB. Default 1024. */
   readonly memory?: number;
-  /** What runs the machine's code. Default: `kvm` where `/dev/kvm` can be opened, else `tcg`, which is slow. */
+  /** What runs the machine's code. Default: `kvm`, and if QEMU fails with it `tcg`, which is many times as slow. */
   readonly accelerator?: 'kvm' | 'tcg';
 }
 
@@ -30,49 +30,91 @@ export interface BootValidation {
 export async function bootImage(
   { expect, timeout = 600, memory = 1024, accelerator }: BootValidation,
   format: ImageFormat,
-  { context, run, log }: ValidationParts,
+  parts: ValidationParts,
 ): Promise<void> {
-  const { imageId, output, directory } = context;
+  const { context, log } = parts;
+  const over = AbortSignal.timeout(timeout * 1_000);
+  const boot = async (by: string): Promise<Boot> => {
+    const args = qemuArguments(format, context.output(format), memory, by);
+    return await runMachine(args, expect, over, parts);
+  };
+  let outcome = await boot(accelerator ?? 'kvm');
+  if (accelerator === undefined && isQemuFailure(outcome)) {
+    context.log('KVM cannot be used: the machine is interpreted, which takes many times as long');
+    outcome = await boot('tcg');
+  }
+  const { seen, ended, lastLines } = outcome;
+  if (seen) return;
+  const end =
+    ended === undefined
+      ? `within ${timeout} s`
+      : `before QEMU ended with ${ended.signal ?? `exit code ${ended.exitCode}`}`;
+  const shown = lastLines.length === 0 ? 'nothing' : log.mask(lastLines.join(' / '));
+  throw new ImageError(
+    'validation-failed',
+    `image ${context.imageId} is not published: no line of its console matched ${String(expect)} ${end}; the last ` +
+      `were: ${shown}; mend the image or what is expected of it, see ${log.path}`,
+  );
+}
+
+/** What came of a boot. */
+interface Boot {
+  /** The machine said what is expected. */
+  readonly seen: boolean;
+  /** How QEMU ended, unless it was ended. */
+  readonly ended?: CommandResult;
+  /** Of the console, the one that has not ended included. */
+  readonly lastLines: readonly string[];
+}
+
+/** A machine that is switched off ends QEMU with 0. */
+function isQemuFailure({ seen, ended }: Boot): boolean {
+  return !seen && ended !== undefined && ended.exitCode !== 0;
+}
+
+/** Runs a machine until it says what is expected, ends, or the time is over. */
+async function runMachine(
+  args: readonly string[],
+  expect: RegExp,
+  over: AbortSignal,
+  { context, run }: ValidationParts,
+): Promise<Boot> {
   const lines: string[] = [];
   let unfinished = '';
   const seen = new AbortController();
-  const over = AbortSignal.timeout(timeout * 1_000);
   const stop = AbortSignal.any([seen.signal, over]);
   const look = (line: string): void => {
-    if (!stop.aborted && line.search(expect) >= 0) seen.abort();
+    if (line.search(expect) >= 0) seen.abort();
   };
-  const args = qemuArguments(format, output(format), memory, accelerator ?? (await bestAccelerator()));
-  let end = `within ${timeout} s`;
+  const outcome = (): Boot => ({
+    seen: seen.signal.aborted,
+    lastLines: [...lines, unfinished.trim()].filter((line) => line !== '').slice(-LAST_LINES),
+  });
   try {
-    const result = await run(QEMU, args, {
-      env: { TMPDIR: directory },
+    const ended = await run(QEMU, args, {
+      env: { TMPDIR: context.directory },
       signal: stop,
       clean: stripVTControlCharacters,
       onPartialLine: (text) => {
+        if (stop.aborted) return;
         unfinished = stripVTControlCharacters(text);
         look(unfinished);
       },
-      onLine: (line) => {
-        if (stop.aborted) return; // its last words are about the signal that it got
+      onLine: (text) => {
+        if (stop.aborted) return; // QEMU's last words are about the signal that it got
+        const line = stripVTControlCharacters(text);
         unfinished = '';
-        lines.push(stripVTControlCharacters(line));
-        lines.splice(0, lines.length - 4 * LAST_LINES);
-        look(lines.at(-1) ?? '');
+        if (line.trim() !== '') lines.push(line.trim());
+        lines.splice(0, lines.length - LAST_LINES);
+        look(line);
       },
     });
-    end = `before QEMU ended with ${result.signal ?? `exit code ${result.exitCode}`}`;
+    return { ...outcome(), ended };
   } catch (error) {
     context.signal.throwIfAborted();
     if (!stop.aborted) throw error;
+    return outcome();
   }
-  if (seen.signal.aborted) return;
-  const last = [...lines, unfinished].filter((line) => line.trim() !== '').slice(-LAST_LINES);
-  const shown = last.length === 0 ? 'nothing' : log.mask(last.map((line) => line.trim()).join(' / '));
-  throw new ImageError(
-    'validation-failed',
-    `image ${imageId} is not published: no line of its console matched ${String(expect)} ${end}; the last were: ` +
-      `${shown}; mend the image or what is expected of it, see ${log.path}`,
-  );
 }
 
 function qemuArguments(format: ImageFormat, path: string, memory: number, accelerator: string): string[] {
@@ -90,14 +132,4 @@ function qemuArguments(format: ImageFormat, path: string, memory: number, accele
     ['-m', `${memory}`],
     ['-drive', `file=${file},format=${qemuDriver},if=virtio,snapshot=on`],
   ].flat();
-}
-
-async function bestAccelerator(): Promise<'kvm' | 'tcg'> {
-  try {
-    const device = await open('/dev/kvm', 'r+');
-    await device.close();
-    return 'kvm';
-  } catch {
-    return 'tcg';
-  }
 }

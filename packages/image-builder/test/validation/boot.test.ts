@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { BootValidation, BuildJob, ImageFormat, Progress } from '../../src/index.ts';
@@ -92,6 +92,26 @@ describe('an image whose machine says what is expected', () => {
       execFileSync('qemu-img', ['compare', '-f', driver, '-F', 'raw', path, disk]);
     });
   }
+});
+
+test('where QEMU fails with KVM, the machine is interpreted', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const { repository, outside } = fixture;
+  const bin = join(outside, 'bin');
+  const qemu = execFileSync('sh', ['-c', 'command -v qemu-system-x86_64'], { encoding: 'utf8' }).trim();
+  const script = `case "$*" in *'-accel kvm'*) echo no kvm; exit 1;; esac; exec ${qemu} "$@"`;
+  await mkdir(bin);
+  await writeFile(join(bin, 'qemu-system-x86_64'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk(GREETING)), {
+    validation: { boot: { expect: /mini: ready/, memory: 64 } },
+  });
+  const lines: string[] = [];
+  const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+  const onLine = (line: string): void => void lines.push(line);
+  await builder.build({ imageId: 'debian-1', repository, environment, onLine });
+  assert.ok(lines.includes('no kvm'));
+  assert.ok(lines.some((line) => line.startsWith('KVM cannot be used')));
+  assert.deepEqual(fixture.events, ['added debian-1']);
 });
 
 describe('an image is not published', () => {

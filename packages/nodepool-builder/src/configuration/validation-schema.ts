@@ -39,8 +39,7 @@ export const VALIDATION_SCHEMA: SchemaNode = {
         accelerator: {
           enum: ['kvm', 'tcg'],
           description:
-            'What runs the machine. Default: `kvm` where `/dev/kvm` can be opened, else `tcg`, which takes many times ' +
-            'as long.',
+            'What runs the machine. Default: `kvm`, and if QEMU fails with it `tcg`, which takes many times as long.',
         },
       },
     },
