@@ -70,3 +70,5 @@ function failNowAndThen(): void {
 
 builds.setFunctions(new Map(diskimageNames(settings).map((name) => [`image-build:${name}`, build])));
 offer();
+await Promise.all([builds.registered(), uploads.registered()]);
+console.log('at work');

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 
 /** What is killed, and when. */
 export interface KilledProgramOptions {
@@ -10,7 +11,7 @@ export interface KilledProgramOptions {
   readonly args: readonly string[];
   /** Where its standard error goes. */
   readonly log: string;
-  /** Milliseconds that it may live at most. */
+  /** Milliseconds that it may live at most, from when it says that it is at work. */
   readonly longestLife: number;
 }
 
@@ -48,25 +49,25 @@ export class KilledProgram {
     while (!this.#isStopped) {
       const child = this.#start();
       const ended = once(child, 'close');
+      await Promise.race([once(child.stdout, 'data'), ended]);
       // The moment of the kill is left to chance: there is nothing to wait for.
-      const life = this.#isKilled ? Math.random() * this.#options.longestLife : undefined;
-      const timer = life === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), life);
+      const life = Math.random() * this.#options.longestLife;
+      const timer = this.#isKilled ? setTimeout(() => child.kill('SIGKILL'), life) : undefined;
       await ended;
       clearTimeout(timer);
       this.#kills += 1;
     }
   }
 
-  #start(): ChildProcess {
+  #start(): ChildProcessByStdio<null, Readable, null> {
     const { program, args, log } = this.#options;
     const stderr = openSync(log, 'a');
     try {
       const node = ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'];
       const path = join(import.meta.dirname, program);
-      this.#child = spawn(process.execPath, [...node, path, ...args], {
-        stdio: ['ignore', 'ignore', stderr],
-      });
-      return this.#child;
+      const child = spawn(process.execPath, [...node, path, ...args], { stdio: ['ignore', 'pipe', stderr] });
+      this.#child = child;
+      return child as ChildProcessByStdio<null, Readable, null>;
     } finally {
       closeSync(stderr);
     }

@@ -18,4 +18,5 @@ const manager = new ImageManager({
   logger: { debug: () => {}, info: print, warn: print, error: print },
   pollInterval: 200,
 });
+console.log('at work');
 await manager.run(new AbortController().signal);
