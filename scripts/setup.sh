@@ -9,7 +9,7 @@ purpose=$1
 # Debian leaves these out of the PATH of anyone but root; debootstrap and gearmand lie there.
 PATH=$PATH:/usr/sbin:/sbin
 
-# Debian package, a command or a file that proves it is there, and what needs it ("quickstart" is needed by all).
+# Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it ("quickstart" is needed by all).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
 # Keystone, Glance and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api and
@@ -42,6 +42,7 @@ python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py tes
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
 uwsgi-plugin-python3      uwsgi_python3                      test
 mariadb-server-core       mariadbd                           test
+postgresql                /usr/lib/postgresql/*/bin/postgres test
 TABLE
 }
 
@@ -50,19 +51,30 @@ services_of() {
   case $1 in
     gearman-job-server) echo gearman-job-server.service ;;
     python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
+    postgresql) echo postgresql.service ;;
   esac
 }
 
 missing_debian_packages() {
   debian_packages | while read -r package proof needed_by; do
     [ "$needed_by" = quickstart ] || [ "$needed_by" = "$purpose" ] || continue
-    command -v "$proof" >/dev/null || [ -e "$proof" ] || printf '%s ' "$package"
+    # shellcheck disable=SC2086 # may be a pattern
+    command -v "$proof" >/dev/null || ls $proof >/dev/null 2>&1 || printf '%s ' "$package"
   done
 }
 
 # Tests start servers of their own: installing the packages must not leave a service on the machine.
 # A systemctl that is told to be offline starts nothing, and disabled it does not start with the next boot.
 OFFLINE='SYSTEMD_OFFLINE=1'
+
+# Debian's PostgreSQL comes with a cluster unless it is told not to while it is installed.
+NO_CLUSTER='/etc/postgresql-common/createcluster.d/nodepool-builder.conf'
+
+is_among() {
+  name=$1
+  shift
+  case " $* " in *" $name "*) return 0 ;; *) return 1 ;; esac
+}
 
 apt_install() {
   env "$OFFLINE" DEBIAN_FRONTEND=noninteractive \
@@ -81,6 +93,10 @@ new_services() {
 install_debian_packages() {
   echo "setup: installing the Debian packages $*"
   services=$(new_services "$@")
+  if is_among postgresql "$@"; then
+    trap 'rm -f "$NO_CLUSTER"' EXIT
+    echo 'create_main_cluster = false' | install -D -m 644 /dev/stdin "$NO_CLUSTER"
+  fi
   ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get -q update
   apt_install "$@" || {
     echo 'setup: that failed; trying once more with fresh package lists'
@@ -95,6 +111,10 @@ name_debian_packages() {
   services=$(new_services "$@")
   install="sudo env $OFFLINE apt-get install --no-install-recommends $*"
   if [ -n "$services" ]; then install="$install && sudo env $OFFLINE systemctl disable $services"; fi
+  if is_among postgresql "$@"; then
+    install="echo 'create_main_cluster = false' | sudo install -D -m 644 /dev/stdin $NO_CLUSTER && $install"
+    install="$install && sudo rm $NO_CLUSTER"
+  fi
   echo 'setup: Debian packages are missing; install them with the next line, then run the same again'
   echo "$install"
 }
