@@ -34,20 +34,14 @@ export async function answerRequests(
   { state, configuration, logger }: ActContext,
   pending: readonly PendingRequest[],
 ): Promise<readonly DemandedBuild[]> {
+  const diskimages = new Set(configuration().diskimages.map(({ name }) => name));
   const builds: DemandedBuild[] = [];
   for (const { number, request } of pending) {
-    if (request.kind === 'build') {
-      const { diskimage } = request;
-      const isKnown = configuration().diskimages.some(({ name }) => name === diskimage);
-      if (isKnown) {
-        builds.push({ number, diskimage });
-        continue;
-      }
-      logger.warn(`request ${number}: disk image "${diskimage}" is not configured; nothing is built`);
-      await state.change({ handledRequests: [number] });
+    if (request.kind === 'build' && diskimages.has(request.diskimage)) {
+      builds.push({ number, diskimage: request.diskimage });
       continue;
     }
-    const answer = answerOf(state, request);
+    const answer = request.kind === 'build' ? refuseBuild(request.diskimage) : answerOf(state, request);
     if (typeof answer === 'string') logger.warn(`request ${number}, ${request.kind}: ${answer}`);
     const change = typeof answer === 'string' ? {} : answer;
     await state.change({ ...change, handledRequests: [number] });
@@ -59,7 +53,13 @@ function answerOf<K extends ImmediateRequest['kind']>(
   state: ManagerState,
   request: Extract<ImmediateRequest, { kind: K }>,
 ): Answer {
+  // A newer release may have left a request in the store that this one cannot know.
+  if (!Object.hasOwn(ANSWERS, request.kind)) return 'this release knows no such request; update the manager';
   return ANSWERS[request.kind](state, request);
+}
+
+function refuseBuild(diskimage: string): string {
+  return `disk image "${diskimage}" is not configured; nothing is built`;
 }
 
 /** A person's word counts for more than what is to be kept: the uploads go too, the last good one among them. */

@@ -45,6 +45,9 @@ export class ImageManager {
   async run(signal: AbortSignal): Promise<void> {
     const { servers, logger } = this.#options;
     const fleet = new BuilderFleet({ servers, logger });
+    // At once: a job server that is silent would be waited for.
+    const close = (): void => void fleet.close();
+    signal.addEventListener('abort', close);
     try {
       while (!signal.aborted) {
         try {
@@ -56,6 +59,7 @@ export class ImageManager {
         }
       }
     } finally {
+      signal.removeEventListener('abort', close);
       await fleet.close();
     }
   }

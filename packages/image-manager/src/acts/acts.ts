@@ -16,6 +16,7 @@ export class Acts {
   readonly #options: ActsOptions;
   readonly #controllers = new Map<string, AbortController>();
   readonly #endings = new Map<string, Promise<void>>();
+  #isStopped = false;
 
   constructor(options: ActsOptions) {
     this.#options = options;
@@ -26,7 +27,9 @@ export class Acts {
     return new Set(this.#controllers.keys());
   }
 
+  /** Does nothing once all are stopped. */
   begin(id: string, work: (signal: AbortSignal) => Promise<void>): void {
+    if (this.#isStopped) return;
     const controller = new AbortController();
     this.#controllers.set(id, controller);
     this.#endings.set(id, this.#run(id, work, controller.signal));
@@ -36,8 +39,9 @@ export class Acts {
     this.#controllers.get(id)?.abort(reason);
   }
 
-  /** Stops all, and waits for their end. */
+  /** Stops all, for good, and waits for their end. */
   async stop(reason: unknown): Promise<void> {
+    this.#isStopped = true;
     for (const controller of this.#controllers.values()) controller.abort(reason);
     await Promise.all(this.#endings.values());
   }

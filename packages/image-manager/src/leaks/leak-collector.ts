@@ -10,7 +10,7 @@ import { Sightings } from './sightings.ts';
  */
 export class LeakCollector {
   readonly #context: ActContext;
-  #sightings: Sightings | undefined;
+  readonly #sightings = new Sightings();
   #nextLook = 0;
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
@@ -25,15 +25,15 @@ export class LeakCollector {
   lookWhenDue(signal: AbortSignal, changed: () => void): void {
     const { now, logger, configuration } = this.#context;
     if (this.#isLooking || signal.aborted || now() < this.#nextLook) return;
-    const interval = configuration().timing.leakInterval * 1000;
-    this.#nextLook = now() + interval;
     this.#isLooking = true;
-    this.#looking = this.#look(interval, signal)
+    this.#looking = this.#look(signal)
       .catch((error: unknown) => {
         if (!signal.aborted) logger.warn(`the look for leaks broke off: ${String(error)}`);
       })
       .finally(() => {
         this.#isLooking = false;
+        // From the end on: however long a look takes, what it saw at last is looked at again an interval later.
+        this.#nextLook = now() + configuration().timing.leakInterval * 1000;
         changed();
       });
   }
@@ -43,19 +43,16 @@ export class LeakCollector {
     await this.#looking;
   }
 
-  async #look(interval: number, signal: AbortSignal): Promise<void> {
-    const { state, owner, now } = this.#context;
-    // Two looks that follow each other closely enough to be called twice are an interval apart, all but a moment.
-    this.#sightings ??= new Sightings(interval / 2);
+  async #look(signal: AbortSignal): Promise<void> {
+    const { state, owner, now, provider, logger, configuration } = this.#context;
     const begun = now();
-    const { provider, logger, configuration } = this.#context;
     const listings = await listProviders({ providers: configuration().providers, provider, logger }, signal);
     const { offered } = await this.#context.observe();
     const whereabouts = locateUploads(state.uploads.values(), listings, begun);
     const strays = findStrayImages({ owner, state, listings, offered: offered.deletes });
     const leaks = new Map(strays.filter(({ isOurs }) => isOurs).map((stray) => [keyOf(stray), stray]));
     const vanished = new Map(whereabouts.vanished.map((upload) => [`vanished ${upload.id}`, upload]));
-    const due = this.#sightings.look([...leaks.keys(), ...vanished.keys()], now());
+    const due = this.#sightings.look([...leaks.keys(), ...vanished.keys()]);
     for (const { id } of whereabouts.appeared) await state.updateUpload(id, { seen: true });
     this.#tellInvisible(whereabouts.invisible);
     for (const key of due) {
