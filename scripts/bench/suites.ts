@@ -10,6 +10,7 @@ import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
 import { conversion } from '../../test/benchmarks/upload/conversion.ts';
+import { daemonMemory } from '../../test/benchmarks/upload/daemon-memory.ts';
 import { glance } from '../../test/benchmarks/upload/glance.ts';
 import { wire } from '../../test/benchmarks/upload/wire.ts';
 
@@ -36,7 +37,7 @@ export const SUITES: Readonly<Record<string, Suite>> = {
     chart: join(DOCS, 'benchmarks-gearman.svg'),
   },
   upload: {
-    benchmarks: [wire, glance, conversion],
+    benchmarks: [wire, glance, daemonMemory, conversion],
     page: join(DOCS, 'benchmarks-upload.md'),
   },
 };
