@@ -8,9 +8,10 @@ export type {
 export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { StrayImage } from './leaks/find-leaks.ts';
+export { cronFault } from './planning/crons.ts';
 export { plan } from './planning/plan.ts';
 export { type Rollback, rollback } from './planning/rollback.ts';
-export type { OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
+export type { LaterBuild, OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
 export { listStrayImages, type PreviewOptions, previewPlan } from './preview.ts';
 export type {
   Build,
@@ -21,5 +22,6 @@ export type {
   Upload,
   UploadState,
 } from './records.ts';
-export type { Leadership, StateChange, StateStore } from './store/state-store.ts';
+export { type ExportedState, exportState, importState } from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';
+export type { Leadership, StateChange, StateStore } from './store/state-store.ts';

@@ -2,7 +2,7 @@ import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { Absences } from './absences.ts';
 import { type ActContext, Hopeless } from './acts/act-context.ts';
 import { Acts } from './acts/acts.ts';
-import { beginStep } from './acts/begin-step.ts';
+import { beginSteps } from './acts/begin-steps.ts';
 import { answerRequests } from './answer-requests.ts';
 import type { ManagerConfiguration } from './configuration.ts';
 import type { BuilderFleet, Observation } from './gearman/builder-fleet.ts';
@@ -45,6 +45,8 @@ export class LeadershipTerm {
   readonly #absences = new Absences();
   /** The requests for builds that are not begun yet: their numbers, by disk image. */
   #demands: ReadonlyMap<string, readonly number[]> = new Map();
+  /** The configuration that the last plan was made with. */
+  #planned: ManagerConfiguration | undefined;
   #observation: Observation;
   #planDue = 0;
   #wake: (() => void) | undefined;
@@ -79,29 +81,35 @@ export class LeadershipTerm {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const wake = (): void => this.#wake?.();
-    signal.addEventListener('abort', wake);
+    const stop = (): void => {
+      void this.#acts.stop(signal.reason);
+      this.#wake?.();
+    };
+    signal.addEventListener('abort', stop);
     try {
       while (!signal.aborted) {
         await this.#pass(signal);
         await this.#pause(signal);
       }
     } finally {
-      signal.removeEventListener('abort', wake);
+      signal.removeEventListener('abort', stop);
       await Promise.all([this.#acts.stop(signal.reason), this.#leaks.idle()]);
     }
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
-    const { now, configuration } = this.#options;
+    const { now } = this.#options;
+    const configuration = this.#options.configuration();
+    if (configuration !== this.#planned) this.#demands = new Map();
     await this.#observe();
     await this.#takeRequests();
     this.#abandonHopeless();
     this.#leaks.lookWhenDue(signal, () => this.#replan());
-    if (signal.aborted || now() < this.#planDue) return;
-    const { steps, nextAt = Infinity } = plan(configuration(), this.#state, this.#world());
+    if (signal.aborted || (configuration === this.#planned && now() < this.#planDue)) return;
+    const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#world());
+    this.#planned = configuration;
     this.#planDue = Math.min(nextAt, now() + LONGEST_PAUSE);
-    for (const step of steps) await beginStep(this.#context, this.#acts, step, this.#demands);
+    await beginSteps(this.#context, this.#acts, steps, this.#demands);
   }
 
   /** Until it is time to look again, or something has changed. */
@@ -122,12 +130,15 @@ export class LeadershipTerm {
 
   async #observe(): Promise<Observation> {
     const { now, fleet } = this.#options;
-    const before = this.#observation.offered;
-    this.#observation = await fleet.observe();
-    const { offered, isComplete } = this.#observation;
-    if (!offersTheSame(before, offered)) this.#planDue = 0;
+    const observation = await fleet.observe();
+    const before = this.#observation;
+    // Acts that ask at the same time get the same.
+    if (observation === before) return observation;
+    this.#observation = observation;
+    const { offered, isComplete } = observation;
+    if (!offersTheSame(before.offered, offered)) this.#planDue = 0;
     if (isComplete) this.#absences.look(this.#imagesNeeded(), offered.uploads, now());
-    return this.#observation;
+    return observation;
   }
 
   /** Images that ought to lie at a builder. */
@@ -140,7 +151,7 @@ export class LeadershipTerm {
   async #takeRequests(): Promise<void> {
     const pending = await this.#options.store.requests();
     const known = new Set([...this.#demands.values()].flat());
-    if (pending.every(({ number }) => known.has(number))) return;
+    if (pending.length === known.size && pending.every(({ number }) => known.has(number))) return;
     const demanded = await answerRequests(this.#context, pending);
     const byDiskimage = Map.groupBy(demanded, ({ diskimage }) => diskimage);
     this.#demands = new Map(
@@ -177,5 +188,7 @@ export class LeadershipTerm {
 const KINDS = ['builds', 'uploads', 'deletes'] as const satisfies readonly (keyof OfferedFunctions)[];
 
 function offersTheSame(a: OfferedFunctions, b: OfferedFunctions): boolean {
-  return KINDS.every((kind) => a[kind].size === b[kind].size && [...a[kind]].every((name) => b[kind].has(name)));
+  return KINDS.every(
+    (kind) => a[kind].size === b[kind].size && [...a[kind]].every((name) => b[kind].has(name)),
+  );
 }

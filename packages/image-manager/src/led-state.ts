@@ -1,13 +1,31 @@
 import type { Build, ManagerState, Upload } from './records.ts';
 import type { Leadership, StateChange } from './store/state-store.ts';
 
-/** The state during one leadership: what is changed is in the store before it counts here. */
+/** A change as it follows from the records at the moment when it is written. */
+type Derivation = (current: CurrentRecords) => StateChange;
+
+/** The records, with what is written before in the same go. */
+interface CurrentRecords {
+  build(id: string): Build | undefined;
+  upload(id: string): Upload | undefined;
+}
+
+interface WaitingChange {
+  readonly derive: Derivation;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The state during one leadership: what is changed is in the store before it counts here. What comes while the store
+ * is at work is written together.
+ */
 export class LedState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
   readonly #leadership: Leadership;
-  /** Changes are written one after the other: a later one may rest on an earlier one. */
-  #written: Promise<void> = Promise.resolve();
+  #waiting: WaitingChange[] = [];
+  #isWriting = false;
 
   constructor(read: ManagerState, leadership: Leadership) {
     this.builds = new Map(read.builds);
@@ -15,31 +33,94 @@ export class LedState implements ManagerState {
     this.#leadership = leadership;
   }
 
-  /** @throws StoreError `not-leader` */
-  nextNumber(): Promise<number> {
-    return this.#leadership.nextNumber();
+  /**
+   * Takes so many numbers that follow each other.
+   *
+   * @returns the first of them
+   * @throws StoreError `not-leader`
+   */
+  takeNumbers(count: number): Promise<number> {
+    return this.#leadership.takeNumbers(count);
   }
 
   /** @throws StoreError; nothing has changed then */
-  async change(change: StateChange): Promise<void> {
-    const written = this.#written.then(() => this.#leadership.write(change));
-    this.#written = written.catch(() => {});
-    await written;
+  change(change: StateChange): Promise<void> {
+    return this.#enqueue(() => change);
+  }
+
+  /** Puts a build as it is then, with these fields changed. One that was pruned meanwhile stays away. */
+  updateBuild(id: string, fields: Partial<Build>): Promise<void> {
+    return this.#enqueue(({ build: find }) => {
+      const build = find(id);
+      return build === undefined ? {} : { builds: [{ ...build, ...fields }] };
+    });
+  }
+
+  /** Puts an upload as it is then, with these fields changed. One that was pruned meanwhile stays away. */
+  updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
+    return this.#enqueue(({ upload: find }) => {
+      const upload = find(id);
+      return upload === undefined ? {} : { uploads: [{ ...upload, ...fields }] };
+    });
+  }
+
+  #enqueue(derive: Derivation): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ derive, resolve, reject });
+    if (!this.#isWriting) void this.#writeAll();
+    return promise;
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      // Whoever asks in this turn of the event loop is in it, too.
+      await Promise.resolve();
+      const together = this.#waiting;
+      this.#waiting = [];
+      try {
+        const change = this.#combine(together);
+        await this.#leadership.write(change);
+        this.#apply(change);
+        for (const { resolve } of together) resolve();
+      } catch (error) {
+        for (const { reject } of together) reject(error);
+      }
+    }
+    this.#isWriting = false;
+  }
+
+  #combine(changes: readonly WaitingChange[]): StateChange {
+    const builds = new Map<string, Build>();
+    const uploads = new Map<string, Upload>();
+    const prunedBuilds: string[] = [];
+    const prunedUploads: string[] = [];
+    const handledRequests: number[] = [];
+    const current: CurrentRecords = {
+      build: (id) => builds.get(id) ?? this.builds.get(id),
+      upload: (id) => uploads.get(id) ?? this.uploads.get(id),
+    };
+    for (const { derive } of changes) {
+      const change = derive(current);
+      for (const build of change.builds ?? []) builds.set(build.id, build);
+      for (const upload of change.uploads ?? []) uploads.set(upload.id, upload);
+      prunedBuilds.push(...(change.prunedBuilds ?? []));
+      prunedUploads.push(...(change.prunedUploads ?? []));
+      handledRequests.push(...(change.handledRequests ?? []));
+    }
+    return {
+      builds: [...builds.values()],
+      uploads: [...uploads.values()],
+      prunedBuilds,
+      prunedUploads,
+      handledRequests,
+    };
+  }
+
+  #apply(change: StateChange): void {
     for (const build of change.builds ?? []) this.builds.set(build.id, build);
     for (const upload of change.uploads ?? []) this.uploads.set(upload.id, upload);
     for (const id of change.prunedBuilds ?? []) this.builds.delete(id);
     for (const id of change.prunedUploads ?? []) this.uploads.delete(id);
-  }
-
-  /** Puts a build as it is now, with these fields changed. One that was pruned meanwhile stays away. */
-  async updateBuild(id: string, fields: Partial<Build>): Promise<void> {
-    const build = this.builds.get(id);
-    if (build !== undefined) await this.change({ builds: [{ ...build, ...fields }] });
-  }
-
-  /** Puts an upload as it is now, with these fields changed. One that was pruned meanwhile stays away. */
-  async updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
-    const upload = this.uploads.get(id);
-    if (upload !== undefined) await this.change({ uploads: [{ ...upload, ...fields }] });
   }
 }

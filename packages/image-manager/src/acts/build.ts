@@ -1,36 +1,25 @@
 import type { ManagedDiskImage } from '../configuration.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
+import type { Build } from '../records.ts';
 import type { ActContext } from './act-context.ts';
 import { jobFailure } from './job-failure.ts';
 
-/** What a new build begins with. */
-export interface BuildOrder {
-  readonly diskimage: ManagedDiskImage;
-  readonly reason: string;
-  /** The requests that it answers. */
-  readonly requests: readonly number[];
-}
-
-/** Puts a new build on record; it is begun by {@link followBuild}. Its id. */
-export async function recordBuild(context: ActContext, order: BuildOrder): Promise<string> {
-  const { diskimage, reason, requests } = order;
-  const id = imageIdOf(diskimage.name, await context.state.nextNumber(), context.owner);
-  await context.state.change({
-    builds: [
-      {
-        id,
-        diskimage: diskimage.name,
-        state: 'building',
-        configuration: diskimage.digest,
-        reason,
-        requestedAt: context.now(),
-        withdrawn: false,
-      },
-    ],
-    handledRequests: requests,
-  });
-  context.logger.info(`build ${id}: ${reason}`);
-  return id;
+/** A new build, as it goes on record before it is begun by {@link followBuild}. */
+export function newBuild(
+  { owner, now }: Pick<ActContext, 'owner' | 'now'>,
+  diskimage: ManagedDiskImage,
+  reason: string,
+  number: number,
+): Build {
+  return {
+    id: imageIdOf(diskimage.name, number, owner),
+    diskimage: diskimage.name,
+    state: 'building',
+    configuration: diskimage.digest,
+    reason,
+    requestedAt: now(),
+    withdrawn: false,
+  };
 }
 
 /**

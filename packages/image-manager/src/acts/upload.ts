@@ -4,30 +4,24 @@ import type { Upload } from '../records.ts';
 import type { ActContext } from './act-context.ts';
 import { jobFailure, UnusableResultError } from './job-failure.ts';
 
-/** Puts a new upload on record; it is begun by {@link followUpload}. Its id. */
-export async function recordUpload(
-  context: ActContext,
+/** A new upload, as it goes on record before it is begun by {@link followUpload}. */
+export function newUpload(
+  { owner, now }: Pick<ActContext, 'owner' | 'now'>,
   { imageId, diskimage, provider, imageName, reason }: Extract<Step, { act: 'upload' }>,
-): Promise<string> {
-  const id = uploadIdOf(await context.state.nextNumber(), context.owner);
-  await context.state.change({
-    uploads: [
-      {
-        id,
-        imageId,
-        diskimage,
-        provider,
-        imageName,
-        state: 'uploading',
-        reason,
-        requestedAt: context.now(),
-        leftovers: true,
-        seen: false,
-      },
-    ],
-  });
-  context.logger.info(`upload ${id} of ${imageId} to ${provider}: ${reason}`);
-  return id;
+  number: number,
+): Upload {
+  return {
+    id: uploadIdOf(number, owner),
+    imageId,
+    diskimage,
+    provider,
+    imageName,
+    state: 'uploading',
+    reason,
+    requestedAt: now(),
+    leftovers: true,
+    seen: false,
+  };
 }
 
 /**

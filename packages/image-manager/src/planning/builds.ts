@@ -37,7 +37,8 @@ function* planNewBuild(pass: Pass, diskimage: SurveyedDiskImage, entry: ManagedD
     : [...occasionsToBuild(pass, diskimage, entry)];
   const due = occasions.find(({ at }) => at <= now);
   if (due === undefined) {
-    if (!entry.pause) yield* occasions;
+    if (entry.pause) return;
+    for (const { at, reason } of occasions) yield { diskimage: name, at, reason };
     return;
   }
   const { reason } = due;

@@ -9,6 +9,12 @@ export function parseCrons(entries: readonly ManagedDiskImage[]): ReadonlyMap<st
   return new Map([...expressions].map((expression) => [expression, parseCron(expression)]));
 }
 
+/** Why a text is no cron expression; undefined if it is one. */
+export function cronFault(expression: string): string | undefined {
+  const cron = parseCron(expression);
+  return cron instanceof Error ? cron.message.replace(/^CronPattern: /, '') : undefined;
+}
+
 function parseCron(expression: string): Cron | Error {
   try {
     return new Cron(expression);

@@ -1,6 +1,6 @@
 import type { Cron } from 'croner';
 import type { Timing } from '../configuration.ts';
-import type { Step, Wait, World } from './step.ts';
+import type { LaterBuild, Step, Wait, World } from './step.ts';
 import type { Survey } from './survey.ts';
 
 /** What every rule looks at. */
@@ -12,13 +12,8 @@ export interface Pass {
   readonly crons: ReadonlyMap<string, Cron | Error>;
 }
 
-/** When something will be due that is not yet: milliseconds since 1970. */
-export interface Alarm {
-  readonly at: number;
-}
-
 /** What a rule finds. */
-export type Finding = Step | Wait | Alarm;
+export type Finding = Step | Wait | LaterBuild;
 
 /** The step of a record, unless somebody is at work on it or its last try failed a moment ago. */
 export function* stepOfRecord(pass: Pass, subject: string, id: string, step: Step): Iterable<Finding> {

@@ -5,7 +5,7 @@ import { planBuilds } from './builds.ts';
 import { parseCrons } from './crons.ts';
 import type { Finding, Pass } from './pass.ts';
 import { planPruning } from './pruning.ts';
-import type { Plan, Step, Wait, World } from './step.ts';
+import type { LaterBuild, Plan, Step, Wait, World } from './step.ts';
 import { surveyOf } from './survey.ts';
 import { planUploadRemovals } from './upload-removals.ts';
 import { planUploads } from './uploads.ts';
@@ -32,14 +32,16 @@ export function plan(configuration: ManagerConfiguration, state: ManagerState, w
   };
   const steps: Step[] = [];
   const waits: Wait[] = [];
+  const laterBuilds: LaterBuild[] = [];
   let nextAt = Infinity;
   for (const rule of RULES) {
     for (const finding of rule(pass)) {
       if ('act' in finding) steps.push(finding);
       else if ('subject' in finding) waits.push(finding);
+      else laterBuilds.push(finding);
       const at = 'at' in finding ? finding.at : 'until' in finding ? finding.until : undefined;
       nextAt = Math.min(nextAt, at ?? Infinity);
     }
   }
-  return { steps, waits, ...(nextAt < Infinity && { nextAt }) };
+  return { steps, waits, laterBuilds, ...(nextAt < Infinity && { nextAt }) };
 }

@@ -34,10 +34,19 @@ export interface Wait {
   readonly until?: number;
 }
 
+/** A build that becomes due with time. */
+export interface LaterBuild {
+  readonly diskimage: string;
+  readonly reason: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
 /** What a planning pass finds. */
 export interface Plan {
   readonly steps: readonly Step[];
   readonly waits: readonly Wait[];
+  readonly laterBuilds: readonly LaterBuild[];
   /**
    * When to plan again though nothing has happened: the earliest `until`, or when a build is due by age, cron
    * expression or absence. Milliseconds since 1970; absent if only events matter.

@@ -30,10 +30,11 @@ export class PostgresLeadership implements Leadership {
     return this.#options.connection.lost;
   }
 
-  async nextNumber(): Promise<number> {
+  async takeNumbers(count: number): Promise<number> {
     return await this.#transaction(async () => {
       const rows = await this.#query(
-        'update image_manager.settings set next_number = next_number + 1 returning next_number - 1 as number',
+        'update image_manager.settings set next_number = next_number + $1 returning next_number - $1 as number',
+        [count],
       );
       return rows[0]?.number as number;
     });

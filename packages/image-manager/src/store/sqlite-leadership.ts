@@ -28,9 +28,10 @@ export class SqliteLeadership implements Leadership {
     return this.#lost.signal;
   }
 
-  async nextNumber(): Promise<number> {
-    const sql = 'update settings set next_number = next_number + 1 returning next_number - 1 as number';
-    return this.#transaction((database) => database.prepare(sql).get()?.number as number);
+  async takeNumbers(count: number): Promise<number> {
+    const sql =
+      'update settings set next_number = next_number + :count returning next_number - :count as number';
+    return this.#transaction((database) => database.prepare(sql).get({ count })?.number as number);
   }
 
   async write(change: StateChange): Promise<void> {

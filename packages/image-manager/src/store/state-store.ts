@@ -18,7 +18,7 @@ export interface StateChange {
 export interface StoredState extends ManagerState {
   /** Whose images are ours. */
   readonly owner: string;
-  /** The number that {@link Leadership.nextNumber} gives next. */
+  /** The number that {@link Leadership.takeNumbers} gives next. */
   readonly nextNumber: number;
 }
 
@@ -27,11 +27,12 @@ export interface Leadership {
   /** Aborts when the right is lost: nothing may be begun any more. Its reason is a StoreError. */
   readonly lost: AbortSignal;
   /**
-   * Takes the next number of a sequence that never goes back, across all leaders.
+   * Takes the next so many numbers of a sequence that never goes back, across all leaders.
    *
+   * @returns the first of them
    * @throws StoreError `not-leader`
    */
-  nextNumber(): Promise<number>;
+  takeNumbers(count: number): Promise<number>;
   /**
    * Writes a change, durably: it outlives a crash of this machine.
    *

@@ -103,6 +103,17 @@ testSituations({
     steps: ['upload 1 to cloud/debian'],
   },
 
+  'a failed upload that was deleted is no success': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .upload(1, 'cloud', 'failed', { number: 101, ago: 100 })
+      .upload(1, 'cloud', 'deleting', { number: 102, ago: 90, error: 'broken' })
+      .underWay(uploadId(102))
+      .upload(1, 'cloud', 'failed', { number: 103, ago: 60 }),
+    steps: [],
+    waits: [/the last 2 tries failed.*\(60 s\)/],
+  },
+
   'after a rollback a provider that lacks the one before gets it': {
     given: debianInCloud()
       .build(1, 'ready')

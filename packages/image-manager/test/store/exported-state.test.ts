@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { type ExportedState, exportState, importState } from '../../src/store/exported-state.ts';
-import { openStateStore } from '../../src/store/open-state-store.ts';
 import type { StateStore } from '../../src/store/state-store.ts';
 import { build, upload } from './records.ts';
-import { withCode } from './state-store-contract.ts';
+import { openUntilEnd, withCode } from './state-store-contract.ts';
 
 let server: Postgresql;
 let directory: string;
@@ -24,16 +23,14 @@ after(async () => {
 
 async function openNew(t: TestContext, location?: string): Promise<StateStore> {
   files += 1;
-  const store = await openStateStore(location ?? join(directory, `${files}.sqlite`));
-  t.after(() => store.close());
-  return store;
+  return await openUntilEnd(t, location ?? join(directory, `${files}.sqlite`));
 }
 
 /** Writes something of everything. */
 async function fill(store: StateStore): Promise<void> {
   const leadership = await store.lead();
   const numbers: number[] = [];
-  for (let count = 0; count < 4; count += 1) numbers.push(await leadership.nextNumber());
+  for (let count = 0; count < 4; count += 1) numbers.push(await leadership.takeNumbers(1));
   const [first, second, third, fourth] = numbers as [number, number, number, number];
   const plain = build(store.owner, first);
   const failed = build(store.owner, second, {
@@ -113,7 +110,7 @@ describe('an export', () => {
     assert.deepEqual(await exportState(third), json);
     assert.notEqual(third.owner, drawn);
     assert.equal(third.owner, first.owner);
-    assert.equal(await (await third.lead()).nextNumber(), 5);
+    assert.equal(await (await third.lead()).takeNumbers(1), 5);
   });
 
   it('is what one that waits for leadership goes by, when it leads', async (t) => {
@@ -131,7 +128,7 @@ describe('an export', () => {
     for (const location of [undefined, await server.createDatabase()]) {
       const store = await openNew(t, location);
       const leadership = await store.lead();
-      await leadership.nextNumber();
+      await leadership.takeNumbers(1);
       await leadership.release();
       const state = await store.read();
       await assert.rejects(importState(store, json), withCode('store-not-empty'));

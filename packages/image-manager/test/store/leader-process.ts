@@ -16,7 +16,7 @@ leadership.lost.addEventListener('abort', () => console.log('lost'));
 console.log(`leads ${store.owner}`);
 try {
   for (;;) {
-    const batch = await leadership.nextNumber();
+    const batch = await leadership.takeNumbers(1);
     await leadership.write({
       builds: Array.from({ length: SIZE }, (_, index) =>
         build(store.owner, batch, { id: `${batch}/${index}`, reason: `${batch} of ${SIZE}` }),

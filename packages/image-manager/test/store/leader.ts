@@ -1,21 +1,29 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { TestContext } from 'node:test';
+import { end } from '../../../../test/fixtures/job-server-process.ts';
 
 const PROGRAM = join(import.meta.dirname, 'leader-process.ts');
 
 /** The process of `leader-process.ts`. */
-export class LeaderProcess implements AsyncDisposable {
+export class LeaderProcess {
   readonly child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(location: string) {
+  private constructor(location: string) {
     this.child = spawn(process.execPath, [...process.execArgv.filter(isForSources), PROGRAM, location], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const output = this.child.stdout as NonNullable<ChildProcess['stdout']>;
     this.#lines = createInterface(output)[Symbol.asyncIterator]();
+  }
+
+  /** Starts one that lives at most as long as the test. */
+  static start(t: TestContext, location: string): LeaderProcess {
+    const leader = new LeaderProcess(location);
+    t.after(() => end(leader.child, 'SIGKILL'));
+    return leader;
   }
 
   /** The rest of the next line that begins with this word; undefined if the process ends without one. */
@@ -25,17 +33,6 @@ export class LeaderProcess implements AsyncDisposable {
       if (done === true) return undefined;
       if (value === word || value.startsWith(`${word} `)) return value.slice(word.length + 1);
     }
-  }
-
-  async kill(): Promise<void> {
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const exited = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
-    await exited;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill();
   }
 }
 

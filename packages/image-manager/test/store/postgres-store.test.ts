@@ -9,7 +9,7 @@ import { openStateStore } from '../../src/store/open-state-store.ts';
 import { LeaderProcess } from './leader.ts';
 import { build } from './records.ts';
 import { startRelay } from './relay.ts';
-import { stateStoreContract, withCode } from './state-store-contract.ts';
+import { openUntilEnd, stateStoreContract, withCode } from './state-store-contract.ts';
 
 let server: Postgresql;
 before(async () => {
@@ -37,7 +37,7 @@ async function timed(t: TestContext, what: string, event: Promise<unknown>): Pro
 describe('PostgreSQL: a leader that lost its connection', () => {
   it('is told when an administrator ends its session, and leads again', async (t) => {
     const location = await server.createDatabase();
-    await using store = await openStateStore(location);
+    const store = await openUntilEnd(t, location);
     const leadership = await store.lead();
     const lost = once(leadership.lost, 'abort');
     const admin = await connectTo(t, location);
@@ -48,19 +48,19 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await lost;
     withCode('store-not-usable')(leadership.lost.reason);
     await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
-    await assert.rejects(leadership.nextNumber(), withCode('not-leader'));
+    await assert.rejects(leadership.takeNumbers(1), withCode('not-leader'));
     assert.equal((await store.read()).builds.size, 0);
     const again = await store.lead();
     await leadership.release();
     await again.write({ builds: [build(store.owner, 1)] });
   });
 
-  it('leads again after a restart of the server, and so does one that waited', async () => {
+  it('leads again after a restart of the server, and so does one that waited', async (t) => {
     const location = await server.createDatabase();
-    await using store = await openStateStore(location);
-    await using other = await openStateStore(location);
+    const store = await openUntilEnd(t, location);
+    const other = await openUntilEnd(t, location);
     const leadership = await store.lead();
-    await leadership.write({ builds: [build(store.owner, await leadership.nextNumber())] });
+    await leadership.write({ builds: [build(store.owner, await leadership.takeNumbers(1))] });
     await store.read();
     const lost = once(leadership.lost, 'abort');
     const waiting = assert.rejects(other.lead(), withCode('store-not-usable'));
@@ -72,17 +72,17 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await server.restart();
     assert.equal((await store.read()).builds.size, 1);
     const again = await other.lead();
-    assert.equal(await again.nextNumber(), 2);
+    assert.equal(await again.takeNumbers(1), 2);
   });
 
   it('gives up before another leads, when the network falls silent', async (t) => {
     const location = await server.createDatabase();
-    await using relay = await startRelay(join(server.directory, '.s.PGSQL.5432'));
+    const relay = await startRelay(t, join(server.directory, '.s.PGSQL.5432'));
     const { pathname } = new URL(location.replace('postgres@/', 'postgres@localhost/'));
-    const store = await openStateStore(`postgresql://postgres@127.0.0.1:${relay.port}${pathname}`);
-    await using other = await openStateStore(location);
+    const store = await openUntilEnd(t, `postgresql://postgres@127.0.0.1:${relay.port}${pathname}`);
+    const other = await openUntilEnd(t, location);
     const leadership = await store.lead();
-    await leadership.nextNumber();
+    await leadership.takeNumbers(1);
     const waiting = other.lead();
     relay.fallSilent();
     const lost = timed(t, 'lost', once(leadership.lost, 'abort'));
@@ -90,20 +90,19 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     assert.equal(leadership.lost.aborted, true);
     await lost;
     await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
-    await store.close();
   });
 
   it('writes no more when it wakes up, after it was stopped in the middle of a write', async (t) => {
     const location = await server.createDatabase();
-    await using store = await openStateStore(location);
-    await using leader = new LeaderProcess(location);
+    const store = await openUntilEnd(t, location);
+    const leader = LeaderProcess.start(t, location);
     assert.equal(await leader.says('leads'), store.owner);
     for (let batch = 1; batch <= 5; batch += 1) assert.equal(await leader.says('wrote'), String(batch));
     leader.child.kill('SIGSTOP');
     const waiting = store.lead();
     await timed(t, 'another led', waiting);
     const leadership = await waiting;
-    await leadership.write({ builds: [build(store.owner, await leadership.nextNumber())] });
+    await leadership.write({ builds: [build(store.owner, await leadership.takeNumbers(1))] });
     const state = await store.read();
     const exited = once(leader.child, 'exit');
     leader.child.kill('SIGCONT');
@@ -114,8 +113,8 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 
   it('is followed, too, when its statement waits for somebody else', async (t) => {
     const location = await server.createDatabase();
-    await using store = await openStateStore(location);
-    await using other = await openStateStore(location);
+    const store = await openUntilEnd(t, location);
+    const other = await openUntilEnd(t, location);
     const leadership = await store.lead();
     const admin = await connectTo(t, location);
     await admin.query('begin; lock table image_manager.builds');
@@ -167,7 +166,7 @@ describe('PostgreSQL: a database that cannot be used', () => {
     const own = location.replace('postgres@', 'manager@');
     await assert.rejects(openStateStore(own), /let this user create a schema there/);
     await admin.query('create schema image_manager authorization manager');
-    await using store = await openStateStore(own);
-    await (await store.lead()).nextNumber();
+    const store = await openUntilEnd(t, own);
+    await (await store.lead()).takeNumbers(1);
   });
 });

@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
 
 /** A network between a client and a Unix socket, which can fall silent. */
-export interface Relay extends AsyncDisposable {
+export interface Relay {
   readonly port: number;
   /** From now on nothing passes, and neither end is told. */
   fallSilent(): void;
 }
 
-/** Starts a relay on a free port of loopback. */
-export async function startRelay(target: string): Promise<Relay> {
+/** Starts a relay on a free port of loopback, which ends with the test. */
+export async function startRelay(t: TestContext, target: string): Promise<Relay> {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect(target);
@@ -20,14 +21,14 @@ export async function startRelay(target: string): Promise<Relay> {
     near.pipe(far).pipe(near);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
   return {
     port: (server.address() as AddressInfo).port,
     fallSilent: () => {
       for (const socket of sockets) socket.unpipe().pause();
-    },
-    [Symbol.asyncDispose]: async () => {
-      for (const socket of sockets) socket.destroy();
-      await once(server.close(), 'close');
     },
   };
 }

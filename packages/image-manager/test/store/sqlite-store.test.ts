@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import { build } from './records.ts';
-import { stateStoreContract, withCode } from './state-store-contract.ts';
+import { openUntilEnd, stateStoreContract, withCode } from './state-store-contract.ts';
 
 let directory: string;
 let files = 0;
@@ -23,10 +23,10 @@ function newPath(): string {
 stateStoreContract('SQLite', async () => newPath());
 
 describe('SQLite: the file', () => {
-  it('is made with the last directory of its path, for this user alone', async () => {
+  it('is made with the last directory of its path, for this user alone', async (t) => {
     const path = join(directory, 'new', 'state.sqlite');
-    await using store = await openStateStore(path);
-    await (await store.lead()).nextNumber();
+    const store = await openUntilEnd(t, path);
+    await (await store.lead()).takeNumbers(1);
     for (const name of [path, `${path}-wal`, `${path}-leader`]) {
       assert.equal((await stat(name)).mode & 0o777, 0o600, name);
     }
@@ -75,11 +75,11 @@ describe('SQLite: the file', () => {
     await assert.rejects(openStateStore(path), withCode('store-too-new'));
   });
 
-  it('has one leader under all its names', async () => {
+  it('has one leader under all its names', async (t) => {
     const path = newPath();
-    await using store = await openStateStore(path);
+    const store = await openUntilEnd(t, path);
     await symlink(path, `${path}.link`);
-    await using other = await openStateStore(`${path}.link`);
+    const other = await openUntilEnd(t, `${path}.link`);
     await store.lead();
     const controller = new AbortController();
     const waiting = other.lead({ signal: controller.signal });
@@ -88,10 +88,10 @@ describe('SQLite: the file', () => {
     await assert.rejects(waiting, /still waiting/);
   });
 
-  it('is written no more by a leader whose lock somebody removed', async () => {
+  it('is written no more by a leader whose lock somebody removed', async (t) => {
     const path = newPath();
-    await using store = await openStateStore(path);
-    await using other = await openStateStore(path);
+    const store = await openUntilEnd(t, path);
+    const other = await openUntilEnd(t, path);
     const leadership = await store.lead();
     await rm(`${path}-leader`);
     await other.lead();
@@ -100,14 +100,14 @@ describe('SQLite: the file', () => {
     assert.equal((await store.read()).builds.size, 0);
   });
 
-  it('holds in a copy of a store that was closed all that was written', async () => {
+  it('holds in a copy of a store that was closed all that was written', async (t) => {
     const path = newPath();
-    const store = await openStateStore(path);
+    const store = await openUntilEnd(t, path);
     const leadership = await store.lead();
     await leadership.write({ builds: [build(store.owner, 1)] });
     await store.close();
     await copyFile(path, `${path}.copy`);
-    await using copy = await openStateStore(`${path}.copy`);
+    const copy = await openUntilEnd(t, `${path}.copy`);
     assert.equal((await copy.read()).builds.size, 1);
     assert.equal(copy.owner, store.owner);
   });

@@ -13,7 +13,7 @@ const TAKE_OVER_LIMIT = 30_000;
 
 /** What every kind of store does; each test has an empty one of its own. */
 export function stateStoreContract(name: string, newLocation: () => Promise<string>): void {
-  const openNew = async (t: TestContext): Promise<StateStore> => await open(t, await newLocation());
+  const openNew = async (t: TestContext): Promise<StateStore> => await openUntilEnd(t, await newLocation());
 
   describe(`${name}: records`, () => {
     it('keeps every field of a record, and leaves out what is absent', async (t) => {
@@ -108,7 +108,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
 
     it('is read by others as of one moment, while it is written', async (t) => {
       const location = await newLocation();
-      const [store, other] = [await open(t, location), await open(t, location)];
+      const [store, other] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await store.lead();
       const builds = Array.from({ length: 50 }, (_, number) => build(store.owner, number));
       const write = async (round: number): Promise<void> => {
@@ -126,7 +126,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
   describe(`${name}: owner and numbers`, () => {
     it('draws an owner once, for all who open the store, at once, too', async (t) => {
       const location = await newLocation();
-      const stores = await Promise.all(Array.from({ length: 5 }, () => open(t, location)));
+      const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
       const owners = new Set(stores.map(({ owner }) => owner));
       assert.equal(owners.size, 1);
       assert.match([...owners].join(), OWNER);
@@ -136,21 +136,21 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
 
     it('gives no number twice, and goes on after the leader before', async (t) => {
       const location = await newLocation();
-      const first = await open(t, location);
+      const first = await openUntilEnd(t, location);
       const leadership = await first.lead();
-      const numbers = await Promise.all([leadership.nextNumber(), leadership.nextNumber()]);
+      const numbers = await Promise.all([leadership.takeNumbers(1), leadership.takeNumbers(3)]);
       assert.deepEqual(numbers, [1, 2]);
-      assert.equal((await first.read()).nextNumber, 3);
+      assert.equal((await first.read()).nextNumber, 5);
       await first.close();
-      const second = await open(t, location);
-      assert.equal(await (await second.lead()).nextNumber(), 3);
+      const second = await openUntilEnd(t, location);
+      assert.equal(await (await second.lead()).takeNumbers(1), 5);
     });
   });
 
   describe(`${name}: requests`, () => {
     it('hands requests of any process to the leader in their order, until they are handled', async (t) => {
       const location = await newLocation();
-      const [asking, leading] = [await open(t, location), await open(t, location)];
+      const [asking, leading] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await leading.lead();
       const asked: readonly Request[] = [
         { kind: 'build', diskimage: 'it\'s "debian"' },
@@ -181,20 +181,20 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
   describe(`${name}: leadership`, () => {
     it('has one leader; who releases hands over, and writes no more', async (t) => {
       const location = await newLocation();
-      const [first, second] = [await open(t, location), await open(t, location)];
+      const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const before = await first.lead();
       const waiting = second.lead();
       const events: string[] = [];
       void waiting.then(() => events.push('followed'));
       // For a time in which the second tries more than once; were it let in, the first could not go on.
       for (const end = performance.now() + 600; performance.now() < end; await new Promise(setImmediate)) {
-        await before.nextNumber();
+        await before.takeNumbers(1);
       }
       assert.deepEqual(events, []);
       await before.release();
       const after = await waiting;
       await assert.rejects(before.write({ builds: [build(first.owner, 1)] }), withCode('not-leader'));
-      await assert.rejects(before.nextNumber(), withCode('not-leader'));
+      await assert.rejects(before.takeNumbers(1), withCode('not-leader'));
       assert.equal((await first.read()).builds.size, 0);
       await before.release();
       await after.write({ builds: [build(second.owner, 1)] });
@@ -213,7 +213,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
 
     it('hands over when the store is closed', async (t) => {
       const location = await newLocation();
-      const [first, second] = [await open(t, location), await open(t, location)];
+      const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       await first.lead();
       const waiting = second.lead();
       await first.close();
@@ -224,7 +224,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
 
     it('ends the wait of who is told to stop, with the reason', async (t) => {
       const location = await newLocation();
-      const [first, second] = [await open(t, location), await open(t, location)];
+      const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await first.lead();
       const controller = new AbortController();
       const waiting = second.lead({ signal: controller.signal });
@@ -238,8 +238,8 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
 
     it('follows a leader that was killed while it wrote', { timeout: TAKE_OVER_LIMIT }, async (t) => {
       const location = await newLocation();
-      const store = await open(t, location);
-      await using leader = new LeaderProcess(location);
+      const store = await openUntilEnd(t, location);
+      const leader = LeaderProcess.start(t, location);
       assert.equal(await leader.says('leads'), store.owner);
       for (let batch = 1; batch <= 20; batch += 1) assert.equal(await leader.says('wrote'), String(batch));
       const waiting = store.lead();
@@ -261,12 +261,13 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
         `${reasons.size} batches`,
       );
       assert.ok(nextNumber > reasons.size);
-      assert.equal(await leadership.nextNumber(), nextNumber);
+      assert.equal(await leadership.takeNumbers(1), nextNumber);
     });
   });
 }
 
-async function open(t: TestContext, location: string): Promise<StateStore> {
+/** Opens a store that is closed when the test ends. */
+export async function openUntilEnd(t: TestContext, location: string): Promise<StateStore> {
   const store = await openStateStore(location);
   t.after(() => store.close());
   return store;

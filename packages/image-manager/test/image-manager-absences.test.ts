@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { Hold } from './hold.ts';
+import { ManagerSite } from './manager-site.ts';
+
+test('a builder that dies in the middle of a build: another one takes the job', async (t) => {
+  const site = await ManagerSite.start(t);
+  const dying = await site.builder();
+  const hold = new Hold();
+  dying.beforeBuild = ({ signal }) => hold.wait(signal);
+  site.manage();
+  await hold.reached;
+  const other = await site.builder();
+  await dying.die();
+  const imageId = await site.untilInUse();
+  assert.deepEqual([...other.images], [imageId]);
+  assert.deepEqual(other.jobsOf('image-build'), dying.jobsOf('image-build'));
+});
+
+test('a builder that dies in the middle of an upload and comes back: the upload is the same', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'] });
+  const builder = await site.builder();
+  const hold = new Hold();
+  builder.beforeUpload = ({ signal }) => hold.wait(signal);
+  site.manage();
+  await hold.reached;
+  await builder.die();
+  builder.beforeUpload = undefined;
+  await builder.start();
+  await site.untilInUse();
+  const [first, second] = builder.jobsOf('image-upload');
+  assert.deepEqual(second, first);
+  assert.equal((await site.store.read()).uploads.size, 1);
+});
+
+test('a builder that vanishes with the only copy: its upload is given up, and the image is built anew', async (t) => {
+  const site = await ManagerSite.start(t, {
+    providers: ['east'],
+    diskimage: { keep: 1 },
+    timing: { absenceLimit: 0.2, leakInterval: 0.05 },
+  });
+  const vanishing = await site.builder();
+  const hold = new Hold();
+  vanishing.beforeUpload = ({ signal }) => hold.wait(signal);
+  site.manage();
+  await hold.reached;
+  const [lost = ''] = vanishing.images;
+  const replacement = await site.builder();
+  const vanishedAt = Date.now();
+  await vanishing.die();
+  const imageId = await site.untilInUse(lost);
+  assert.deepEqual([...replacement.images], [imageId]);
+  assert.equal(site.countLogged(/^warn upload .* failed: no builder has offered image .* for 0\.2 s/), 1);
+  const { builds } = await site.store.read();
+  const second = builds.get(imageId);
+  assert.ok((second?.requestedAt ?? 0) >= vanishedAt + 200, 'the builder was given its time');
+  await site.until('the lost one to be deleted', (state) => {
+    const found = state.builds.get(lost);
+    return found === undefined || found.state === 'deleted';
+  });
+  assert.deepEqual(vanishing.jobsOf('image-delete'), []);
+
+  // It comes back with an image that is on no record.
+  vanishing.beforeUpload = undefined;
+  await vanishing.start();
+  await waitUntil('the leak to go', () => !vanishing.images.has(lost));
+  assert.equal(vanishing.jobsOf('image-delete').length, 1);
+  assert.deepEqual([...replacement.images], [imageId]);
+});
+
+test('a builder that is away for less than the limit costs nothing', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'] });
+  const builder = await site.builder();
+  const hold = new Hold();
+  builder.beforeUpload = ({ signal }) => hold.wait(signal);
+  site.manage();
+  await hold.reached;
+  const [imageId] = builder.images;
+  await builder.die();
+  const other = await site.builder();
+  builder.beforeUpload = undefined;
+  await builder.start();
+  assert.equal(await site.untilInUse(), imageId);
+  assert.deepEqual(other.jobs, []);
+});

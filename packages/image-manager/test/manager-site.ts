@@ -1,0 +1,197 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { JobServer } from '@nodepool-builder/gearman-node';
+import {
+  ImageManager,
+  type ManagedDiskImage,
+  type ManagerConfiguration,
+  type ManagerState,
+  openStateStore,
+  type StateStore,
+  type Timing,
+} from '@nodepool-builder/image-manager';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
+import { SiteBuilder } from './site-builder.ts';
+import { SiteProvider } from './site-provider.ts';
+
+/** What differs from a site with debian in the providers east and west, and one job server. */
+export interface SiteOptions {
+  readonly diskimage?: Partial<ManagedDiskImage>;
+  readonly providers?: readonly string[];
+  /** How many. */
+  readonly servers?: number;
+  readonly timing?: Partial<Timing>;
+}
+
+/** A manager at work. */
+export interface RunningManager {
+  readonly manager: ImageManager;
+  /** Ends it, as a crash would: what it has begun goes on at the builders. */
+  stop(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+
+/** States in which nothing is to be done. */
+const SETTLED = new Set(['ready', 'failed', 'deleted']);
+
+/** Job servers, builders, providers and a store for managers; all of it ends with the test. */
+export class ManagerSite {
+  readonly store: StateStore;
+  /** A file store's name. */
+  readonly storePath: string;
+  readonly log: RecordingLogger = new RecordingLogger();
+  readonly providers: ReadonlyMap<string, SiteProvider>;
+  /** Ports of the job servers. */
+  readonly ports: readonly number[];
+  configuration: ManagerConfiguration;
+  readonly #t: TestContext;
+  readonly #directory: string;
+  readonly #servers: Map<number, JobServer>;
+
+  private constructor(
+    t: TestContext,
+    directory: string,
+    store: StateStore,
+    servers: ReadonlyMap<number, JobServer>,
+    { diskimage = {}, providers = ['east', 'west'], timing = {} }: SiteOptions,
+  ) {
+    this.#t = t;
+    this.#directory = directory;
+    this.#servers = new Map(servers);
+    this.ports = [...servers.keys()];
+    this.store = store;
+    this.storePath = join(directory, 'state.sqlite');
+    this.providers = new Map(providers.map((name) => [name, new SiteProvider({ name })]));
+    this.configuration = {
+      diskimages: [
+        { name: 'debian', digest: 'first', pause: false, keep: 2, buildTimeout: 3600, ...diskimage },
+      ],
+      providers: providers.map((name) => ({
+        name,
+        pause: false,
+        uploadTimeout: 3600,
+        images: [{ name: 'debian', diskimage: 'debian', pause: false }],
+      })),
+      timing: { retryDelay: 0.05, longestRetryDelay: 0.2, leakInterval: 3600, absenceLimit: 3600, ...timing },
+    };
+  }
+
+  static async start(t: TestContext, options: SiteOptions = {}): Promise<ManagerSite> {
+    const directory = await mkdtemp(join(tmpdir(), 'manager-'));
+    t.after(() => rm(directory, { recursive: true, force: true }));
+    await writeFile(join(directory, 'image.qcow2'), 'an image');
+    const store = await openStateStore(join(directory, 'state.sqlite'));
+    t.after(() => store.close());
+    const servers = new Map<number, JobServer>();
+    for (let number = 0; number < (options.servers ?? 1); number += 1) {
+      const server = new JobServer();
+      servers.set((await server.listen(0)).port, server);
+    }
+    const site = new ManagerSite(t, directory, store, servers, options);
+    t.after(() => Promise.all(site.ports.map((port) => site.stopServer(port))));
+    return site;
+  }
+
+  /** Starts a builder that connects to all job servers, unless it is said. */
+  async builder(ports: readonly number[] = this.ports): Promise<SiteBuilder> {
+    const file = { format: 'qcow2', path: join(this.#directory, 'image.qcow2'), size: 8 } as const;
+    const builder = new SiteBuilder({ ports, diskimages: ['debian'], providers: this.providers, file });
+    this.#t.after(() => builder.die());
+    await builder.start();
+    return builder;
+  }
+
+  /** Starts a manager, with the site's store unless another is given. */
+  manage(store: StateStore = this.store): RunningManager {
+    const manager = new ImageManager({
+      configuration: this.configuration,
+      provider: (name) => this.providers.get(name),
+      store,
+      servers: this.ports.map((port) => ({ host: HOST, port })),
+      logger: this.log,
+      pollInterval: 10,
+    });
+    const stop = new AbortController();
+    const done = manager.run(stop.signal);
+    const running = {
+      manager,
+      stop: async (): Promise<void> => {
+        stop.abort(new Error('the manager is stopped'));
+        await done;
+      },
+    };
+    this.#t.after(() => running.stop());
+    return running;
+  }
+
+  /** The site's configuration with another entry of debian, for {@link ImageManager.reconfigure}. */
+  withDebian(fields: Partial<ManagedDiskImage>): ManagerConfiguration {
+    const { diskimages } = this.configuration;
+    return { ...this.configuration, diskimages: diskimages.map((entry) => ({ ...entry, ...fields })) };
+  }
+
+  provider(name: string): SiteProvider {
+    return this.providers.get(name) as SiteProvider;
+  }
+
+  /** Ends a job server, with what it has in its queue. */
+  async stopServer(port: number): Promise<void> {
+    await this.#servers.get(port)?.close();
+    this.#servers.delete(port);
+  }
+
+  /** Brings one back that was ended. */
+  async restartServer(port: number): Promise<void> {
+    const server = new JobServer();
+    await server.listen(port);
+    this.#servers.set(port, server);
+  }
+
+  /** Waits until what is on record is so. */
+  async until(what: string, condition: (state: ManagerState) => boolean): Promise<ManagerState> {
+    return await waitUntil(what, async () => {
+      const state = await this.store.read();
+      return condition(state) && state;
+    });
+  }
+
+  /**
+   * Waits until a build is in all providers and nothing is under way.
+   *
+   * @param old - a build that is not meant
+   * @returns its id
+   */
+  async untilInUse(old?: string): Promise<string> {
+    return await waitUntil('a build in all providers', async () => {
+      const { builds, uploads } = await this.store.read();
+      const records = [...builds.values(), ...uploads.values()];
+      if (records.some(({ state }) => !SETTLED.has(state))) return undefined;
+      const inUse = (id: string): boolean =>
+        [...this.providers.values()].every(
+          ({ name, imageIds }) =>
+            imageIds.includes(id) &&
+            [...uploads.values()].some(
+              (upload) => upload.imageId === id && upload.provider === name && upload.state === 'ready',
+            ),
+        );
+      const [newest] = [...builds.values()]
+        .filter(({ state, withdrawn }) => state === 'ready' && !withdrawn)
+        .toSorted((one, other) => other.requestedAt - one.requestedAt || (one.id < other.id ? 1 : -1));
+      return newest !== undefined && newest.id !== old && inUse(newest.id) && newest.id;
+    });
+  }
+
+  /** Waits for a line of the log. */
+  async logged(pattern: RegExp): Promise<string> {
+    return await waitUntil(`a line with ${pattern}`, () => this.log.lines.find((line) => pattern.test(line)));
+  }
+
+  /** How many lines there are of this kind. */
+  countLogged(pattern: RegExp): number {
+    return this.log.lines.filter((line) => pattern.test(line)).length;
+  }
+}

@@ -1,0 +1,78 @@
+import type {
+  OperationOptions,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
+} from '@nodepool-builder/image-builder';
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+
+/** What runs before, or after, a call: it may throw, or wait. */
+export type Hook = (signal: AbortSignal) => Promise<void> | void;
+
+/** A provider in which each upload becomes an image of its own, and whose calls can be made to fail. */
+export class SiteProvider extends FakeImageProvider {
+  beforeUpload: Hook | undefined;
+  /** Here a failure leaves the image behind. */
+  afterUpload: Hook | undefined;
+  beforeDelete: Hook | undefined;
+  beforeList: Hook | undefined;
+  /** Is told after each change. */
+  onChange: () => void = () => {};
+  /** How often it was listed. */
+  listings = 0;
+  /** What was discarded, by upload id. */
+  readonly discarded: string[] = [];
+  readonly #externalIds = new Map<string, string>();
+
+  override async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
+    const signal = signalOf(options);
+    await this.beforeUpload?.(signal);
+    const fake = await super.upload(request, options);
+    const image = this.images.get(fake.externalId) as ProviderImage;
+    this.images.delete(fake.externalId);
+    const externalId = `${this.name}/${request.uploadId}`;
+    this.images.set(externalId, { ...image, externalId });
+    this.#externalIds.set(request.uploadId, externalId);
+    this.onChange();
+    await this.afterUpload?.(signal);
+    return { externalId };
+  }
+
+  override async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
+    await this.delete(this.#externalIds.get(uploadId) ?? '', options);
+    this.discarded.push(uploadId);
+  }
+
+  override async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
+    await this.beforeDelete?.(signalOf(options));
+    await super.delete(externalId, options);
+    this.onChange();
+  }
+
+  override async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
+    await this.beforeList?.(signalOf(options));
+    this.listings += 1;
+    return await super.list(options);
+  }
+
+  /** Puts an image there behind everybody's back. */
+  plant(image: Partial<ProviderImage> & { readonly externalId: string }): void {
+    this.images.set(image.externalId, {
+      imageId: 'debian-1',
+      imageName: 'debian',
+      format: 'qcow2',
+      size: 1,
+      uploadedAt: new Date(0),
+      ...image,
+    });
+  }
+
+  /** Ids of the images that are there, in the order of their coming. */
+  get imageIds(): string[] {
+    return Array.from(this.images.values(), ({ imageId }) => imageId);
+  }
+}
+
+function signalOf({ signal = new AbortController().signal }: OperationOptions): AbortSignal {
+  return signal;
+}
