@@ -6,8 +6,8 @@ type Derivation = (current: CurrentRecords) => StateChange;
 
 /** The records, with what is written before in the same go. */
 interface CurrentRecords {
-  build(id: string): Build | undefined;
-  upload(id: string): Upload | undefined;
+  readonly build: (id: string) => Build | undefined;
+  readonly upload: (id: string) => Upload | undefined;
 }
 
 interface WaitingChange {
