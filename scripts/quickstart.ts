@@ -1,22 +1,24 @@
 /**
- * The main job from end to end, on real input: `npm run quickstart`. Starts the nodepool-builder daemon with
- * its embedded job server, has it build a Debian image, uploads it to a directory, deletes the original, and
- * verifies each step. Exits with 0 only if every step happened.
+ * The main job from end to end, on real input: `npm run quickstart`. Starts `nodepool-builder --all-in-one`, which
+ * builds a Debian image and uploads it to two providers by itself; takes the image out of its configuration, upon
+ * which it deletes it everywhere; and verifies each step. Exits with 0 only if every step happened.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { extname, join, relative } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
 import { freePort } from './free-port.ts';
-import { quickstartConfiguration } from './quickstart/configuration.ts';
+import { quickstartConfiguration, withoutImages } from './quickstart/configuration.ts';
 import { Daemon } from './quickstart/daemon.ts';
 import { describeDebian } from './quickstart/debian-image.ts';
+import { GrownLog } from './quickstart/grown-log.ts';
 import { findLeftovers, processIds } from './quickstart/leftovers.ts';
 import { availableDebian, requireSpace, requireSudo } from './quickstart/machine.ts';
+import { progressIn } from './quickstart/progress.ts';
 
 const root = join(import.meta.dirname, '..');
 const nodepoolBuilder = join(root, 'node_modules/.bin/nodepool-builder');
@@ -24,11 +26,28 @@ const template = join(root, 'examples/quickstart/nodepool.yaml');
 const data = join(root, 'quickstart-data');
 const images = join(data, 'images');
 const served = join(data, 'served');
+const state = join(data, 'state');
 const config = join(data, 'nodepool.yaml');
+/** A copy of what was uploaded, for whoever ran this: nodepool-builder keeps nothing in the end. */
+const kept = join(data, 'debian.qcow2');
 const daemonLog = join(data, 'daemon.log');
+
+/** Between two looks at what goes on, in milliseconds. */
+const LOOK_INTERVAL = 200;
 
 /** How long what should be so in a moment may take, in milliseconds. */
 const SETTLE_TIMEOUT = 15_000;
+
+/** The providers of the configuration that take the image. */
+const PROVIDERS = ['local', 'local-raw'];
+
+/** An entry of `image-list --json`, as far as it is read here. */
+interface ListedUpload {
+  readonly 'image-id': string;
+  readonly 'external-id': string;
+  readonly provider: string;
+  readonly state: string;
+}
 
 const interrupted = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -51,15 +70,16 @@ async function quickstart(): Promise<void> {
   await requireSpace(data);
   const debian = await availableDebian(process.env);
   const port = await freePort();
-  // What was uploaded before: one image is enough.
-  await rm(served, { recursive: true, force: true });
+  // What another run has left: this one begins with nothing but what was downloaded.
+  for (const left of [served, state, kept]) await rm(left, { recursive: true, force: true });
   await mkdir(served);
   const settings = { port, debian, cacheDirectory: join(data, 'cache') };
-  await writeFile(config, quickstartConfiguration(await readFile(template, 'utf8'), template, settings));
+  const configuration = quickstartConfiguration(await readFile(template, 'utf8'), template, settings);
+  await writeFile(config, configuration);
   tell(`Debian ${debian.release} from ${debian.mirror}; configuration in ${shown(config)}`);
 
-  step('Starting the daemon with the embedded job server');
-  const args = ['-d', '--embedded-gearmand', '-c', config];
+  step('Starting job server, builder and manager in one process');
+  const args = ['--all-in-one', '-d', '-c', config];
   tell(`nodepool-builder ${args.map(shown).join(' ')}    (log: ${shown(daemonLog)})`);
   const daemon = new Daemon({
     command: [process.execPath, nodepoolBuilder, ...args],
@@ -68,10 +88,14 @@ async function quickstart(): Promise<void> {
       interrupted.abort(new Error(`the daemon ended by itself (${ending}); see ${shown(daemonLog)}`)),
   });
   const admin = new Admin({ host: '127.0.0.1', port });
-  let uploaded: string;
   try {
-    await offered(admin, ['image-build:debian'], true);
-    uploaded = await buildUploadDelete(admin);
+    const log = new GrownLog(daemonLog);
+    const uploads = await buildAndUpload(log);
+    const imageId = await compare(uploads);
+    step('Taking the image out of the configuration: what there is of it is not wanted any more');
+    await writeFile(config, withoutImages(configuration));
+    daemon.reload();
+    await seeDeleted(log, admin, imageId);
     step('Stopping the daemon');
   } catch (error) {
     tell('stopping the daemon and what it runs');
@@ -88,43 +112,90 @@ async function quickstart(): Promise<void> {
   );
   if (leftovers.length > 0) throw new Error(`something was left behind:\n${leftovers.join('\n')}`);
   tell('no process, mount or loop device is left');
-  console.log(`\nDone. A Debian disk image lies at ${uploaded}`);
+  console.log(`\nDone. A copy of the Debian disk image lies at ${kept}`);
 }
 
-/** The three jobs. Resolves with the path of the uploaded image. */
-async function buildUploadDelete(admin: Admin): Promise<string> {
-  step(`Building: some minutes, fewer the next time (log: ${shown(join(data, 'logs'))})`);
-  const imageId = await builder('image-build', 'debian');
-  const functions = [`image-upload:${imageId}`, `image-delete:${imageId}`];
-  await offered(admin, functions, true);
+/** Nobody has to ask for it, as the image is in the configuration. Resolves with what is in the providers. */
+async function buildAndUpload(log: GrownLog): Promise<readonly ListedUpload[]> {
+  step(`Building and uploading: some minutes, fewer the next time (log: ${shown(join(data, 'logs'))})`);
+  let ready = 0;
+  while (ready < PROVIDERS.length) {
+    for (const text of await news(log)) if (/^upload .* is ready: /.test(text)) ready += 1;
+    await delay(LOOK_INTERVAL, undefined, { signal: interrupted.signal });
+  }
+  step('What there is now, and what comes next');
+  for (const command of ['image-status', 'dib-image-list', 'image-list', 'plan']) {
+    console.log(await builder(command));
+  }
+  const uploads = await listed<ListedUpload>('image-list');
+  const providers = uploads.filter(({ state: is }) => is === 'ready').map(({ provider }) => provider);
+  if (providers.toSorted().join() !== PROVIDERS.join()) {
+    throw new Error(`the image is in ${providers.join() || 'no provider'}, not in ${PROVIDERS.join()}`);
+  }
+  return uploads;
+}
+
+/** Whether the image is a Debian, and the providers hold what was built. Resolves with the image-id. */
+async function compare(uploads: readonly ListedUpload[]): Promise<string> {
+  step('Comparing what was built with what was uploaded');
+  const [{ 'image-id': imageId } = { 'image-id': '' }] = uploads;
   const raw = join(images, `${imageId}.raw`);
-  const qcow2 = join(images, `${imageId}.qcow2`);
-  await access(qcow2);
   tell(`made ${await describeDebian(raw)}`);
-  console.log(await builder('image-list'));
+  for (const { 'external-id': externalId } of uploads) {
+    const uploaded = join(served, externalId);
+    const format = extname(externalId).slice(1);
+    const { stdout: info } = await promisify(execFile)('qemu-img', ['info', uploaded]);
+    console.log(info.trimEnd());
+    // It fails if the two differ: nothing was lost on the way to the other format and the other place.
+    await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, uploaded]);
+    tell('it holds what was built (qemu-img compare)');
+    if (format === extname(kept).slice(1)) await link(uploaded, kept);
+  }
+  return imageId;
+}
 
-  step('Uploading');
-  const uploaded = join(served, await builder('image-upload', imageId, '--provider', 'local'));
-  const { stdout: info } = await promisify(execFile)('qemu-img', ['info', uploaded]);
-  console.log(info.trimEnd());
-  // It fails if the two differ: nothing was lost on the way to the other format and the other place.
-  await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', raw, uploaded]);
-  tell('it holds what was built (qemu-img compare)');
-
-  step('Deleting the image; what was uploaded stays');
-  await builder('image-delete', imageId);
+/** The manager deletes in the providers and on disk, and forgets what is deleted. */
+async function seeDeleted(log: GrownLog, admin: Admin, imageId: string): Promise<void> {
+  const functions = [`image-upload:${imageId}`, `image-delete:${imageId}`];
   await offered(admin, functions, false);
-  const left = (await readdir(images)).filter((name) => name.startsWith(imageId));
-  if (left.length > 0) throw new Error(`${left.join(', ')} is still in ${shown(images)}`);
-  await access(uploaded);
+  const left = await until(
+    async () => [
+      ...(await readdir(images)).filter((name) => !name.startsWith('.')),
+      ...(await readdir(served)),
+      ...(await listed('dib-image-list')),
+      ...(await listed('image-list')),
+    ],
+    (found) => found.length === 0,
+  );
+  await news(log);
+  if (left.length > 0) throw new Error(`this is still there: ${JSON.stringify(left)}`);
+  tell(`nothing is left in ${shown(images)} and ${shown(served)}, nor in dib-image-list and image-list`);
   tell(`the job server has no worker for ${functions.join(' and ')} any more`);
-  return uploaded;
+}
+
+/** Shows what the log tells of the manager and of the build since the last call; a failure ends it all. */
+async function news(log: GrownLog): Promise<readonly string[]> {
+  interrupted.signal.throwIfAborted();
+  const found = (await log.newLines()).map(progressIn).filter((progress) => progress !== undefined);
+  for (const { text } of found) tell(text);
+  const failure = found.find(({ kind }) => kind === 'failure');
+  if (failure === undefined) return found.map(({ text }) => text);
+  throw new Error(`${failure.text}; see ${shown(daemonLog)} and ${shown(join(data, 'logs'))}`);
+}
+
+/** What a command lists. */
+async function listed<T>(command: string): Promise<readonly T[]> {
+  return JSON.parse(await run(command, '--json', '-c', config)) as readonly T[];
 }
 
 /** Runs a command of nodepool-builder as a person would, and returns what it prints on standard output. */
-async function builder(...args: readonly string[]): Promise<string> {
-  tell(`nodepool-builder ${args.join(' ')} -c ${shown(config)}`);
-  const child = spawn(process.execPath, [nodepoolBuilder, ...args, '-c', config], {
+async function builder(command: string): Promise<string> {
+  tell(`nodepool-builder ${command} -c ${shown(config)}`);
+  return await run(command, '-c', config);
+}
+
+async function run(...args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [nodepoolBuilder, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     signal: interrupted.signal,
   });

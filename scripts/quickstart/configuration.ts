@@ -6,6 +6,7 @@ import type { AvailableDebian } from './debian-mirror.ts';
 interface NodepoolYaml {
   readonly 'images-dir': string;
   readonly 'build-log-dir': string;
+  readonly manager: { readonly store: string };
   readonly diskimages: readonly { readonly 'env-vars': Readonly<Record<string, string>> }[];
   readonly providers: readonly { readonly directory: string }[];
 }
@@ -37,6 +38,7 @@ export function quickstartConfiguration(
     'images-dir': absolute(source['images-dir']),
     'build-log-dir': absolute(source['build-log-dir']),
     'gearman-servers': [{ host: '127.0.0.1', port }],
+    manager: { ...source.manager, store: absolute(source.manager.store) },
     diskimages: source.diskimages.map((diskimage) => ({
       ...diskimage,
       release: debian.release,
@@ -48,4 +50,14 @@ export function quickstartConfiguration(
     })),
   };
   return `# Written by "npm run quickstart" from ${templateFile}\n${dump(configuration)}`;
+}
+
+/** The same without disk images, and without providers that use them: what there is of them is not wanted any more. */
+export function withoutImages(configuration: string): string {
+  const source = load(configuration) as NodepoolYaml;
+  return dump({
+    ...source,
+    diskimages: [],
+    providers: source.providers.map((provider) => ({ ...provider, images: [] })),
+  });
 }

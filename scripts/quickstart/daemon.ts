@@ -40,6 +40,11 @@ export class Daemon {
     });
   }
 
+  /** Has it read its configuration again. */
+  reload(): void {
+    this.#child.kill('SIGHUP');
+  }
+
   /**
    * Ends the daemon and waits until it has ended.
    *

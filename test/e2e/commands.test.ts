@@ -9,24 +9,10 @@ import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { Admin } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
-
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs the command and waits for its end. */
-async function run(...args: readonly string[]): Promise<Outcome> {
-  return await new Promise((resolve) => {
-    execFile(...builderCommand(...args), (error, stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
-    });
-  });
-}
 
 let server: Gearmand;
 let site: Site;
@@ -45,13 +31,13 @@ after(async () => {
 
 describe('image-build, image-list, image-upload and image-delete', () => {
   it('do what they say, with results on standard output and progress in plain lines beside it', async () => {
-    const build = await run('image-build', 'docs', '-c', site.config);
+    const build = await runCommand('image-build', 'docs', '-c', site.config);
     assert.equal(build.code, 0, build.stderr);
     const imageId = build.stdout.trim();
     assert.match(imageId, /^docs-\d{14}-[0-9a-f]{4}$/);
     assert.match(build.stderr, /^image-build:docs: 100 %$/m);
 
-    const upload = await run(
+    const upload = await runCommand(
       'image-upload',
       imageId,
       '--provider',
@@ -65,7 +51,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.equal(upload.stdout, `docs-${imageId}.qcow2\n`);
     assert.ok(existsSync(join(site.pool, `docs-${imageId}.qcow2`)));
 
-    const list = await run('image-list', '--json', '-c', site.config);
+    const list = await runCommand('image-list', '--json', '-c', site.config);
     assert.equal(list.code, 0, list.stderr);
     const [image, ...others] = JSON.parse(list.stdout);
     assert.deepEqual(others, []);
@@ -80,13 +66,13 @@ describe('image-build, image-list, image-upload and image-delete', () => {
         builders: 1,
       },
     );
-    const table = await run('image-list', '-c', site.config);
+    const table = await runCommand('image-list', '-c', site.config);
     assert.match(table.stdout, new RegExp(`IMAGE-ID .*BUILDERS[^]*${imageId} +docs +qcow2,raw +[\\d.]+ MiB`));
 
-    const deletion = await run('image-delete', imageId, '-c', site.config);
+    const deletion = await runCommand('image-delete', imageId, '-c', site.config);
     assert.equal(deletion.code, 0, deletion.stderr);
     await waitUntil('an empty list', async () => {
-      return (await run('image-list', '--json', '-c', site.config)).stdout === '[]\n';
+      return (await runCommand('image-list', '--json', '-c', site.config)).stdout === '[]\n';
     });
   });
 
@@ -97,7 +83,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
   });
 
   it('say what there is when nobody offers what they ask for', async () => {
-    const build = await run('image-build', 'dosc', '-c', site.config);
+    const build = await runCommand('image-build', 'dosc', '-c', site.config);
     assert.deepEqual(build, {
       code: 1,
       stdout: '',
@@ -106,15 +92,22 @@ describe('image-build, image-list, image-upload and image-delete', () => {
   });
 
   it('say which provider to name', async () => {
-    const unknown = await run('image-upload', 'x', '--provider', 'other', '-c', site.config);
+    const unknown = await runCommand('image-upload', 'x', '--provider', 'other', '-c', site.config);
     assert.match(unknown.stderr, /provider "other" is not in .*; there is pool/);
-    const several = await run('image-upload', 'x', '--provider', 'pool', '-c', site.config);
+    const several = await runCommand('image-upload', 'x', '--provider', 'pool', '-c', site.config);
     assert.match(several.stderr, /several images; choose with --image-name: docs, mini/);
     assert.deepEqual([unknown.code, several.code], [1, 1]);
   });
 
   it('refuse an image id that cannot be one before they ask anybody', async () => {
-    const { code, stderr } = await run('image-build', 'docs', '--image-id', '../up', '-c', site.config);
+    const { code, stderr } = await runCommand(
+      'image-build',
+      'docs',
+      '--image-id',
+      '../up',
+      '-c',
+      site.config,
+    );
     assert.equal(code, 1);
     assert.match(stderr, /image-id "\.\.\/up" contains a "\/"/);
   });
@@ -122,7 +115,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
   it('say where they looked for a job server that does not answer', async () => {
     const config = join(site.directory, 'elsewhere.yaml');
     await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
-    const { code, stderr } = await run('image-build', 'docs', '-c', config);
+    const { code, stderr } = await runCommand('image-build', 'docs', '-c', config);
     assert.equal(code, 1);
     assert.match(stderr, /no job server answers at 127\.0\.0\.1:1; start nodepool-builder or gearmand there/);
   });
@@ -130,7 +123,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
 
 describe('the command line', () => {
   it('explains itself', async () => {
-    const { code, stdout } = await run('--help');
+    const { code, stdout } = await runCommand('--help');
     assert.equal(code, 0);
     for (const word of [
       'image-build',
@@ -150,7 +143,7 @@ describe('the command line', () => {
     const { version } = JSON.parse(
       await readFile(join(import.meta.dirname, '../../packages/nodepool-builder/package.json'), 'utf8'),
     );
-    assert.deepEqual(await run('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
+    assert.deepEqual(await runCommand('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   it('that is wrong ends with 2, as argparse ends', async () => {
@@ -160,7 +153,7 @@ describe('the command line', () => {
       ['image-build'],
       ['gearmand', '-p', '70000'],
     ]) {
-      const { code, stderr } = await run(...args);
+      const { code, stderr } = await runCommand(...args);
       assert.equal(code, 2, args.join(' '));
       assert.match(stderr, /^error: /);
     }
@@ -171,7 +164,7 @@ describe('validate', () => {
   it('says what is wrong, where, and what to do', async () => {
     const config = join(site.directory, 'faulty.yaml');
     await writeFile(config, 'images-dir: 5\ndiskimages: [{name: a, elments: b}]\n');
-    const { code, stdout, stderr } = await run('validate', '-c', config);
+    const { code, stdout, stderr } = await runCommand('validate', '-c', config);
     assert.equal(code, 1);
     assert.equal(stdout, '');
     assert.match(
@@ -183,7 +176,7 @@ describe('validate', () => {
   it('accepts what is good, and shows warnings', async () => {
     const config = join(site.directory, 'good.yaml');
     await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elments: b}]\n');
-    const { code, stdout, stderr } = await run('validate', '-c', config);
+    const { code, stdout, stderr } = await runCommand('validate', '-c', config);
     assert.equal(code, 0);
     assert.match(stdout, /good\.yaml is good: 1 disk images, 0 providers/);
     assert.match(stderr, /warning: .*did you mean "elements"/);
@@ -209,7 +202,7 @@ describe('without -d', () => {
     const other = await createSite(server.port);
     t.after(() => other.remove());
     const pidFile = join(other.directory, 'pid');
-    const started = await run('-c', other.config, '-p', pidFile);
+    const started = await runCommand('-c', other.config, '-p', pidFile);
     assert.deepEqual(started, { code: 0, stdout: '', stderr: '' });
     const pid = Number(await readFile(pidFile, 'utf8'));
     t.after(() => endIfAlive(pid));
@@ -218,7 +211,7 @@ describe('without -d', () => {
   });
 
   it('says why it does not come up', async () => {
-    const { code, stderr } = await run('-c', site.config, '-p', join(site.directory, 'other-pid'));
+    const { code, stderr } = await runCommand('-c', site.config, '-p', join(site.directory, 'other-pid'));
     assert.equal(code, 1);
     assert.match(stderr, new RegExp(`${builder.child.pid}`), 'images-dir belongs to another builder');
   });

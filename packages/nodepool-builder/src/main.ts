@@ -1,6 +1,5 @@
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import { IMAGE_BUILDERS, type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
-import { StoreError } from '@nodepool-builder/image-manager';
 import { Command, CommanderError } from 'commander';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { CommandError } from './commands/command-error.ts';
@@ -8,6 +7,7 @@ import { registerDaemon } from './commands/daemon.ts';
 import { registerDibImageList } from './commands/dib-image-list.ts';
 import { registerGearmand } from './commands/gearmand.ts';
 import { registerImageBuild } from './commands/image-build.ts';
+import { registerImageData } from './commands/image-data.ts';
 import { registerImageDelete } from './commands/image-delete.ts';
 import { registerImageList } from './commands/image-list.ts';
 import { registerImageStatus } from './commands/image-status.ts';
@@ -57,6 +57,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerDibImageList(program, names);
   registerAlienImageList(program, names);
   registerManagerRequests(program, names);
+  registerImageData(program, names);
   registerValidate(program, names);
   registerGearmand(program);
   try {
@@ -64,6 +65,8 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+    // Not at the top: a builder alone does without, and starts the sooner.
+    const { StoreError } = await import('@nodepool-builder/image-manager');
     const known = [CommandError, ConfigurationError, GearmanError, ImageError, StoreError].some(
       (type) => error instanceof type,
     );

@@ -1,14 +1,10 @@
-import { listStrayImages, type StrayImage } from '@nodepool-builder/image-manager';
+import type { StrayImage } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { Providers } from '../daemon/providers.ts';
-import { Statistics } from '../jobs/statistics.ts';
-import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
-import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
+import { strayImages } from './stray-images.ts';
 
 /** `alien-image-list`: what lies in providers and at builders, and is in no record. */
 export function registerAlienImageList(program: Command, builders: readonly string[]): void {
@@ -21,31 +17,11 @@ export function registerAlienImageList(program: Command, builders: readonly stri
     )
     .addOption(configOption())
     .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ nodepool-builder alien-image-list -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
       const { configuration } = await loadConfiguration(config, { builders });
-      const providers = new Providers({
-        logger: () => STANDARD_ERROR_LOGGER,
-        statistics: new Statistics(undefined),
-        environment: process.env,
-      });
-      providers.configure(configuration.providers);
-      try {
-        const strays = await withStore(configuration, (store) =>
-          listStrayImages(
-            {
-              configuration: toManagerConfiguration(configuration),
-              store,
-              servers: jobServers(configuration),
-              logger: STANDARD_ERROR_LOGGER,
-            },
-            (name) => providers.byName.get(name)?.provider,
-            new AbortController().signal,
-          ),
-        );
-        await printRecords(strays.map(describeStray), COLUMNS, json);
-      } finally {
-        providers[Symbol.dispose]();
-      }
+      const strays = await withStore(configuration, (store) => strayImages(configuration, store));
+      await printRecords(strays.map(describeStray), COLUMNS, json);
     });
 }
 

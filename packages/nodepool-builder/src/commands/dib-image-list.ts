@@ -13,6 +13,7 @@ export function registerDibImageList(program: Command, builders: readonly string
     .description('Lists the builds that the manager knows of, with why they were begun and why they failed.')
     .addOption(configOption())
     .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ nodepool-builder dib-image-list -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
       const { configuration } = await loadConfiguration(config, { builders });
       const state = await withStore(configuration, (store) => store.read());

@@ -24,6 +24,7 @@ export function registerImageList(program: Command, builders: readonly string[])
     .addOption(configOption())
     .option('--offered', 'what builders offer')
     .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ nodepool-builder image-list -c nodepool.yaml')
     .action(async ({ config, json = false, offered = false }: ImageListOptions) => {
       const { configuration } = await loadConfiguration(config, { builders });
       if (offered || !hasStore(configuration)) return await printOfferedImages(configuration, json);

@@ -16,6 +16,7 @@ export function registerImageStatus(program: Command, builders: readonly string[
     )
     .addOption(configOption())
     .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ nodepool-builder image-status -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
       const { configuration } = await loadConfiguration(config, { builders });
       const state = await withStore(configuration, (store) => store.read());

@@ -5,14 +5,15 @@ import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
-import { ManagerService } from '../manager/manager-service.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
+import { dryRun } from './dry-run.ts';
 import { configOption, loggingConfigOption } from './options.ts';
 import { stopSignal } from './stop-signal.ts';
 
 interface ManageOptions {
   readonly config: string;
   readonly loggingConfig?: string;
+  readonly dryRun?: true;
 }
 
 /** `manage`: decides what is built, uploaded, kept and deleted, until it is told to stop. */
@@ -23,12 +24,29 @@ export function registerManage(program: Command, builders: readonly string[]): v
     .description(
       'Drives the builders behind the job servers: has images built when they are due, uploaded to every provider ' +
         'that uses them, and deleted when newer ones have taken their place. Runs in the foreground until SIGTERM. ' +
-        'Several may run with one store: one leads, the others stand by.',
+        'Several may run with one store: one leads, the others stand by. SIGHUP, or a change of the file, has the ' +
+        'configuration read again.',
     )
     .addOption(configOption())
     .addOption(loggingConfigOption())
-    .addHelpText('after', '\nWhat it would do next, and why: nodepool-builder plan')
-    .action(async (options: ManageOptions) => await manage(options, builders));
+    .option('--dry-run', 'print what it would do, and which leaked images it would remove; change nothing')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: ManageOptions) => {
+      if (options.dryRun) await printDryRun(options, builders);
+      else await manage(options, builders);
+    });
+}
+
+const EXAMPLES = `
+What it would do next, and why: nodepool-builder plan
+
+Examples:
+  $ nodepool-builder manage --dry-run -c nodepool.yaml
+  $ nodepool-builder manage -c nodepool.yaml`;
+
+async function printDryRun({ config }: ManageOptions, builders: readonly string[]): Promise<void> {
+  const { configuration } = await loadConfiguration(config, { builders });
+  await dryRun(configuration);
 }
 
 async function manage({ config, loggingConfig }: ManageOptions, builders: readonly string[]): Promise<void> {
@@ -48,6 +66,7 @@ async function manage({ config, loggingConfig }: ManageOptions, builders: readon
       for (const warning of warnings) logger.warn(formatFault(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
       const servers = jobServers(loaded.configuration);
+      const { ManagerService } = await import('../manager/manager-service.ts');
       const service = await ManagerService.start({
         configuration: loaded.configuration,
         servers,

@@ -12,6 +12,7 @@ interface RequestCommand {
   readonly argument: readonly [syntax: string, description: string];
   readonly summary: string;
   readonly description: string;
+  readonly example: string;
   /** The request; or why it makes no sense, and what to do. */
   readonly request: (subject: string, state: ManagerState, configuration: Configuration) => Request | string;
 }
@@ -22,6 +23,7 @@ const COMMANDS: readonly RequestCommand[] = [
     argument: ['<diskimage>', 'name of the disk image'],
     summary: 'have an image built anew now',
     description: 'Has the manager build a disk image now, and upload it, however old the newest one is.',
+    example: 'debian',
     request: (diskimage, _, { diskimages }) =>
       diskimages.some(({ name }) => name === diskimage)
         ? { kind: 'build', diskimage }
@@ -34,6 +36,7 @@ const COMMANDS: readonly RequestCommand[] = [
     description:
       'Withdraws the newest image of a disk image: the one before is in use again, and the withdrawn one is deleted ' +
       'wherever that one stands in for it.',
+    example: 'debian',
     request: (diskimage, { builds }) =>
       [...builds.values()].some((build) => build.diskimage === diskimage)
         ? { kind: 'rollback', diskimage }
@@ -43,7 +46,10 @@ const COMMANDS: readonly RequestCommand[] = [
     name: 'dib-image-delete',
     argument: ['<image-id>', 'id of the image, as dib-image-list shows it'],
     summary: 'delete a build and its uploads',
-    description: 'Has the manager delete an image: in all providers, even the last one there, and on disk.',
+    description:
+      'Has the manager delete an image: in all providers, even the last one there, and on disk. ' +
+      'Another is built when that is due, or at once if there is none left.',
+    example: 'debian-0000000042-k7f3q2xa',
     request: (imageId, { builds }) =>
       builds.get(imageId)?.state === 'ready'
         ? { kind: 'delete-build', imageId }
@@ -55,6 +61,7 @@ const COMMANDS: readonly RequestCommand[] = [
     summary: 'delete an upload',
     description:
       'Has the manager delete one image in one provider. If it is still wanted there, it is uploaded anew.',
+    example: '0000000043-k7f3q2xa',
     request: (uploadId, { uploads }) =>
       uploads.get(uploadId)?.state === 'ready'
         ? { kind: 'delete-upload', uploadId }
@@ -64,13 +71,14 @@ const COMMANDS: readonly RequestCommand[] = [
 
 /** The commands that ask something of a manager; it does it within seconds, or as soon as it runs. */
 export function registerManagerRequests(program: Command, builders: readonly string[]): void {
-  for (const { name, argument, summary, description, request } of COMMANDS) {
+  for (const { name, argument, summary, description, example, request } of COMMANDS) {
     program
       .command(name)
       .summary(summary)
       .description(description)
       .argument(...argument)
       .addOption(configOption())
+      .addHelpText('after', `\nExample:\n  $ nodepool-builder ${name} ${example} -c nodepool.yaml`)
       .action(async (subject: string, options: { config: string }) => {
         const { configuration } = await loadConfiguration(options.config, { builders });
         await withStore(configuration, async (store) => {

@@ -4,6 +4,7 @@ import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
 import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/image-providers';
 import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
+import { cronFaults } from './cron-faults.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
@@ -58,13 +59,16 @@ export async function loadConfiguration(
   const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...schemaFaults(document, validate)];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withFloatTexts(document, document.value as ConfigurationSource);
-  faults.push(...referenceFaults(document, source, builders));
+  const timeFaults = await cronFaults(document, source);
+  faults.push(...referenceFaults(document, source, builders), ...timeFaults);
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
+  // What is left of them is a warning: the cron expression for all images, which is as good as none then.
+  const usable = timeFaults.length === 0 ? source : { ...source, cron: null };
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
   const { providers, warnings } = await readProviders(file, document, source, place);
   return {
-    configuration: normalise(file, source, providers, secureEnvVars),
+    configuration: normalise(file, usable, providers, secureEnvVars),
     files: [
       file,
       ...(secureFile ? [secureFile] : []),
