@@ -36,6 +36,14 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: ['upload 1 to cloud/debian'],
   },
+  'a withdrawn build goes when its upload is not the only one any more': {
+    given: debianInCloud()
+      .build(1, 'ready')
+      .build(2, 'ready', { withdrawn: true })
+      .upload(1, 'cloud', 'ready')
+      .upload(2, 'cloud', 'ready'),
+    steps: ['delete-upload 102', 'delete-build 2'],
+  },
   'a withdrawn build stays if it is all there is on disk': {
     given: debianInCloud()
       .build(1, 'deleted')

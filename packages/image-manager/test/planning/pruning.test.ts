@@ -51,6 +51,10 @@ testSituations({
     given: failures(debian(), 12),
     steps: ['build debian', 'prune builds 2,1; uploads '],
   },
+  'more failures are remembered as long as pauses grow with them': {
+    given: failures(debian(), 14).retryDelay(1),
+    steps: ['build debian', 'prune builds 1; uploads '],
+  },
   'failed uploads of an image that is wanted no more are forgotten': {
     given: new Situation()
       .diskimage('debian')

@@ -42,6 +42,7 @@ export class Situation {
   readonly #retryAt = new Map<string, number>();
   readonly #demanded = new Set<string>();
   #builders = true;
+  #retryDelay = MINUTE;
   #now = NOW;
 
   /** Configures a disk image that is never due by age, unless it is said. */
@@ -147,6 +148,12 @@ export class Situation {
     return this;
   }
 
+  /** The first pause after a failure, in seconds; by default a minute. The longest is an hour. */
+  retryDelay(seconds: number): this {
+    this.#retryDelay = seconds;
+    return this;
+  }
+
   /** The same, so many seconds later. */
   later(seconds: number): this {
     this.#now = NOW + seconds * 1000;
@@ -157,7 +164,12 @@ export class Situation {
     return {
       diskimages: this.diskimages,
       providers: this.providers,
-      timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
+      timing: {
+        retryDelay: this.#retryDelay,
+        longestRetryDelay: HOUR,
+        leakInterval: 600,
+        absenceLimit: 1800,
+      },
     };
   }
 

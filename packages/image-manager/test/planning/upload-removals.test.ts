@@ -1,3 +1,5 @@
+import { equal } from 'node:assert/strict';
+import { test } from 'node:test';
 import { debianInCloud, imageId, Situation, uploadId } from './situation.ts';
 import { testSituations } from './situation-table.ts';
 
@@ -9,6 +11,15 @@ const three = (given: Situation) =>
     .upload(1, 'cloud', 'ready')
     .upload(2, 'cloud', 'ready')
     .upload(3, 'cloud', 'ready');
+
+const replaced = new Situation()
+  .diskimage('debian')
+  .diskimage('trixie')
+  .provider('cloud', [{ name: 'debian', diskimage: 'trixie' }])
+  .build(1, 'ready')
+  .build(2, 'ready', { diskimage: 'trixie' })
+  .upload(1, 'cloud', 'ready')
+  .upload(2, 'cloud', 'ready', { diskimage: 'trixie', imageName: 'debian' });
 
 testSituations({
   'the newest are kept, the older go': { given: three(debianInCloud()), steps: ['delete-upload 101'] },
@@ -101,17 +112,7 @@ testSituations({
       .upload(1, 'cloud', 'ready'),
     steps: ['upload 2 to cloud/debian'],
   },
-  'what another disk image has replaced goes': {
-    given: new Situation()
-      .diskimage('debian')
-      .diskimage('trixie')
-      .provider('cloud', [{ name: 'debian', diskimage: 'trixie' }])
-      .build(1, 'ready')
-      .build(2, 'ready', { diskimage: 'trixie' })
-      .upload(1, 'cloud', 'ready')
-      .upload(2, 'cloud', 'ready', { diskimage: 'trixie', imageName: 'debian' }),
-    steps: ['delete-upload 101'],
-  },
+  'what another disk image has replaced goes': { given: replaced, steps: ['delete-upload 101'] },
   'what is in a provider that is not configured waits for its credentials': {
     given: new Situation()
       .diskimage('debian')
@@ -150,4 +151,9 @@ testSituations({
     steps: [],
     waits: [/^upload 0000000101-ownerabc: .*\(90 s\)/],
   },
+});
+
+test('the reason names the disk image that replaces another', () => {
+  const [step] = replaced.plan().steps;
+  equal(step?.reason, 'the image is of diskimage trixie now, and trixie-0000000002-ownerabc is there');
 });
