@@ -4,7 +4,7 @@ import { ConnectionError } from '../errors.ts';
 import { DEFAULT_PORT, formatAddress, type ServerAddress } from './server-address.ts';
 
 /** A job server may be silent for hours: without probes a dead path would never be noticed. */
-const KEEP_ALIVE_DELAY = 30_000;
+const KEEP_ALIVE_DELAY = 10_000;
 
 /** How a socket is opened. */
 export interface OpenOptions {

@@ -4,7 +4,7 @@ import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 
 /** A peer that vanished without a word is noticed after this many milliseconds and some probes. */
-const KEEP_ALIVE_DELAY = 30_000;
+const KEEP_ALIVE_DELAY = 10_000;
 
 /** Milliseconds that a TLS handshake may take. */
 const HANDSHAKE_LIMIT = 10_000;

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type BuilderHost, type ManyHosts, startManyHosts } from '../fixtures/many-hosts.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+/** One disk image that both builders can make. */
+const DEBIAN = { a: ['debian'], b: ['debian'], c: ['debian'] };
+
+/** The example as it is: one of the three can only be made by builder B. */
+const ALL = {
+  a: ['debian', 'ubuntu', 'debian-arm64'],
+  b: ['debian', 'ubuntu', 'debian-arm64'],
+  c: ['debian', 'ubuntu'],
+};
+
+/** How many builds have come to the gate of a host. */
+function atTheGate({ builder }: BuilderHost): number {
+  return builder.log.filter((line) => /nodepool\.image\.build\.\S+: waiting/.test(line)).length;
+}
+
+/** The builder that has taken the only build, and the other one. */
+async function whoBuilds({ b, c }: ManyHosts): Promise<[builds: BuilderHost, idle: BuilderHost]> {
+  const first = await waitUntil('the build', () => [b, c].find((host) => atTheGate(host) > 0));
+  return first === b ? [b, c] : [c, b];
+}
+
+async function openGates({ b, c }: ManyHosts): Promise<void> {
+  await Promise.all([b, c].map(({ dib }) => dib.openGate()));
+}
+
+/** What is in the provider, without the manifests and links: `debian-debian-0000000001-k7f3q2xa` and the like. */
+async function uploaded(site: ManyHosts): Promise<string[]> {
+  return (await site.pool())
+    .filter((name) => name.endsWith('.qcow2') && !name.includes('-latest.'))
+    .map((name) => name.slice(0, -'.qcow2'.length));
+}
+
+/** The ids of builds that the manager has seen become ready. */
+function ready({ manager }: ManyHosts): string[] {
+  return manager.log.flatMap((line) => /build (\S+) is ready/.exec(line)?.slice(1) ?? []);
+}
+
+async function jobs(site: ManyHosts): Promise<number> {
+  return (await site.functions()).reduce((sum, { jobs: here }) => sum + here, 0);
+}
+
+async function workersOf(site: ManyHosts, name: string): Promise<number> {
+  return (await site.functions()).find((entry) => entry.name === name)?.workers ?? 0;
+}
+
+/** The disk image of `debian-0000000001-k7f3q2xa` and the like. */
+function diskimageOf(imageId: string): string {
+  return imageId.replace(/-\d+-\w+$/, '');
+}
+
+/** What a provider has that holds these images and nothing else. */
+function poolOf(imageIds: readonly string[]): string[] {
+  const files = imageIds.flatMap((id) => {
+    const [name, extension] = [diskimageOf(id), 'qcow2'];
+    return [`${name}-${id}.${extension}`, `${name}-${id}.${extension}.json`, `${name}-latest.${extension}`];
+  });
+  return files.toSorted();
+}
+
+/** Waits until there is one image of each, at one builder and in the provider, and nothing else anywhere. Their ids. */
+async function settled(site: ManyHosts, diskimages: readonly string[]): Promise<string[]> {
+  const wanted = diskimages.toSorted().join();
+  return await waitUntil('exactly what is wanted, everywhere', async () => {
+    const images = [...(await site.b.images()), ...(await site.c.images())].toSorted();
+    if (images.map(diskimageOf).toSorted().join() !== wanted) return undefined;
+    if ((await site.pool()).join() !== poolOf(images).join()) return undefined;
+    return (await jobs(site)) === 0 && images;
+  });
+}
+
+describe('many hosts', { concurrency: true }, () => {
+  it('builds spread over the builders that can make them, and uploads go to the builder that has the file', async (t) => {
+    const site = await startManyHosts(t, ALL);
+    const { b, c } = site;
+    await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));
+    await openGates(site);
+    await settled(site, ALL.a);
+
+    for (const [host, other] of [
+      [b, c],
+      [c, b],
+    ] as const) {
+      const images = await host.images();
+      assert.ok(images.length > 0);
+      for (const id of images) {
+        const isUploaded = (line: string) => line.includes('upload') && line.includes(id);
+        assert.ok(host.builder.log.some(isUploaded), `${id} is uploaded where it is`);
+        assert.ok(!other.builder.log.some(isUploaded), `${id} is not uploaded where it is not`);
+      }
+    }
+    assert.ok((await b.images()).some((id) => id.startsWith('debian-arm64-')));
+  });
+
+  it('a builder is killed in the middle of a build: another one does it, and nothing is left of the first', async (t) => {
+    const site = await startManyHosts(t, DEBIAN);
+    const [victim, other] = await whoBuilds(site);
+    await victim.builder.end('SIGKILL');
+    await waitUntil('the build at the other builder', () => atTheGate(other) === 1);
+    await openGates(site);
+    const image = await settled(site, ['debian']);
+
+    await victim.start();
+    assert.deepEqual([await victim.images(), await other.images()], [[], image]);
+    assert.deepEqual(ready(site), image, 'one build, as far as the manager knows');
+  });
+
+  it('a builder is cut off in the middle of a build: another one does it, and what the first made meanwhile goes in the end', async (t) => {
+    const site = await startManyHosts(t, DEBIAN);
+    const [victim, other] = await whoBuilds(site);
+    await victim.network.unplug();
+    await waitUntil('the build at the other builder', () => atTheGate(other) === 1);
+    await other.dib.openGate();
+    const image = await settled(site, ['debian']);
+
+    await victim.dib.openGate();
+    await waitUntil('the image where nobody waits for it', async () => (await victim.images()).length > 0);
+    assert.deepEqual([await victim.images(), ready(site)], [image, image]);
+    await victim.network.plug();
+    await waitUntil(
+      'the builder that was cut off',
+      async () => (await workersOf(site, `image-delete:${image.join()}`)) === 2,
+    );
+    await site.rebuild('debian');
+    await waitUntil('the next build', () => ready(site).length === 2);
+    assert.deepEqual(await settled(site, ['debian']), ready(site).slice(1));
+  });
+
+  it('a builder is cut off in the middle of an upload of what only it has: the image is built anew', async (t) => {
+    const site = await startManyHosts(t, DEBIAN);
+    for (const host of [site.b, site.c]) await host.holdUploads();
+    await openGates(site);
+    const victim = await waitUntil('an upload', () =>
+      [site.b, site.c].find(({ builder }) => builder.log.some((line) => /running the hook/.test(line))),
+    );
+    const other = victim === site.b ? site.c : site.b;
+    await other.releaseUploads();
+    await victim.network.unplug();
+    const lost = await victim.images();
+    await waitUntil('the next build', () => ready(site).length === 2);
+    const next = ready(site).slice(1);
+    await waitUntil('the next upload', async () => (await uploaded(site)).join() === `debian-${next.join()}`);
+    assert.deepEqual([await victim.images(), await other.images()], [lost, next]);
+
+    await victim.network.plug();
+    await victim.releaseUploads();
+    assert.deepEqual(await settled(site, ['debian']), next);
+  });
+
+  it('the job server is cut off from all builders, and comes back: everything goes on', async (t) => {
+    const site = await startManyHosts(t, ALL);
+    const { a, b, c } = site;
+    await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));
+    await a.unplug();
+    await waitUntil('that the builders count as gone', async () =>
+      (await site.functions()).every(({ workers }) => workers === 0),
+    );
+    assert.equal(await jobs(site), 3, 'all jobs wait');
+    await b.dib.openGate();
+    await waitUntil('an image where nobody waits for it', async () => (await b.images()).length === 1);
+
+    await a.plug();
+    await c.dib.openGate();
+    await waitUntil('the builds', () => ready(site).length === 3);
+    await waitUntil('the uploads', async () => (await uploaded(site)).length === 3);
+    for (const name of ALL.a) await site.rebuild(name);
+    await waitUntil('the next builds', () => ready(site).length === 6);
+    assert.deepEqual(await settled(site, ALL.a), ready(site).slice(3).toSorted());
+  });
+});
