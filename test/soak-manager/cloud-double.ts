@@ -11,8 +11,8 @@ export interface CloudImage {
   readonly imageId: string;
   readonly imageName: string;
   isWhole: boolean;
-  /** Whoever uploaded it was told that it is whole. */
-  isAnswered: boolean;
+  /** The manager has it on record as ready: from then on it counts. */
+  isReady: boolean;
 }
 
 /** What is asked of the double, by POST. */
@@ -27,7 +27,9 @@ export type CloudCall =
   | { readonly call: 'finish'; readonly externalId: string }
   | { readonly call: 'delete'; readonly externalId: string }
   | { readonly call: 'discard'; readonly provider: string; readonly uploadId: string }
-  | { readonly call: 'list'; readonly provider: string };
+  | { readonly call: 'list'; readonly provider: string }
+  /** Tells that the manager has it on record as ready. It never fails. */
+  | { readonly call: 'ready'; readonly externalId: string };
 
 /**
  * Several clouds in one: images come in two calls, as they do to Glance, so that a half one may be left. A part of the
@@ -72,7 +74,7 @@ export class CloudDouble {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const call = (await json(request)) as CloudCall;
     this.calls += 1;
-    const fails = Math.random() < this.faultRate;
+    const fails = call.call !== 'ready' && Math.random() < this.faultRate;
     if (fails) this.faults += 1;
     if (fails && Math.random() < 0.5) {
       response.writeHead(503).end();
@@ -84,8 +86,6 @@ export class CloudDouble {
       return;
     }
     response.end(JSON.stringify(answer ?? null));
-    const image = call.call === 'finish' ? this.images.get(call.externalId) : undefined;
-    if (image !== undefined) image.isAnswered = true;
   }
 
   #do(call: CloudCall): unknown {
@@ -96,6 +96,11 @@ export class CloudDouble {
         const image = this.images.get(call.externalId);
         if (image !== undefined) image.isWhole = true;
         return image?.externalId;
+      }
+      case 'ready': {
+        const image = this.images.get(call.externalId);
+        if (image !== undefined) image.isReady = true;
+        return undefined;
       }
       case 'delete':
         return this.#remove(call.externalId);
@@ -115,7 +120,7 @@ export class CloudDouble {
     if (known !== undefined) return known.externalId;
     const { provider, uploadId, imageId, imageName } = call;
     const externalId = randomUUID();
-    const image = { externalId, provider, uploadId, imageId, imageName, isWhole: false, isAnswered: false };
+    const image = { externalId, provider, uploadId, imageId, imageName, isWhole: false, isReady: false };
     this.images.set(externalId, image);
     return externalId;
   }
@@ -129,10 +134,10 @@ export class CloudDouble {
   #remove(externalId: string): void {
     const image = this.images.get(externalId);
     this.images.delete(externalId);
-    if (image?.isAnswered !== true) return;
+    if (image?.isReady !== true) return;
     const { provider, imageName } = image;
     const isLast = ![...this.images.values()].some(
-      (other) => other.provider === provider && other.imageName === imageName && other.isAnswered,
+      (other) => other.provider === provider && other.imageName === imageName && other.isReady,
     );
     if (isLast)
       this.losses.push(`${provider} has no good image ${imageName} any more: ${image.imageId} went`);

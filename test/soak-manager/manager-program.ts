@@ -1,7 +1,7 @@
-/** The real manager, over the clouds of the double: `manager-program.ts <settings>`. */
+/** The real manager, over the clouds of the double, which hear what is ready: `manager-program.ts <settings>`. */
 import { readFile } from 'node:fs/promises';
 import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
-import { DoubleProvider } from './cloud-client.ts';
+import { callCloud, DoubleProvider } from './cloud-client.ts';
 import { managerConfiguration, providerNames, type SoakSettings } from './soak-settings.ts';
 
 const [settingsFile] = process.argv.slice(2) as [string];
@@ -10,10 +10,24 @@ const providers = new Map(
   providerNames(settings).map((name) => [name, new DoubleProvider(name, settings.cloud)]),
 );
 const print = (message: string): void => console.error(message);
+const store = await openStateStore(settings.store);
+const lead = store.lead.bind(store);
+store.lead = async (options) => {
+  const leadership = await lead(options);
+  const write = leadership.write.bind(leadership);
+  leadership.write = async (change) => {
+    await write(change);
+    for (const { state, externalId } of change.uploads ?? []) {
+      if (state === 'ready' && externalId !== undefined)
+        await callCloud(settings.cloud, { call: 'ready', externalId });
+    }
+  };
+  return leadership;
+};
 const manager = new ImageManager({
   configuration: managerConfiguration(settings),
   provider: (name) => providers.get(name),
-  store: await openStateStore(settings.store),
+  store,
   servers: [{ host: '127.0.0.1', port: settings.port }],
   logger: { debug: () => {}, info: print, warn: print, error: print },
   pollInterval: 200,
