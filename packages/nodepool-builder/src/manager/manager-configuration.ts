@@ -38,9 +38,21 @@ function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage
   };
 }
 
-/** Of what makes an image another one. Formats are not in it: what a provider lacks is converted before the upload. */
-function digestOf({ builder, elements, release, envVars, options, command }: DiskImageConfiguration): string {
-  const content = [builder, elements, String(release), sorted(envVars), sorted(options), command];
+/**
+ * Of what makes an image another one. Formats are not in it: what a provider lacks is converted before the upload. Nor
+ * are secrets: they are the builders', and a manager beside them need not know them.
+ */
+function digestOf(diskimage: DiskImageConfiguration): string {
+  const { builder, elements, release, envVars = {}, secrets = [], options, command } = diskimage;
+  const known = Object.entries(envVars).filter(([, value]) => !secrets.includes(value as string));
+  const content = [
+    builder,
+    elements,
+    String(release),
+    sorted(Object.fromEntries(known)),
+    sorted(options),
+    command,
+  ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }
 

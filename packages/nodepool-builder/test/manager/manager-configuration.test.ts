@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import type { ManagedDiskImage, ManagerConfiguration } from '@nodepool-builder/image-manager';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { toManagerConfiguration } from '../../src/manager/manager-configuration.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const PROVIDERS = `
+providers:
+  - {name: local, type: directory, directory: /pool, images: [{name: debian-12, diskimage: debian, pause: true}, {name: elsewhere}]}
+`;
+
+async function managerConfiguration(
+  t: TestContext,
+  text: string,
+  secure?: string,
+): Promise<ManagerConfiguration> {
+  const directory = temporaryDirectory(t);
+  const [file, secureFile] = [join(directory, 'nodepool.yaml'), join(directory, 'secure.yaml')];
+  await writeFile(file, `images-dir: images\n${text}`);
+  if (secure !== undefined) await writeFile(secureFile, secure);
+  const { configuration } = await loadConfiguration(file, secure === undefined ? {} : { secure: secureFile });
+  return toManagerConfiguration(configuration);
+}
+
+async function diskimage(t: TestContext, entry: string, secure?: string): Promise<ManagedDiskImage> {
+  const { diskimages } = await managerConfiguration(t, `diskimages:\n  - {name: debian, ${entry}}`, secure);
+  return diskimages[0] ?? assert.fail('there is no disk image');
+}
+
+describe("a manager's configuration", () => {
+  it('has the defaults that the documentation names', async (t) => {
+    const { diskimages, providers, timing } = await managerConfiguration(
+      t,
+      `diskimages: [{name: debian}]\n${PROVIDERS}`,
+    );
+    assert.deepEqual(
+      diskimages.map(({ digest: _, ...rest }) => rest),
+      [{ name: 'debian', pause: false, rebuildAge: 86_400, keep: 2, buildTimeout: 28_800 }],
+    );
+    assert.deepEqual(providers, [
+      {
+        name: 'local',
+        pause: false,
+        uploadTimeout: 86_400,
+        images: [{ name: 'debian-12', diskimage: 'debian', pause: true }],
+      },
+    ]);
+    assert.deepEqual(timing, {
+      retryDelay: 60,
+      longestRetryDelay: 3600,
+      leakInterval: 600,
+      absenceLimit: 1800,
+    });
+  });
+
+  for (const [entry, cron, expected] of [
+    ['elements: [vm]', '', { rebuildAge: 86_400, rebuildCron: undefined }],
+    ['elements: [vm]', '14 2 * * *', { rebuildAge: undefined, rebuildCron: '14 2 * * *' }],
+    ['rebuild-age: 60', '14 2 * * *', { rebuildAge: 60, rebuildCron: undefined }],
+    ["rebuild-cron: '0 5 * * 1'", '14 2 * * *', { rebuildAge: undefined, rebuildCron: '0 5 * * 1' }],
+    ["rebuild-age: 60, rebuild-cron: '0 5 * * 1'", '', { rebuildAge: 60, rebuildCron: '0 5 * * 1' }],
+  ] as const) {
+    it(`says when it is built anew: ${entry}, image-update ${cron || 'not there'}`, async (t) => {
+      const section = cron === '' ? '' : `\ncron: {image-update: '${cron}'}`;
+      const { diskimages } = await managerConfiguration(
+        t,
+        `diskimages:\n  - {name: debian, ${entry}}${section}`,
+      );
+      const [{ rebuildAge, rebuildCron } = assert.fail('there is no disk image')] = diskimages;
+      assert.deepEqual({ rebuildAge, rebuildCron }, expected);
+    });
+  }
+
+  it('has another digest for whatever makes another image', async (t) => {
+    const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
+    for (const entry of [
+      'elements: [vm, grub2], env-vars: {A: "1", B: "2"}',
+      'elements: [vm], env-vars: {A: "1", B: "3"}',
+      'elements: [vm], release: trixie, env-vars: {A: "1", B: "2"}',
+      'elements: [vm], dib-cmd: my-dib, env-vars: {A: "1", B: "2"}',
+    ]) {
+      assert.notEqual((await diskimage(t, entry)).digest, plain.digest, entry);
+    }
+  });
+
+  it('has the same digest however its keys are ordered, and whatever its formats are', async (t) => {
+    const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
+    const other = await diskimage(t, 'env-vars: {B: "2", A: "1"}, formats: [raw], elements: [vm], keep: 5');
+    assert.equal(other.digest, plain.digest);
+  });
+
+  it('has the same digest with secrets and without: only builders know them', async (t) => {
+    const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1"}');
+    const secure = 'diskimages: [{name: debian, env-vars: {PASSWORD: hunter2}}]';
+    assert.equal((await diskimage(t, 'elements: [vm], env-vars: {A: "1"}', secure)).digest, plain.digest);
+  });
+});
