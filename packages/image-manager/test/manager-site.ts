@@ -21,8 +21,10 @@ import { SiteProvider } from './site-provider.ts';
 export interface SiteOptions {
   readonly diskimage?: Partial<ManagedDiskImage>;
   readonly providers?: readonly string[];
-  /** How many. */
+  /** How many job servers of our own. Default 1. */
   readonly servers?: number;
+  /** Ports of others, in place of them. */
+  readonly ports?: readonly number[];
   readonly timing?: Partial<Timing>;
 }
 
@@ -41,8 +43,6 @@ const SETTLED = new Set(['ready', 'failed', 'deleted']);
 /** Job servers, builders, providers and a store for managers; all of it ends with the test. */
 export class ManagerSite {
   readonly store: StateStore;
-  /** A file store's name. */
-  readonly storePath: string;
   readonly log: RecordingLogger = new RecordingLogger();
   readonly providers: ReadonlyMap<string, SiteProvider>;
   /** Ports of the job servers. */
@@ -57,14 +57,13 @@ export class ManagerSite {
     directory: string,
     store: StateStore,
     servers: ReadonlyMap<number, JobServer>,
-    { diskimage = {}, providers = ['east', 'west'], timing = {} }: SiteOptions,
+    { ports, diskimage = {}, providers = ['east', 'west'], timing = {} }: SiteOptions,
   ) {
     this.#t = t;
     this.#directory = directory;
     this.#servers = new Map(servers);
-    this.ports = [...servers.keys()];
+    this.ports = ports ?? [...servers.keys()];
     this.store = store;
-    this.storePath = join(directory, 'state.sqlite');
     this.providers = new Map(providers.map((name) => [name, new SiteProvider({ name })]));
     this.configuration = {
       diskimages: [
@@ -87,7 +86,8 @@ export class ManagerSite {
     const store = await openStateStore(join(directory, 'state.sqlite'));
     t.after(() => store.close());
     const servers = new Map<number, JobServer>();
-    for (let number = 0; number < (options.servers ?? 1); number += 1) {
+    const count = options.ports === undefined ? (options.servers ?? 1) : 0;
+    for (let number = 0; number < count; number += 1) {
       const server = new JobServer();
       servers.set((await server.listen(0)).port, server);
     }

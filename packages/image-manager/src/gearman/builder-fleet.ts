@@ -44,6 +44,7 @@ export class BuilderFleet implements AsyncDisposable {
   #observing: Promise<Observation> | undefined;
   /** Servers take turns, so that one does not get all the jobs. */
   #turn = 0;
+  #isClosed = false;
 
   constructor({ servers, logger }: BuilderFleetOptions) {
     this.#logger = logger;
@@ -82,11 +83,17 @@ export class BuilderFleet implements AsyncDisposable {
    * @throws GearmanError, see {@link runJob}
    */
   async run(functionName: string, argument: unknown, unique: string, limits: RunLimits): Promise<Buffer> {
-    const { client } = this.#serverFor(functionName);
-    return await runJob(client, functionName, JSON.stringify(argument), unique, limits);
+    const { client, admin } = this.#serverFor(functionName);
+    const withdraw = async (handle: string): Promise<void> => {
+      // It may have ended by now; and a job server that refuses, or is away, gets the job begun once more at worst.
+      await admin.cancelJob(handle).catch(() => {});
+    };
+    return await runJob(client, functionName, JSON.stringify(argument), unique, { ...limits, withdraw });
   }
 
+  /** Hangs up. What is being asked is then taken for unanswered. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(this.#servers.flatMap(({ admin, client }) => [admin.close(), client.close()]));
   }
 
@@ -115,7 +122,7 @@ export class BuilderFleet implements AsyncDisposable {
       server.isAway = false;
     } catch (error) {
       if (!(error instanceof GearmanError)) throw error;
-      if (!server.isAway && error.code !== 'closed') {
+      if (!server.isAway && !this.#isClosed) {
         this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
       }
       server.functions = new Set();

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import {
+  Client,
+  type GearmanError,
+  JobServer,
+  Worker,
+  type WorkerFunction,
+} from '@nodepool-builder/gearman-node';
+import { runJob } from '../../src/gearman/run-job.ts';
+import { Hold } from '../hold.ts';
+
+/** A client, and a worker that does one job at a time. */
+async function site(t: TestContext, work: WorkerFunction): Promise<Client> {
+  const server = new JobServer();
+  t.after(() => server.close());
+  const address = await server.listen(0);
+  const worker = new Worker({ servers: [address] });
+  t.after(() => worker.close({ signal: AbortSignal.abort() }));
+  worker.add('work', work);
+  const client = new Client({ servers: [address] });
+  t.after(() => client.close());
+  return client;
+}
+
+const code = (expected: string) => (error: GearmanError) => error.code === expected;
+
+test('the result is the builder’s', async (t) => {
+  const client = await site(t, ({ payload, unique }) => `${unique}: ${payload.toString()}`);
+  const result = await runJob(client, 'work', 'do it', 'key', { time: 60, signal: t.signal });
+  assert.equal(result.toString(), 'key: do it');
+});
+
+test('a job that has begun may take its time, and no longer', async (t) => {
+  const hold = new Hold();
+  const client = await site(t, async (job) => {
+    job.sendStatus(0, 100);
+    await hold.wait(job.signal);
+    return '';
+  });
+  const begun = performance.now();
+  await assert.rejects(
+    runJob(client, 'work', '', 'key', { time: 0.2, signal: t.signal }),
+    (error: GearmanError) =>
+      error.code === 'job-timeout' && /work took longer than 0\.2 s/.test(error.message),
+  );
+  assert.ok(performance.now() - begun >= 190);
+});
+
+test('progress does not prolong it', async (t) => {
+  const client = await site(t, async (job) => {
+    const timer = setInterval(() => job.sendStatus(1, 100), 20);
+    await new Hold().wait(job.signal).finally(() => clearInterval(timer));
+    return '';
+  });
+  await assert.rejects(
+    runJob(client, 'work', '', 'key', { time: 0.2, signal: t.signal }),
+    code('job-timeout'),
+  );
+});
+
+test('a job that waits in the queue is not late', async (t) => {
+  const hold = new Hold();
+  const client = await site(t, async (job) => {
+    if (job.unique === 'first') await hold.wait(job.signal);
+    job.sendStatus(0, 100);
+    return job.unique;
+  });
+  const time = 0.1;
+  const first = client.submit('work', '', { unique: 'first' });
+  await hold.reached;
+  const queued = runJob(client, 'work', '', 'second', { time, signal: t.signal });
+  // Its time passes while it waits.
+  const other = runJob(client, 'work', '', 'third', { time, signal: AbortSignal.timeout(300) });
+  await assert.rejects(other, code('aborted'));
+  hold.release();
+  assert.equal((await queued).toString(), 'second');
+  await first;
+});
+
+test('it is left when its signal aborts', async (t) => {
+  const hold = new Hold();
+  const client = await site(t, async ({ signal }) => {
+    await hold.wait(signal);
+    return '';
+  });
+  const stop = new AbortController();
+  const running = runJob(client, 'work', '', 'key', { time: 60, signal: stop.signal });
+  await hold.reached;
+  stop.abort(new Error('enough'));
+  await assert.rejects(running, code('aborted'));
+});
+
+test('a failure is the builder’s', async (t) => {
+  const client = await site(t, () => {
+    throw new Error('no space left');
+  });
+  await assert.rejects(
+    runJob(client, 'work', '', 'key', { time: 60, signal: t.signal }),
+    code('job-exception'),
+  );
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Hold } from './hold.ts';
+import { ManagerSite } from './manager-site.ts';
+
+/** What a run may take to end, in milliseconds: less than a job server has for an answer. */
+const PROMPT = 5000;
+
+test('it ends in the middle of a build, uploads, deletions and a look for leaks', async (t) => {
+  const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { leakInterval: 0.01 } });
+  const builder = await site.builder();
+  const manager = site.manage();
+  await site.untilInUse();
+  const holds = [new Hold(), new Hold(), new Hold(), new Hold()];
+  const [deletion, look, upload, build] = holds as [Hold, Hold, Hold, Hold];
+  site.provider('east').beforeDelete = (signal) => deletion.wait(signal);
+  site.provider('east').beforeList = (signal) => look.wait(signal);
+  manager.manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
+  await Promise.all([deletion.reached, look.reached]);
+  site.provider('west').beforeUpload = (signal) => upload.wait(signal);
+  manager.manager.reconfigure(site.withDebian({ keep: 1, digest: 'third' }));
+  await upload.reached;
+  builder.beforeBuild = ({ signal }) => build.wait(signal);
+  manager.manager.reconfigure(site.withDebian({ keep: 1, digest: 'fourth' }));
+  await build.reached;
+  const begun = performance.now();
+  await manager.stop();
+  assert.ok(performance.now() - begun < PROMPT);
+  const { builds, uploads } = await site.store.read();
+  const states = [...builds.values(), ...uploads.values()].map(({ state }) => state);
+  for (const state of ['building', 'uploading', 'deleting'] as const)
+    assert.ok(states.includes(state), state);
+});
+
+test('it ends while a job server takes connections and says nothing', async (t) => {
+  const sockets = new Set<Socket>();
+  const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => {
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const site = await ManagerSite.start(t, { ports: [(silent.address() as AddressInfo).port] });
+  const manager = site.manage();
+  await once(silent, 'connection');
+  const begun = performance.now();
+  await manager.stop();
+  assert.ok(performance.now() - begun < PROMPT);
+  assert.deepEqual(
+    site.log.lines.filter((line) => line.startsWith('warn')),
+    [],
+  );
+});
+
+test('it ends while it waits for the lead', async (t) => {
+  const site = await ManagerSite.start(t);
+  await using leadership = {
+    held: await site.store.lead(),
+    [Symbol.asyncDispose]: () => leadership.held.release(),
+  };
+  const manager = site.manage();
+  await site.logged(/^info waiting for the lead/);
+  const begun = performance.now();
+  await manager.stop();
+  assert.ok(performance.now() - begun < PROMPT);
+});
+
+test('afterwards nothing keeps the process alive', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'manager-'));
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const site = await ManagerSite.start(t);
+  const builder = await site.builder();
+  const hold = new Hold();
+  builder.beforeBuild = ({ signal }) => hold.wait(signal);
+  const child = fork(
+    join(import.meta.dirname, 'manager-process.ts'),
+    [join(directory, 'state.sqlite'), String(site.ports[0])],
+    { execArgv: ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'] },
+  );
+  t.after(() => child.kill('SIGKILL'));
+  await hold.reached;
+  const exited = once(child, 'exit');
+  child.send('stop');
+  assert.deepEqual(await exited, [0, null]);
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { Hold } from './hold.ts';
+import { ManagerSite } from './manager-site.ts';
+
+test('a build that takes too long has failed; what it leaves in the end is a leak', async (t) => {
+  const site = await ManagerSite.start(t, {
+    diskimage: { buildTimeout: 0.1 },
+    timing: { leakInterval: 0.03 },
+  });
+  const builder = await site.builder();
+  const hold = new Hold();
+  builder.beforeBuild = ({ signal }) => {
+    builder.beforeBuild = undefined;
+    return hold.wait(signal);
+  };
+  site.manage();
+  await site.logged(
+    /^warn build debian-0000000001-\w+ failed: the job image-build:debian took longer than 0\.1 s/,
+  );
+  const imageId = await site.untilInUse();
+  hold.release();
+  await site.logged(/^warn leak: image debian-0000000001-\w+ at a builder is in no record/);
+  await waitUntil('it to go', () => builder.images.size === 1);
+  assert.deepEqual([...builder.images], [imageId]);
+});
+
+test('an upload that takes too long has failed: what it left is discarded, and it is tried again', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing: { leakInterval: 0.03 } });
+  const { configuration } = site;
+  const providers = configuration.providers.map((each) => ({ ...each, uploadTimeout: 0.1 }));
+  site.configuration = { ...configuration, providers };
+  await site.builder();
+  const east = site.provider('east');
+  const hold = new Hold();
+  east.afterUpload = (signal) => {
+    east.afterUpload = undefined;
+    return hold.wait(signal);
+  };
+  site.manage();
+  await site.logged(/^warn upload .* failed: the job image-upload:\S+ took longer than 0\.1 s/);
+  const imageId = await site.untilInUse();
+  assert.deepEqual(east.imageIds, [imageId]);
+  assert.equal(east.discarded.length, 1);
+  hold.release();
+});

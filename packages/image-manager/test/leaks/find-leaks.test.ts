@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ProviderImage } from '@nodepool-builder/image-builder';
+import type { BuildState, UploadState } from '@nodepool-builder/image-manager';
+import { findStrayImages, locateUploads } from '../../src/leaks/find-leaks.ts';
+import { build, upload } from '../store/records.ts';
+
+const OWNER = 'ownerabc';
+const BUILD = build(OWNER, 1, { state: 'ready' });
+
+/** Whether a record of each state stands for what is there. */
+const STATES: Readonly<Record<BuildState | UploadState, boolean>> = {
+  building: true,
+  uploading: true,
+  ready: true,
+  failed: false,
+  deleting: true,
+  deleted: false,
+};
+
+for (const [state, held] of Object.entries(STATES)) {
+  test(`what lies there of ${state} is ${held ? 'no leak' : 'a leak'}`, () => {
+    const builds = new Map([[BUILD.id, { ...BUILD, state: state as BuildState }]]);
+    const record = upload(OWNER, 2, BUILD, { state: state as UploadState });
+    const uploads = new Map([[record.id, record]]);
+    const listings = [{ provider: 'cloud', images: [image('x', record.id)] }];
+    const found = findStrayImages({
+      owner: OWNER,
+      state: { builds, uploads },
+      listings,
+      offered: [BUILD.id],
+    });
+    assert.deepEqual(
+      found.map(({ place, isOurs }) => [place, isOurs]),
+      held
+        ? []
+        : [
+            ['provider', true],
+            ['builder', true],
+          ],
+    );
+  });
+}
+
+test('uploads that are ready are looked for where they were put', () => {
+  const ready = (number: number, fields: object) =>
+    upload(OWNER, number, BUILD, { state: 'ready', endedAt: 1000, externalId: `x${number}`, ...fields });
+  const [listed, known, gone, hidden, young, elsewhere, deleting] = [
+    ready(1, {}),
+    ready(2, { seen: true }),
+    ready(3, { seen: true }),
+    ready(4, {}),
+    ready(5, { endedAt: 5000 }),
+    ready(6, { seen: true, provider: 'away' }),
+    ready(7, { seen: true, state: 'deleting' }),
+  ];
+  const images = [image('x1', listed?.id), image('x2', known?.id)];
+  const all = [listed, known, gone, hidden, young, elsewhere, deleting].filter((each) => each !== undefined);
+  const found = locateUploads(all, [{ provider: 'cloud', images }], 5000);
+  assert.deepEqual(found, { appeared: [listed], vanished: [gone], invisible: [hidden] });
+});
+
+function image(externalId: string, uploadId: string | undefined): ProviderImage {
+  const fields = { imageId: BUILD.id, imageName: 'debian', format: 'qcow2', size: 1 } as const;
+  return { externalId, ...(uploadId !== undefined && { uploadId }), uploadedAt: new Date(0), ...fields };
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { buildKeyOf, imageIdOf, isOwn, OWNER, uploadIdOf } from '../src/ownership.ts';
+
+const OURS = 'k7f3q2xa';
+
+test('ids carry number and owner; those of one disk image are by text in the order of their making', () => {
+  assert.match(OURS, OWNER);
+  assert.equal(uploadIdOf(42, OURS), '0000000042-k7f3q2xa');
+  assert.equal(imageIdOf('debian-12', 42, OURS), 'debian-12-0000000042-k7f3q2xa');
+  assert.ok(imageIdOf('debian', 9, OURS) < imageIdOf('debian', 10, OURS));
+});
+
+test('a unique key is short and distinct, whatever the disk image is called', () => {
+  const long = 'x'.repeat(200);
+  assert.equal(buildKeyOf(imageIdOf(`${long}-1`, 42, OURS)), '0000000042-k7f3q2xa');
+});
+
+for (const [id, expected] of [
+  ['0000000042-k7f3q2xa', true],
+  ['debian-0000000042-k7f3q2xa', true],
+  ['debian-12-0000000042-k7f3q2xa', true],
+  ['debian-10000000042-k7f3q2xa', true],
+  ['debian-0000000042-aaaaaaaa', false],
+  ['debian-0000000042-k7f3q2xa-copy', false],
+  ['debian-42-k7f3q2xa', false],
+  ['debian0000000042-k7f3q2xa', false],
+  ['-0000000042-k7f3q2xa', false],
+  ['debian-k7f3q2xa', false],
+  ['debian-1', false],
+  ['', false],
+] as const) {
+  test(`"${id}" is ${expected ? 'ours' : 'not ours'}`, () => assert.equal(isOwn(id, OURS), expected));
+}
