@@ -18,6 +18,11 @@ function atTheGate({ builder }: BuilderHost): number {
   return builder.log.filter((line) => /nodepool\.image\.build\.\S+: waiting/.test(line)).length;
 }
 
+/** How many uploads have come so far that the hook runs. */
+function hooks({ builder }: BuilderHost): number {
+  return builder.log.filter((line) => /running the hook/.test(line)).length;
+}
+
 /** The builder that has taken the only build, and the other one. */
 async function whoBuilds({ b, c }: ManyHosts): Promise<[builds: BuilderHost, idle: BuilderHost]> {
   const first = await waitUntil('the build', () => [b, c].find((host) => atTheGate(host) > 0));
@@ -134,9 +139,7 @@ describe('many hosts', { concurrency: true }, () => {
     const site = await startManyHosts(t, DEBIAN);
     for (const host of [site.b, site.c]) await host.holdUploads();
     await openGates(site);
-    const victim = await waitUntil('an upload', () =>
-      [site.b, site.c].find(({ builder }) => builder.log.some((line) => /running the hook/.test(line))),
-    );
+    const victim = await waitUntil('an upload', () => [site.b, site.c].find((host) => hooks(host) > 0));
     const other = victim === site.b ? site.c : site.b;
     await other.releaseUploads();
     await victim.network.unplug();
@@ -149,6 +152,7 @@ describe('many hosts', { concurrency: true }, () => {
     await victim.network.plug();
     await victim.releaseUploads();
     assert.deepEqual(await settled(site, ['debian']), next);
+    assert.equal(hooks(victim), 1, 'the lost image is not uploaded any more');
   });
 
   it('the job server is cut off from all builders, and comes back: everything goes on', async (t) => {

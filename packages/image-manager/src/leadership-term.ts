@@ -1,11 +1,12 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { Absences } from './absences.ts';
-import { type ActContext, Hopeless } from './acts/act-context.ts';
+import type { ActContext } from './acts/act-context.ts';
 import { Acts } from './acts/acts.ts';
 import { beginSteps } from './acts/begin-steps.ts';
 import { answerRequests } from './answer-requests.ts';
 import type { ManagerConfiguration } from './configuration.ts';
 import type { BuilderFleet, Observation } from './gearman/builder-fleet.ts';
+import { Hopeless } from './gearman/hopeless.ts';
 import { LeakCollector } from './leaks/leak-collector.ts';
 import { LedState } from './led-state.ts';
 import { plan } from './planning/plan.ts';

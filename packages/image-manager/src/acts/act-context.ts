@@ -22,8 +22,3 @@ export interface ActContext {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
-
-/** The reason with which an act is stopped whose subject will not come any more: it has failed then. */
-export class Hopeless extends Error {
-  override readonly name = 'Hopeless';
-}

@@ -1,5 +1,5 @@
 import { GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
-import { Hopeless } from './act-context.ts';
+import { Hopeless } from '../gearman/hopeless.ts';
 
 /** Codes of errors after which nothing more will be heard of a job; after others it may still run. */
 const FINAL = new Set(['job-failed', 'job-exception', 'job-timeout']);

@@ -1,10 +1,18 @@
 import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
+import { Hopeless } from './hopeless.ts';
 
 /** How long a job may take. */
 export interface RunLimits {
   /** Seconds, from when its builder first says how far it is, or else from when it was submitted. */
   readonly time: number;
+  /** Leaves the job where it is, for who submits it again; a reason that is {@link Hopeless} withdraws it. */
   readonly signal: AbortSignal;
+}
+
+/** Settings of {@link runJob}. */
+export interface RunOptions extends RunLimits {
+  /** Takes the job with this handle out of the queue, so that no builder that comes later begins it. */
+  readonly withdraw?: (handle: string) => Promise<void>;
 }
 
 /** How long a job may wait until a builder begins it, in milliseconds: others may be before it. */
@@ -26,7 +34,7 @@ export async function runJob(
   functionName: string,
   payload: string,
   unique: string,
-  { time, signal }: RunLimits,
+  { time, signal, withdraw }: RunOptions,
 ): Promise<Buffer> {
   const late = new AbortController();
   const expire = (): void => late.abort();
@@ -46,6 +54,7 @@ export async function runJob(
     }
     return await job.result;
   } catch (error) {
+    if (signal.reason instanceof Hopeless) await job.handle.then(withdraw, () => {});
     if (!late.signal.aborted) throw error;
     throw new GearmanError(
       'job-timeout',
