@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { createManagedSite, docsImage, endAfter, type ManagedSite } from '../fixtures/managed-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+/** Waits until both providers hold so many images, and the ids of the images are among them. */
+async function everywhere(site: ManagedSite, count: number, imageId = ''): Promise<void> {
+  await waitUntil(`${count} images in both providers, ${imageId} among them`, async () => {
+    const found = await Promise.all([site.uploaded('east'), site.uploaded('west')]);
+    return found.every((files) => files.length === count && files.some((file) => file.includes(imageId)));
+  });
+}
+
+describe('--all-in-one', () => {
+  it('builds, uploads to every provider, and keeps as many as it is told to', async (t) => {
+    const site = await createManagedSite(t, { diskimages: [docsImage({ keep: 2 })] });
+    const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await everywhere(site, 1);
+    const { code, stdout, stderr } = await runCommand('rebuild', 'docs', '-c', site.config);
+    assert.deepEqual([code, stdout], [0, '']);
+    assert.match(
+      stderr,
+      /^asked the manager \(request 1\); dib-image-list and image-list show what it does\n$/,
+    );
+    await everywhere(site, 2);
+    await runCommand('rebuild', 'docs', '-c', site.config);
+    await service.logged(/build docs-0000000001-\w+ is deleted$/);
+    await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to west is deleted$/);
+    await service.logged(/upload 0000000002-\w+ of docs-0000000001-\w+ to east is deleted$/);
+
+    const newest = (await site.list('dib-image-list')).filter(({ state }) => state === 'ready');
+    assert.deepEqual(
+      newest.map((build) => build['image-id']?.slice(0, 15)),
+      ['docs-0000000004', 'docs-0000000007'],
+    );
+    const files = newest.map((build) => `docs-${build['image-id']}.qcow2`);
+    assert.deepEqual([await site.uploaded('east'), await site.uploaded('west')], [files, files]);
+    assert.deepEqual(
+      await site.built(),
+      newest.flatMap(({ 'image-id': id }) => [`${id}.qcow2`, `${id}.raw`]),
+    );
+    assert.equal(await service.end('SIGTERM'), 0);
+  });
+
+  it('goes on after a SIGKILL with what it had, and builds nothing twice', async (t) => {
+    const site = await createManagedSite(t);
+    const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await everywhere(site, 1);
+    await first.end('SIGKILL');
+    const second = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await second.logged(/nodepool\.manager: leading; images of ours end in -/);
+    const later = await waitUntil('nothing to do', async () => {
+      const plan = await site.list('plan');
+      return plan.every(({ when }) => when !== 'now') && plan;
+    });
+    assert.deepEqual(
+      later.map(({ what, subject }) => [what, subject]),
+      [['build', 'docs']],
+    );
+    assert.equal((await site.list('dib-image-list')).length, 1);
+    assert.equal(await second.end('SIGTERM'), 0);
+  });
+
+  it('is refused beside another on the same directory', async (t) => {
+    const site = await createManagedSite(t);
+    const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    const other = await createManagedSite(t);
+    await other.configure({ 'images-dir': site.images });
+    const second = endAfter(t, spawnBuilder(other.config, '--all-in-one'));
+    assert.equal(await second.ended, 1);
+    assert.match(
+      second.log.join('\n'),
+      new RegExp(`is in use by process ${first.child.pid} on host .*; stop that process`),
+    );
+  });
+
+  it('says why when its store cannot be used, and ends', async (t) => {
+    const site = await createManagedSite(t, { manager: { store: 'nodepool.yaml' } });
+    const { code, stderr } = await runCommand('-d', '--all-in-one', '-c', site.config);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^nodepool-builder: the store ".*nodepool\.yaml" cannot be used: .*; it is no SQLite database; name another file$/m,
+    );
+  });
+});

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { createFakeDib } from '../fixtures/fake-dib.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import {
+  createManagedSite,
+  docsImage,
+  endAfter,
+  type ManagedSite,
+  provider,
+  spawnManager,
+} from '../fixtures/managed-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+let server: Gearmand;
+
+before(async () => {
+  server = await startGearmand();
+});
+after(() => server.stop());
+
+/** Each has a disk image of its own name: the functions of all tests meet at one job server. */
+async function newSite(t: Parameters<typeof createManagedSite>[0], name: string): Promise<ManagedSite> {
+  return await createManagedSite(t, settingsOf(name), server.port);
+}
+
+function settingsOf(name: string): Record<string, unknown> {
+  const images = [{ name: 'docs', diskimage: name }];
+  return { diskimages: [docsImage({ name })], providers: [provider('east', { images })] };
+}
+
+const LEADING = /nodepool\.manager: leading; /;
+
+describe('manage', () => {
+  it('drives a builder of another process', async (t) => {
+    const site = await newSite(t, 'separate');
+    endAfter(t, await startBuilder(site.config));
+    const manager = spawnManager(t, site.config);
+    await manager.logged(new RegExp(`managing the builders at 127\\.0\\.0\\.1:${server.port}`));
+    await manager.logged(/upload \S+ of separate-0000000001-\w+ to east is ready/);
+    assert.equal((await site.uploaded('east')).length, 1);
+    assert.equal(await manager.end('SIGTERM'), 0);
+  });
+
+  it('waits for a builder, and begins when one is there', async (t) => {
+    const site = await newSite(t, 'waiting');
+    const manager = spawnManager(t, site.config);
+    await manager.logged(LEADING);
+    const [wait, ...others] = await site.list('plan');
+    assert.deepEqual(others, []);
+    assert.equal(wait?.what, 'wait');
+    assert.match(wait.why ?? '', /^no builder offers image-build:waiting; it would be built: /);
+    endAfter(t, await startBuilder(site.config));
+    await manager.logged(/build waiting-0000000001-\w+ is ready/);
+  });
+
+  it('ends at once at SIGTERM, and a build under way is not lost', async (t) => {
+    const site = await newSite(t, 'ended');
+    const dib = await createFakeDib(site.directory);
+    const command = join(dib.directory, 'disk-image-create');
+    await site.configure({
+      ...settingsOf('ended'),
+      diskimages: [{ name: 'ended', elements: ['wait'], 'dib-cmd': command }],
+    });
+    const builder = endAfter(t, await startBuilder(site.config));
+    const manager = spawnManager(t, site.config);
+    await builder.logged(/nodepool\.image\.build\.ended: waiting/);
+    assert.equal(await manager.end('SIGTERM'), 0);
+    const [build] = await site.list('dib-image-list');
+    assert.equal(build?.state, 'building');
+    await dib.openGate();
+    await builder.logged(/build of ended \(job .*\): done/);
+    const successor = spawnManager(t, site.config);
+    await successor.logged(/build ended-0000000001-\w+ is ready/);
+    assert.equal((await site.list('dib-image-list')).length, 1);
+  });
+
+  it('reads the configuration again at SIGHUP; one with a fault changes nothing', async (t) => {
+    const site = await newSite(t, 'reloaded');
+    const builder = endAfter(t, await startBuilder(site.config));
+    const manager = spawnManager(t, site.config);
+    await manager.logged(/upload \S+ of reloaded-0000000001-\w+ to east is ready/);
+    await site.configure({ ...settingsOf('reloaded'), diskimages: 5 });
+    manager.child.kill('SIGHUP');
+    await manager.logged(
+      /the configuration stays as it was: .*nodepool\.yaml:1:\d+: diskimages must be a list/,
+    );
+
+    await site.configure({ diskimages: [], providers: [provider('east', { images: [] })] });
+    manager.child.kill('SIGHUP');
+    builder.child.kill('SIGHUP');
+    await manager.logged(/build reloaded-0000000001-\w+ is deleted/);
+    await waitUntil('an empty provider', async () => (await site.uploaded('east')).length === 0);
+    assert.deepEqual(await site.built(), []);
+  });
+
+  it('reads the configuration again when the file changes', async (t) => {
+    const site = await newSite(t, 'watched');
+    endAfter(t, await startBuilder(site.config));
+    const manager = spawnManager(t, site.config);
+    await manager.logged(/build watched-0000000001-\w+ is ready/);
+    const options = { tree: join(import.meta.dirname, '../docs') };
+    await site.configure({
+      ...settingsOf('watched'),
+      diskimages: [docsImage({ name: 'watched', options })],
+    });
+    await manager.logged(/build watched-\d+-\w+: its configuration has changed since the newest, /);
+  });
+
+  it('stands by while another leads, and takes over within 5 seconds when that one is killed', async (t) => {
+    const site = await newSite(t, 'stand-by');
+    endAfter(t, await startBuilder(site.config));
+    const leader = spawnManager(t, site.config);
+    await leader.logged(LEADING);
+    const standby = spawnManager(t, site.config);
+    await standby.logged(/nodepool\.manager: waiting for the lead/);
+    await leader.logged(/upload \S+ of stand-by-0000000001-\w+ to east is ready/);
+    assert.ok(!standby.log.some((line) => LEADING.test(line)));
+    const killed = performance.now();
+    await leader.end('SIGKILL');
+    await standby.logged(LEADING);
+    assert.ok(performance.now() - killed < 5000, `${performance.now() - killed} ms`);
+    await runCommand('rebuild', 'stand-by', '-c', site.config);
+    await standby.logged(/build stand-by-\d+-\w+: somebody asked for it/);
+  });
+
+  it('--dry-run prints the plan, and does nothing', async (t) => {
+    const site = await newSite(t, 'dry');
+    endAfter(t, await startBuilder(site.config));
+    const { code, stdout, stderr } = await runCommand('manage', '--dry-run', '-c', site.config);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /^WHAT +SUBJECT +WHEN +WHY\nbuild +dry +now +there is no ready build of it\n$/);
+    await assert.rejects(access(site.store), { code: 'ENOENT' });
+    assert.deepEqual(await site.built(), []);
+  });
+});
+
+describe('the password in the URL of a store', () => {
+  const settings = {
+    manager: { store: 'postgresql://nodepool:hunter2@127.0.0.1:1/nodepool?sslmode=disable' },
+  };
+
+  for (const command of [['manage'], ['plan'], ['image-list'], ['-d', '--all-in-one']]) {
+    it(`is not shown by ${command.join(' ')} when the database cannot be reached`, async (t) => {
+      const site = await createManagedSite(t, settings);
+      const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^nodepool-builder: PostgreSQL database "nodepool" at 127\.0\.0\.1:1 cannot be used: .*; see whether it runs/m,
+      );
+      assert.doesNotMatch(stdout + stderr, /hunter2/);
+    });
+  }
+});
