@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
+import type { Observation } from '../gearman/builder-fleet.ts';
+import { Hopeless } from '../gearman/hopeless.ts';
 import { buildKeyOf } from '../ownership.ts';
 import type { ActContext } from './act-context.ts';
 
@@ -10,6 +12,9 @@ const DELETE_TIME = 600;
 /** How often, and how many milliseconds apart, one looks whether the image is offered no more. */
 const LOOKS = 20;
 const LOOK_INTERVAL = 250;
+
+/** At so many looks in a row an image has to be offered by nobody, while its deletion is waited for. */
+const LOOKS_WITHOUT = 2;
 
 /** Removes an image from its provider. A failure leaves it `deleting`, to be tried again. */
 export async function deleteUpload(
@@ -94,18 +99,43 @@ export async function deleteFiles(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!context.lastObservation().offered.deletes.has(imageId)) return false;
+  const vanished = watchForVanishing(context, imageId);
   try {
-    const limits = { time: DELETE_TIME, signal };
+    const limits = { time: DELETE_TIME, signal: AbortSignal.any([signal, vanished.signal]) };
     await context.fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
   } catch (error) {
+    signal.throwIfAborted();
+    if (vanished.signal.aborted) return false;
     // A builder that does not know the image any more is no obstacle: what counts is what is offered afterwards.
     if (!(error instanceof GearmanError) || error.code !== 'job-failed') throw error;
+  } finally {
+    vanished.stop();
   }
   // A builder answers before it deregisters the function.
   for (let look = 0; look < LOOKS; look += 1) {
-    const { offered, isComplete } = await context.observe();
-    if (isComplete && !offered.deletes.has(imageId)) return true;
+    const observation = await context.observe();
+    if (isOfferedNowhere(observation, imageId)) return true;
     await delay(LOOK_INTERVAL, undefined, { signal });
   }
   return false;
+}
+
+/** A job of a function that nobody offers any more would wait in the queue until it is offered again: maybe never. */
+function watchForVanishing(
+  { lastObservation }: Pick<ActContext, 'lastObservation'>,
+  imageId: string,
+): { readonly signal: AbortSignal; readonly stop: () => void } {
+  const controller = new AbortController();
+  let looks = 0;
+  const timer = setInterval(() => {
+    // At one look it may be that the answer is on its way.
+    looks = isOfferedNowhere(lastObservation(), imageId) ? looks + 1 : 0;
+    if (looks === LOOKS_WITHOUT)
+      controller.abort(new Hopeless(`no builder offers image ${imageId} any more`));
+  }, LOOK_INTERVAL);
+  return { signal: controller.signal, stop: () => clearInterval(timer) };
+}
+
+function isOfferedNowhere({ offered, isComplete }: Observation, imageId: string): boolean {
+  return isComplete && !offered.deletes.has(imageId);
 }
