@@ -61,8 +61,8 @@ function diskimageOf(imageId: string): string {
 /** What a provider has that holds these images and nothing else. */
 function poolOf(imageIds: readonly string[]): string[] {
   const files = imageIds.flatMap((id) => {
-    const [name, extension] = [diskimageOf(id), 'qcow2'];
-    return [`${name}-${id}.${extension}`, `${name}-${id}.${extension}.json`, `${name}-latest.${extension}`];
+    const name = diskimageOf(id);
+    return [`${name}-${id}.qcow2`, `${name}-${id}.qcow2.json`, `${name}-latest.qcow2`];
   });
   return files.toSorted();
 }
