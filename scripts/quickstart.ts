@@ -7,7 +7,7 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { extname, join, relative } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { text as readAll } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Admin, type FunctionStatus } from '@nodepool-builder/gearman-node';
@@ -199,7 +199,7 @@ async function run(...args: readonly string[]): Promise<string> {
     stdio: ['ignore', 'pipe', 'inherit'],
     signal: interrupted.signal,
   });
-  const [output, [code, signal]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+  const [output, [code, signal]] = await Promise.all([readAll(child.stdout), once(child, 'exit')]);
   if (code === 0) return output.trim();
   throw new Error(
     `${args[0]} failed (${code ?? signal}); see ${shown(daemonLog)} and ${shown(join(data, 'logs'))}`,

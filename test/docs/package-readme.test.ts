@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
+import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
@@ -34,6 +35,40 @@ test('the program in the README of the package nodepool-builder serves, and tell
     }
     if (line === 'image debian-1 can be uploaded') break;
   }
+  child.kill('SIGTERM');
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+});
+
+test('the program in the README of the package image-manager has an image built and uploaded', async (t) => {
+  const server = await startGearmand();
+  t.after(() => server.stop());
+  const directory = await mkdtemp(join(tmpdir(), 'program-'));
+  t.after(() => rm(directory, { recursive: true }));
+  await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
+  await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
+  await writeFile(
+    join(directory, 'nodepool.yaml'),
+    `images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${server.port}}]
+diskimages: [{name: docs, builder: directory-tree, options: {tree: ${import.meta.dirname}}}]
+providers: [{name: pool, type: directory, directory: pool, images: [{name: docs, diskimage: docs}]}]
+`,
+  );
+  const builder = await startBuilder(join(directory, 'nodepool.yaml'));
+  t.after(() => builder.end('SIGKILL'));
+  const [program = ''] = codeBlocks(await readPage('packages/image-manager/README.md'), 'ts');
+  await writeFile(join(directory, 'program.mts'), program.replace('4730', String(server.port)));
+
+  const child = spawn(
+    process.execPath,
+    ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning', 'program.mts'],
+    { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  t.after(() => child.kill('SIGKILL'));
+  for await (const line of createInterface(child.stdout)) {
+    if (/upload \S+ of docs-0000000001-\w+ to pool is ready/.test(line)) break;
+  }
+  assert.equal((await readdir(join(directory, 'pool'))).filter((name) => name.endsWith('.json')).length, 1);
   child.kill('SIGTERM');
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });

@@ -47,11 +47,15 @@ describe('the custom builder', () => {
   });
 });
 
-it('the minimal nodepool.yaml is good, without a warning', async () => {
-  const { warnings } = await loadConfiguration(join(EXAMPLES, 'nodepool.yaml'));
-  assert.deepEqual(warnings, []);
-});
+for (const example of ['nodepool.yaml', 'all-in-one/nodepool.yaml']) {
+  it(`${example} is good, without a warning`, async () => {
+    const { warnings } = await loadConfiguration(join(EXAMPLES, example));
+    assert.deepEqual(warnings, []);
+  });
+}
 
-it('the systemd unit is good', () => {
-  execFileSync('systemd-analyze', ['verify', join(EXAMPLES, 'systemd/nodepool-builder.service')]);
-});
+for (const unit of ['nodepool-builder.service', 'nodepool-manager.service']) {
+  it(`the systemd unit ${unit} is good`, () => {
+    execFileSync('systemd-analyze', ['verify', join(EXAMPLES, 'systemd', unit)]);
+  });
+}

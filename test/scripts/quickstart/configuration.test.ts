@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadConfiguration } from 'nodepool-builder';
-import { quickstartConfiguration } from '../../../scripts/quickstart/configuration.ts';
+import { quickstartConfiguration, withoutImages } from '../../../scripts/quickstart/configuration.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const templateFile = join(root, 'examples/quickstart/nodepool.yaml');
@@ -33,6 +33,7 @@ test("the quickstart's configuration is the template, with what this machine has
   assert.deepEqual(warnings, []);
   assert.equal(configuration.imagesDir, join(root, 'quickstart-data/images'));
   assert.equal(configuration.buildLogDir, join(root, 'quickstart-data/logs'));
+  assert.equal(configuration.manager.store, join(root, 'quickstart-data/state/manager.sqlite'));
   assert.deepEqual(configuration.gearmanServers, [{ host: '127.0.0.1', port: 4731 }]);
   const [debian] = configuration.diskimages;
   assert.equal(debian?.name, 'debian');
@@ -46,5 +47,22 @@ test("the quickstart's configuration is the template, with what this machine has
   assert.deepEqual(
     configuration.providers.map(({ directory: served }) => served),
     [join(root, 'quickstart-data/served'), join(root, 'quickstart-data/served')],
+  );
+});
+
+test('without images it has the same providers, and nothing that goes there', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'nodepool.yaml');
+  await writeFile(file, withoutImages(await readFile(templateFile, 'utf8')));
+  const { configuration, warnings } = await loadConfiguration(file);
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(configuration.diskimages, []);
+  assert.deepEqual(
+    configuration.providers.map(({ name, images }) => [name, images]),
+    [
+      ['local', []],
+      ['local-raw', []],
+    ],
   );
 });

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { type Outcome, runCommand } from '../fixtures/command-outcome.ts';
+import {
+  createManagedSite,
+  docsImage,
+  endAfter,
+  type ManagedSite,
+  provider,
+  type Settings,
+} from '../fixtures/managed-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+interface Service {
+  readonly site: ManagedSite;
+  readonly process: BuilderProcess;
+}
+
+/** A process that does it all, once it has uploaded `docs` to its only provider. */
+async function startService(t: TestContext, settings: Settings = {}): Promise<Service> {
+  const site = await createManagedSite(t, { providers: [provider('east')], ...settings });
+  const started = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+  await started.logged(/upload 0000000002-\w+ of docs-0000000001-\w+ to east is ready/);
+  return { site, process: started };
+}
+
+/** The only id of that number in a list. */
+async function idOf(site: ManagedSite, command: string, key: string, number: string): Promise<string> {
+  const ids = (await site.list(command)).map((record) => String(record[key]));
+  return ids.find((id) => id.includes(number)) ?? assert.fail(`no ${number} in ${ids.join()}`);
+}
+
+async function refused(site: ManagedSite, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(...args, '-c', site.config);
+  assert.deepEqual([code, stdout], [1, ''], stderr);
+  return stderr;
+}
+
+describe('the lists', () => {
+  let site: ManagedSite;
+  let imageId: string;
+  let uploadId: string;
+  let ended: () => Promise<void>;
+
+  before(async () => {
+    const closers: (() => unknown)[] = [];
+    ended = async () => {
+      for (const close of closers.toReversed()) await close();
+    };
+    const context = { after: (close: () => unknown) => void closers.push(close) } as TestContext;
+    ({ site } = await startService(context));
+    imageId = await idOf(site, 'dib-image-list', 'image-id', '0000000001');
+    uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
+  });
+  after(() => ended());
+
+  const table = async (...args: readonly string[]): Promise<string[]> => {
+    const outcome: Outcome = await runCommand(...args, '-c', site.config);
+    assert.deepEqual([outcome.code, outcome.stderr], [0, '']);
+    return outcome.stdout.trimEnd().split('\n');
+  };
+
+  it('image-status shows each place of a disk image', async () => {
+    const [header, ...rows] = await table('image-status');
+    assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE$/);
+    assert.equal(rows.length, 2);
+    assert.match(rows[0] ?? '', new RegExp(`^docs +builders +ready +1 +${imageId} +00:00:\\d\\d:\\d\\d$`));
+    assert.match(rows[1] ?? '', new RegExp(`^docs +east/docs +ready +1 +${imageId} +00:00:\\d\\d:\\d\\d$`));
+    assert.partialDeepStrictEqual(await site.list('image-status'), [
+      { diskimage: 'docs', place: 'builders', status: 'ready', ready: '1', newest: imageId },
+      { diskimage: 'docs', place: 'east/docs', status: 'ready', ready: '1', newest: imageId },
+    ]);
+  });
+
+  it('dib-image-list shows builds, with why they were begun', async () => {
+    const [header, ...rows] = await table('dib-image-list');
+    assert.match(header ?? '', /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY$/);
+    assert.equal(rows.length, 1);
+    assert.match(
+      rows[0] ?? '',
+      new RegExp(`^${imageId} +docs +ready +[\\d:]+ +there is no ready build of it$`),
+    );
+    const [build] = await site.list('dib-image-list');
+    assert.partialDeepStrictEqual(build, {
+      'image-id': imageId,
+      state: 'ready',
+      withdrawn: false,
+      error: null,
+    });
+  });
+
+  it('image-list shows uploads', async () => {
+    const [header, ...rows] = await table('image-list');
+    assert.match(header ?? '', /^IMAGE-ID +UPLOAD-ID +PROVIDER +IMAGE +EXTERNAL-ID +STATE +AGE$/);
+    assert.equal(rows.length, 1);
+    const external = `docs-${imageId}.qcow2`;
+    assert.match(
+      rows[0] ?? '',
+      new RegExp(`^${imageId} +${uploadId} +east +docs +${external} +ready +[\\d:]+$`),
+    );
+    assert.partialDeepStrictEqual(await site.list('image-list'), [
+      {
+        'image-id': imageId,
+        'upload-id': uploadId,
+        provider: 'east',
+        'external-id': external,
+        state: 'ready',
+      },
+    ]);
+  });
+
+  it('image-list --offered shows what builders offer', async () => {
+    const [image, ...others] = await site.list('image-list', '--offered');
+    assert.deepEqual(others, []);
+    assert.partialDeepStrictEqual(image, { 'image-id': imageId, 'image-name': 'docs', builders: 1 });
+  });
+
+  it('plan says when the next build is due', async () => {
+    const [build, ...others] = await site.list('plan');
+    assert.deepEqual(others, []);
+    const [{ requested } = { requested: '' }] = await site.list('dib-image-list');
+    assert.partialDeepStrictEqual(build, {
+      what: 'build',
+      subject: 'docs',
+      when: new Date(Date.parse(requested) + 86_400_000).toISOString(),
+    });
+    assert.match(
+      build?.why ?? '',
+      new RegExp(`^the newest, ${imageId}, is .* old; rebuild-age is 24 hours$`),
+    );
+  });
+
+  it('alien-image-list tells leaks of ours from what others made; --dry-run has the leaks', async () => {
+    const uploaded = join(site.directory, 'east', `docs-${imageId}.qcow2`);
+    const manifest = JSON.parse(await readFile(`${uploaded}.json`, 'utf8'));
+    const owner = uploadId.split('-')[1];
+    for (const [name, mark] of [
+      ['leaked', `0000000099-${owner}`],
+      ['alien', '0000000099-anotherx'],
+    ]) {
+      const copy = join(site.directory, 'east', `docs-${name}.qcow2`);
+      await copyFile(uploaded, copy);
+      await writeFile(`${copy}.json`, JSON.stringify({ ...manifest, 'image-id': name, 'upload-id': mark }));
+    }
+    await copyFile(uploaded, join(site.images, 'by-hand.qcow2'));
+    const strays = await waitUntil('the image that was put there by hand', async () => {
+      const found = await site.list('alien-image-list');
+      return found.length === 3 && found;
+    });
+    assert.deepEqual(
+      strays.map(({ place, 'image-id': id, ours }) => [place, id, ours].join(' ')).toSorted(),
+      ['builder by-hand no', 'east alien no', 'east leaked yes'],
+    );
+    const plan = await table('manage', '--dry-run');
+    assert.match(
+      plan.at(-1) ?? '',
+      /^remove-leak +docs-leaked\.qcow2 in east +seen twice +it carries our mark/,
+    );
+    assert.equal(plan.filter((line) => line.startsWith('remove-leak')).length, 1);
+    assert.equal((await site.uploaded('east')).length, 3);
+  });
+});
+
+describe('the requests', () => {
+  it('rollback goes back to the build before, and refuses if there is none', async (t) => {
+    const { site, process: service } = await startService(t);
+    await runCommand('rebuild', 'docs', '-c', site.config);
+    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
+    assert.equal((await runCommand('rollback', 'docs', '-c', site.config)).code, 0);
+    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is deleted/);
+    const [status] = (await site.list('image-status')).filter(({ place }) => place === 'east/docs');
+    assert.match(status?.newest ?? '', /^docs-0000000001-/);
+    assert.equal((await runCommand('rollback', 'docs', '-c', site.config)).code, 0);
+    await service.logged(
+      /request 3, rollback: docs-0000000001-\w+ is the only good build .* none to go back to/,
+    );
+    assert.match(
+      await refused(site, 'rollback', 'dosc'),
+      /there is no image of "dosc"; dib-image-list shows/,
+    );
+  });
+
+  it('upload-delete deletes one upload; as it is still wanted, it is uploaded anew', async (t) => {
+    const { site, process: service } = await startService(t);
+    const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
+    assert.equal((await runCommand('upload-delete', uploadId, '-c', site.config)).code, 0);
+    await service.logged(new RegExp(`upload ${uploadId} of .* is deleted`));
+    await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
+    assert.match(
+      await refused(site, 'upload-delete', uploadId),
+      new RegExp(`there is no upload ${uploadId} that is ready; image-list shows what there is`),
+    );
+  });
+
+  it('dib-image-delete deletes a build everywhere', async (t) => {
+    const { site, process: service } = await startService(t);
+    await runCommand('rebuild', 'docs', '-c', site.config);
+    await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
+    const newest = await idOf(site, 'dib-image-list', 'image-id', '0000000003');
+    assert.equal((await runCommand('dib-image-delete', newest, '-c', site.config)).code, 0);
+    await service.logged(new RegExp(`build ${newest} is deleted`));
+    await service.logged(new RegExp(`upload \\S+ of ${newest} to east is deleted`));
+    const files = [...(await site.uploaded('east')), ...(await site.built())];
+    assert.deepEqual(
+      files.filter((file) => file.includes(newest)),
+      [],
+    );
+    assert.equal(files.length, 3, 'the build before is as it was');
+    assert.match(
+      await refused(site, 'dib-image-delete', 'docs-7'),
+      /there is no image docs-7 that is ready; dib-image-list shows what there is/,
+    );
+  });
+
+  it('rebuild says which disk images there are', async (t) => {
+    const { site } = await startService(t);
+    assert.match(
+      await refused(site, 'rebuild', 'dosc'),
+      /disk image "dosc" is not configured; there is docs/,
+    );
+  });
+});
+
+describe('plan', () => {
+  it('says what is paused', async (t) => {
+    const site = await createManagedSite(t, { diskimages: [docsImage({ pause: true })] });
+    endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
+    const plan = await site.list('plan');
+    assert.deepEqual(
+      plan.map(({ what, subject, when }) => [what, subject, when]),
+      [['wait', 'diskimage docs', null]],
+    );
+    assert.match(
+      plan[0]?.why ?? '',
+      /^it is paused; otherwise it would be built: there is no ready build of it$/,
+    );
+  });
+
+  it('says until when it waits after a failure', async (t) => {
+    const site = await createManagedSite(t, {
+      diskimages: [docsImage({ options: { tree: '/no/such/directory' } })],
+    });
+    const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
+    await service.logged(/build docs-0000000001-\w+ failed: /);
+    const [wait, ...others] = await site.list('plan');
+    assert.deepEqual(others, []);
+    assert.match(
+      wait?.why ?? '',
+      /^the last try failed; it is built again later: there is no ready build of it$/,
+    );
+    const [build] = await site.list('dib-image-list');
+    assert.equal(build?.state, 'failed');
+    assert.notEqual(build.error, null);
+    assert.ok(Date.parse(wait?.when ?? '') > Date.parse(build.requested ?? '') + 60_000);
+  });
+});
+
+describe('without a manager', () => {
+  it('image-list shows what builders offer; commands that need records say what to do', async (t) => {
+    const site = await createManagedSite(t);
+    endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
+    assert.deepEqual(await site.list('image-list'), []);
+    const { stdout } = await runCommand('image-list', '-c', site.config);
+    assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +BUILT +BUILDERS\n$/);
+    for (const command of [['dib-image-list'], ['image-status'], ['alien-image-list'], ['rebuild', 'docs']]) {
+      const fault = await refused(site, ...command);
+      assert.match(
+        fault,
+        /no manager has worked here: .*manager\.sqlite is not there; start nodepool-builder manage/,
+      );
+    }
+  });
+});
+
+describe('export-image-data and import-image-data', () => {
+  it('carry the records to another store', async (t) => {
+    const { site, process: service } = await startService(t);
+    const file = join(site.directory, 'images.json');
+    const written = await runCommand('export-image-data', file, '-c', site.config);
+    assert.deepEqual(written, { code: 0, stdout: '', stderr: `wrote 1 builds and 1 uploads to ${file}\n` });
+    const records = [await site.list('dib-image-list'), await site.list('image-list')];
+
+    assert.match(
+      await refused(site, 'import-image-data', file),
+      /a manager works with this store; stop it first/,
+    );
+    assert.equal(await service.end('SIGTERM'), 0);
+    assert.match(await refused(site, 'import-image-data', file), /is not empty: .*; import into a new store/);
+
+    await site.configure({ providers: [provider('east')], manager: { store: 'state/other.sqlite' } });
+    const read = await runCommand('import-image-data', file, '-c', site.config);
+    assert.deepEqual(read, { code: 0, stdout: '', stderr: `read 1 builds and 1 uploads from ${file}\n` });
+    assert.deepEqual([await site.list('dib-image-list'), await site.list('image-list')], records);
+  });
+
+  it('say what is wrong with a file', async (t) => {
+    const site = await createManagedSite(t);
+    const file = join(site.directory, 'images.json');
+    assert.match(
+      await refused(site, 'import-image-data', file),
+      /images\.json cannot be read: ENOENT.*; name a file that export-image-data wrote/,
+    );
+    await writeFile(file, '{"version": 1}');
+    assert.match(
+      await refused(site, 'import-image-data', file),
+      /this is no export of a state: .*; nothing was imported/,
+    );
+    assert.match(
+      await refused(site, 'export-image-data', join(site.directory, 'none/x')),
+      /ENOENT.*name another file/,
+    );
+    assert.ok((await stat(file)).isFile());
+  });
+});
+
+describe('--help', () => {
+  for (const command of [
+    'manage',
+    'plan',
+    'dib-image-list',
+    'image-list',
+    'image-status',
+    'alien-image-list',
+    'rebuild',
+    'rollback',
+    'dib-image-delete',
+    'upload-delete',
+    'export-image-data',
+    'import-image-data',
+  ]) {
+    it(`of ${command} has an example`, async () => {
+      const { code, stdout } = await runCommand(command, '--help');
+      assert.equal(code, 0);
+      assert.match(stdout, new RegExp(`Examples?:\n  \\$ nodepool-builder ${command} `));
+    });
+  }
+});

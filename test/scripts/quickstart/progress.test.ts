@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { progressIn } from '../../../scripts/quickstart/progress.ts';
+
+const TIME = '2026-11-21 22:39:12,172';
+
+test('what the manager does is news', () => {
+  assert.deepEqual(progressIn(`${TIME} INFO nodepool.manager: build debian-1 is ready`), {
+    kind: 'news',
+    text: 'build debian-1 is ready',
+  });
+});
+
+test('so is the end of a phase of disk-image-create, and nothing else of its output', () => {
+  const line = (text: string): string => `${TIME} INFO nodepool.image.build.debian: ${TIME} | ${text}`;
+  assert.deepEqual(progressIn(line('dib-run-parts Target: install.d')), {
+    kind: 'news',
+    text: 'disk-image-create: install is done',
+  });
+  assert.equal(progressIn(line('dib-run-parts Script     Seconds')), undefined);
+});
+
+test('a build or an upload that failed is a failure', () => {
+  for (const text of [
+    'build debian-1 failed: exit code 3',
+    'upload 2-a of debian-1 to local failed: the disk is full',
+  ]) {
+    assert.deepEqual(progressIn(`${TIME} WARNING nodepool.manager: ${text}`), { kind: 'failure', text });
+  }
+});
+
+test('other loggers tell nothing', () => {
+  assert.equal(progressIn(`${TIME} INFO gear.Worker: connected to the job server`), undefined);
+});
