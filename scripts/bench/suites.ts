@@ -6,6 +6,7 @@ import { echo } from '../../test/benchmarks/gearman/echo.ts';
 import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
 import { largePayloads } from '../../test/benchmarks/gearman/large-payloads.ts';
 import { manyFunctions } from '../../test/benchmarks/gearman/many-functions.ts';
+import { manyImages } from '../../test/benchmarks/manager/many-images.ts';
 import { memory } from '../../test/benchmarks/memory.ts';
 import { roundTrips } from '../../test/benchmarks/round-trips.ts';
 import { startUp } from '../../test/benchmarks/start-up.ts';
@@ -39,5 +40,9 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   upload: {
     benchmarks: [wire, glance, daemonMemory, conversion],
     page: join(DOCS, 'benchmarks-upload.md'),
+  },
+  manager: {
+    benchmarks: [manyImages],
+    page: join(DOCS, 'benchmarks-manager.md'),
   },
 };

@@ -1,0 +1,67 @@
+/**
+ * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it answers
+ * `plan` with the milliseconds that a planning pass took, `manage` when it has begun to lead and to wait, and `memory`
+ * with the most bytes that it ever had.
+ */
+import { createInterface } from 'node:readline';
+import type { ImageProvider, ProviderImage } from '@nodepool-builder/image-builder';
+import { ImageManager, openStateStore, plan } from '@nodepool-builder/image-manager';
+import { peakMemory } from '../peak-memory.ts';
+import { CONFIGURATION, listedImages } from './many-records.ts';
+
+const [path = '', port = ''] = process.argv.slice(2);
+const store = await openStateStore(path);
+const stop = new AbortController();
+let managing: Promise<void> | undefined;
+
+const ORDERS: Readonly<Record<string, () => Promise<unknown>>> = {
+  plan: measurePlan,
+  manage: async () => {
+    managing = manage();
+    return 'managing';
+  },
+  memory: () => peakMemory(process.pid),
+};
+
+for await (const order of createInterface(process.stdin)) console.log(await ORDERS[order]?.());
+stop.abort(new Error('the benchmark ends'));
+await managing;
+await store.close();
+
+async function measurePlan(): Promise<number> {
+  const state = await store.read();
+  const ids = new Set(state.builds.keys());
+  const names = new Set(CONFIGURATION.diskimages.map(({ name }) => name));
+  const world = {
+    now: Date.now(),
+    offered: { builds: names, uploads: ids, deletes: ids },
+    underWay: new Set<string>(),
+    absentSince: new Map<string, number>(),
+    retryAt: new Map<string, number>(),
+    demanded: new Set<string>(),
+  };
+  const begin = performance.now();
+  const { steps } = plan(CONFIGURATION, state, world);
+  const time = performance.now() - begin;
+  if (steps.length > 0) throw new Error(`there are ${steps.length} steps where nothing is to be done`);
+  return time;
+}
+
+async function manage(): Promise<void> {
+  await new ImageManager({
+    configuration: CONFIGURATION,
+    provider: (name) => listedProvider(name),
+    store,
+    servers: [{ host: '127.0.0.1', port: Number(port) }],
+    logger: { debug() {}, info() {}, warn: console.error, error: console.error },
+  }).run(stop.signal);
+}
+
+/** A provider that lists what is on record, as a cloud does. */
+function listedProvider(name: string): ImageProvider {
+  const refuse = async (): Promise<never> => {
+    throw new Error('nothing is to be done');
+  };
+  const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
+  return { name, formats: ['qcow2'], upload: refuse, discard: refuse, delete: refuse, list };
+}

@@ -1,0 +1,110 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { JobServer, Worker, type WorkerFunction } from '@nodepool-builder/gearman-node';
+import { openStateStore } from '@nodepool-builder/image-manager';
+import { type Benchmark, type BenchmarkContext, type Measurement, unlessAborted } from '../benchmark.ts';
+import { megabytes } from '../peak-memory.ts';
+import { Program } from '../program.ts';
+import { BUILDS, CONFIGURATION, fillStore, UPLOADS } from './many-records.ts';
+
+/** Planning passes that are measured, after one that warms up. */
+const PASSES = 10;
+
+/** Milliseconds. */
+const PASS_BAR = 1000;
+
+/** Bytes. */
+const MEMORY_BAR = 200e6;
+
+/** As the command `nodepool-builder` has it. */
+const YOUNG_GENERATION = '--max-semi-space-size=1';
+
+/** How long the manager of ten thousand images plans, and what memory it takes. */
+export const manyImages: Benchmark = { name: 'many-images', run };
+
+async function run(context: BenchmarkContext): Promise<Measurement[]> {
+  const { signal, after, progress } = context;
+  const directory = await mkdtemp(join(tmpdir(), 'bench-manager-'));
+  after(() => rm(directory, { recursive: true, force: true }));
+  const path = join(directory, 'state.sqlite');
+  progress(`writing ${BUILDS} builds and ${UPLOADS} uploads`);
+  const store = await openStateStore(path);
+  after(() => store.close());
+  await fillStore(store);
+  const builder = await startBuilder(context, [...(await store.read()).builds.keys()]);
+
+  const program = join(import.meta.dirname, 'manager-program.ts');
+  const start = (): Program =>
+    Program.start([process.execPath, YOUNG_GENERATION, program, path, builder.port], context);
+  const planner = start();
+  const passes: number[] = [];
+  for (let pass = 0; pass <= PASSES; pass += 1) passes.push(...(await planner.askNumbers('plan')));
+  const [, ...warm] = passes;
+  const [first = 0] = passes;
+  const slowest = Math.max(...warm);
+
+  // What somebody asks for shows when the manager has led, looked at everything, and planned.
+  const manager = start();
+  const jobs = 3;
+  const times: number[] = [];
+  await manager.ask('manage');
+  for (let job = 0; job < jobs; job += 1) {
+    progress(`waiting for job ${job + 1} of ${jobs}`);
+    const begun = builder.nextBuild();
+    const begin = performance.now();
+    await store.ask({ kind: 'build', diskimage: CONFIGURATION.diskimages[job]?.name ?? '' });
+    await unlessAborted(begun, signal);
+    times.push(performance.now() - begin);
+  }
+  const [peak = 0] = await manager.askNumbers('memory');
+  const images = `${BUILDS} images and ${UPLOADS} uploads`;
+  return [
+    { what: `First planning pass over ${images}`, result: `${first.toFixed(0)} ms` },
+    {
+      what: `Planning pass over ${images}, the slowest of ${PASSES}`,
+      result: `${slowest.toFixed(0)} ms`,
+      bar: { limit: `< ${PASS_BAR} ms`, met: slowest < PASS_BAR },
+    },
+    {
+      what: 'From the start of the manager until a build that somebody asked for is with its builder',
+      result: `${((times[0] ?? 0) / 1000).toFixed(1)} s`,
+    },
+    {
+      what: 'Peak memory of the manager that leads, looks for leaks and begins builds',
+      result: megabytes(peak),
+      bar: { limit: `< ${megabytes(MEMORY_BAR)}`, met: peak < MEMORY_BAR },
+    },
+  ];
+}
+
+/** A job server with a builder that has all images, and never ends a build. */
+async function startBuilder(
+  { after, signal }: BenchmarkContext,
+  imageIds: readonly string[],
+): Promise<{ readonly port: string; readonly nextBuild: () => Promise<void> }> {
+  const server = new JobServer();
+  after(() => server.close());
+  const address = await server.listen(0);
+  const worker = new Worker({ servers: [address], concurrency: 10 });
+  after(() => worker.close({ signal: AbortSignal.abort() }));
+  let begun = (): void => {};
+  const build: WorkerFunction = async (job) => {
+    begun();
+    await unlessAborted(new Promise<never>(() => {}), AbortSignal.any([signal, job.signal]));
+    return '';
+  };
+  const unused: WorkerFunction = () => '';
+  const functions = new Map<string, WorkerFunction>();
+  for (const { name } of CONFIGURATION.diskimages) functions.set(`image-build:${name}`, build);
+  for (const id of imageIds) functions.set(`image-upload:${id}`, unused).set(`image-delete:${id}`, unused);
+  const connected = new Promise((resolve) => worker.once('connect', resolve));
+  worker.setFunctions(functions);
+  await unlessAborted(connected, signal);
+  await worker.registered({ signal });
+  const nextBuild = (): Promise<void> =>
+    new Promise((resolve) => {
+      begun = resolve;
+    });
+  return { port: String(address.port), nextBuild };
+}
