@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { openStateStore } from '@nodepool-builder/image-manager';
+import { temporaryDirectory } from './temporary-directory.ts';
+
+const BIN = join(import.meta.dirname, '../bin/nodepool-builder.js');
+
+test('a command that opens the SQLite of the manager prints what it lists, and no warning of Node.js', async (t) => {
+  const directory = temporaryDirectory(t);
+  const config = join(directory, 'nodepool.yaml');
+  await writeFile(config, 'images-dir: images\nmanager: {store: manager.sqlite}\n');
+  const store = await openStateStore(join(directory, 'manager.sqlite'));
+  await store.close();
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [
+    BIN,
+    'dib-image-list',
+    '-c',
+    config,
+  ]);
+  assert.equal(stderr, '');
+  assert.match(stdout, /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY\n$/);
+});
