@@ -1,0 +1,79 @@
+import { STATUS_CODES } from 'node:http';
+import type { HttpAnswer } from './http-client.ts';
+import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
+
+const CODES: Readonly<Record<number, ZuulErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  408: 'connection-failed',
+  410: 'not-found',
+  429: 'rate-limited',
+  500: 'service-unavailable',
+  502: 'service-unavailable',
+  503: 'service-unavailable',
+  504: 'service-unavailable',
+};
+
+const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
+  'auth-failed':
+    'configure a token for this tenant, or check whether the one that is configured is still valid',
+  forbidden: "ask the operator of Zuul for an access rule that lets the token's subject read this tenant",
+  'not-found': 'check the api-url and the tenant',
+  'tenant-unknown': 'there is no such tenant; correct its name',
+  redirected:
+    'write the address where the API is served as api-url; if a login is asked for, configure a token',
+};
+
+/** What tells this 404 from that for an unknown parameter or path. */
+const UNKNOWN_TENANT = /\btenant\b.*\bdoes not exist/i;
+
+/** What Zuul calls a missing or bad token in its 401: `MissingAuthError`. */
+const ERROR_NAME = /^\w{1,60}$/;
+
+/** The error that an answer means. `request` names the API, the method and the path. */
+export function answerError(request: string, answer: HttpAnswer, now: number): ZuulError {
+  const { status, headers } = answer;
+  const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
+  const target = code === 'redirected' ? ` to ${originOf(headers.location)}` : '';
+  const reason = errorName(answer.body);
+  const remedy = REMEDIES[code];
+  return new ZuulError(
+    code,
+    [
+      `${request}: ${status} ${STATUS_CODES[status] ?? ''}`.trim() + target,
+      ...(reason === undefined ? [] : [`: ${reason}`]),
+      ...(remedy === undefined ? [] : [`; ${remedy}`]),
+    ].join(''),
+    { status, retryAfter: secondsToWait(headers['retry-after'], now) },
+  );
+}
+
+function codeOf(status: number): ZuulErrorCode {
+  if (status >= 300 && status < 400) return 'redirected';
+  if (status < 400) return 'invalid-answer';
+  return CODES[status] ?? (status > 500 ? 'service-unavailable' : 'bad-request');
+}
+
+/** The words of a 401 quote the token's claims: only the name of the error is told. */
+function errorName(body: string): string | undefined {
+  try {
+    const { error } = JSON.parse(body) as { error?: unknown };
+    return typeof error === 'string' && ERROR_NAME.test(error) ? error : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The path and the query of a login page may hold a state that is nobody's business. */
+function originOf(location: string | undefined): string {
+  return URL.parse(location ?? '')?.origin ?? 'elsewhere';
+}
+
+/** `Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3). */
+function secondsToWait(header: string | undefined, now: number): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d+$/.test(header)) return Number(header);
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
+}

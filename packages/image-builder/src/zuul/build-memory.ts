@@ -1,0 +1,73 @@
+import type { ImageFormat } from '../formats.ts';
+import { withoutQuery } from './artifact-url.ts';
+import type { ImageArtifact } from './image-artifact.ts';
+import type { ZuulBuild } from './zuul-build.ts';
+
+/** What a build holds of the image in one format, as far as it is worth to be remembered. */
+export interface BuildContent {
+  readonly format: ImageFormat;
+  /** Without its query. */
+  readonly url: string;
+  readonly sha256?: string;
+}
+
+/** What is remembered of a build. */
+export interface RememberedBuild {
+  readonly uuid: string;
+  readonly id: number;
+  /** Milliseconds since the epoch. */
+  readonly endTime: number;
+  readonly pipeline: string;
+  readonly content: readonly BuildContent[];
+}
+
+/** What was done with the builds so far. */
+export interface BuildMemory {
+  /** The newest one whose image was taken. */
+  readonly newest: Pick<RememberedBuild, 'endTime' | 'id'> | undefined;
+  /** Those that were dealt with, whether or not their image was taken. */
+  readonly builds: ReadonlyMap<string, RememberedBuild>;
+}
+
+/** The memory of who has not seen a build yet. */
+export const NOTHING_SEEN: BuildMemory = { newest: undefined, builds: new Map() };
+
+/** What to remember of a build. */
+export function remembered(
+  { uuid, id, endTime = 0, pipeline }: ZuulBuild,
+  artifacts: readonly ImageArtifact[],
+): RememberedBuild {
+  const content = artifacts.map(({ format, url, sha256 }) => ({
+    format,
+    url: withoutQuery(url),
+    ...(sha256 !== undefined && { sha256 }),
+  }));
+  return { uuid, id, endTime, pipeline, content };
+}
+
+/** Orders by the end; where two ended in the same second, by the number. Positive if `a` is newer. */
+export function compareAge(
+  a: Pick<RememberedBuild, 'endTime' | 'id'>,
+  b: Pick<RememberedBuild, 'endTime' | 'id'>,
+): number {
+  return a.endTime - b.endTime || a.id - b.id;
+}
+
+/**
+ * Whether one of the two builds returned the other's image: a job that promotes what another pipeline built does so.
+ * The same address without a checksum is no proof within one pipeline, where a job may write to it each time.
+ */
+export function hasSameContent(a: RememberedBuild, b: RememberedBuild): boolean {
+  const pairs = a.content.flatMap((one) => {
+    const other = b.content.find(({ format }) => format === one.format);
+    return other === undefined ? [] : [[one, other] as const];
+  });
+  return (
+    pairs.length > 0 &&
+    pairs.every(([one, other]) =>
+      one.sha256 !== undefined && other.sha256 !== undefined
+        ? one.sha256 === other.sha256
+        : one.url === other.url && a.pipeline !== b.pipeline,
+    )
+  );
+}

@@ -1,0 +1,39 @@
+import type { BuildMemory } from './build-memory.ts';
+import type { BuildQuery } from './build-query.ts';
+import { type BuildChoice, chooseBuild } from './choose-build.ts';
+import type { ImageRules } from './image-artifact.ts';
+import type { ZuulApi } from './zuul-api.ts';
+import type { ZuulBuild } from './zuul-build.ts';
+
+/** Longer than a build of an image takes, in milliseconds. Zuul itself ends a job after three hours unless told otherwise. */
+const LONGEST_BUILD = 24 * 3_600_000;
+
+/** Which builds make an image, and what of them is the image. */
+export interface BuildSource {
+  readonly query: BuildQuery;
+  readonly rules: ImageRules;
+}
+
+/**
+ * Asks for the builds of an image, and chooses. It reads on until every further build began more than a day before
+ * the newest one known ended, and so cannot have ended after it.
+ *
+ * @throws ZuulError
+ * @throws the signal's reason
+ */
+export async function findBuild(
+  api: Pick<ZuulApi, 'builds'>,
+  { query, rules }: BuildSource,
+  memory: BuildMemory,
+  signal: AbortSignal,
+): Promise<BuildChoice> {
+  const builds: ZuulBuild[] = [];
+  for await (const page of api.builds(query, signal)) {
+    builds.push(...page);
+    const { chosen } = chooseBuild(builds, rules, memory);
+    const newest = chosen?.build.endTime ?? memory.newest?.endTime;
+    const earliest = page.at(-1)?.startTime;
+    if (newest !== undefined && earliest !== undefined && earliest < newest - LONGEST_BUILD) break;
+  }
+  return chooseBuild(builds, rules, memory);
+}

@@ -1,0 +1,35 @@
+import type { HttpAnswer } from './http-client.ts';
+import { ZuulError } from './zuul-error.ts';
+
+/** `application/json`, with or without parameters. */
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+
+/**
+ * What `read` makes of the JSON of an answer. A login page that comes with status 200 is told from it by its type.
+ *
+ * @param request names the API, the method and the path
+ * @throws ZuulError `invalid-answer`
+ */
+export function parseAnswer<T>(request: string, answer: HttpAnswer, read: (value: unknown) => T): T {
+  const type = answer.headers['content-type'] ?? 'no content type';
+  if (!JSON_TYPE.test(type)) {
+    throw invalid(
+      `${request}: the answer is ${type.replace(/;.*/s, '')} where application/json was due`,
+      'check the URL, and whether a login page lies before it',
+    );
+  }
+  try {
+    return read(JSON.parse(answer.body));
+  } catch (cause) {
+    // a parser's message quotes what it could not read
+    const reason = cause instanceof SyntaxError ? 'it is no JSON' : (cause as Error).message;
+    throw invalid(
+      `${request}: the answer is not as expected: ${reason}`,
+      'check that the URL is that of the service',
+    );
+  }
+}
+
+function invalid(fault: string, remedy: string): ZuulError {
+  return new ZuulError('invalid-answer', `${fault}; ${remedy}`);
+}

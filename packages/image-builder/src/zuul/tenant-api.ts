@@ -1,0 +1,67 @@
+import type { ApiSession } from './api-session.ts';
+import type { ApiUrl } from './api-url.ts';
+import { list, optionalText, record, text } from './json-shape.ts';
+import { ZuulError } from './zuul-error.ts';
+
+/** How many tenants a message names. */
+const MOST_NAMES = 10;
+
+/** The API of one tenant. */
+export interface TenantApi {
+  readonly tenant: string;
+  /** With a slash at the end: `builds` lies below it. */
+  readonly base: string;
+}
+
+/**
+ * Finds the API of a tenant: an API that is white-labelled for one tenant says so in its `info`, and where no
+ * tenant is asked for, an API with a single one will do.
+ *
+ * @throws ZuulError `invalid-settings` if it is not clear which tenant, or the API is that of another; and those of
+ *   the session
+ */
+export async function findTenantApi(
+  session: ApiSession,
+  { root, tenant }: ApiUrl,
+  signal: AbortSignal,
+): Promise<TenantApi> {
+  const served = await session.get(new URL('api/info', root), servedTenant, signal);
+  if (served !== undefined) {
+    if (tenant !== undefined && tenant !== served) {
+      throw new ZuulError(
+        'invalid-settings',
+        `Zuul API ${root}: it serves the tenant "${served}" alone, and not "${tenant}"; correct the tenant or the api-url`,
+      );
+    }
+    return { tenant: served, base: `${root}api/` };
+  }
+  const name = tenant ?? (await onlyTenant(session, root, signal));
+  return { tenant: name, base: `${root}api/tenant/${encodeURIComponent(name)}/` };
+}
+
+function servedTenant(value: unknown): string | undefined {
+  return optionalText(record(record(value, 'the answer').info, 'info').tenant, 'tenant');
+}
+
+async function onlyTenant(session: ApiSession, root: string, signal: AbortSignal): Promise<string> {
+  const names = await session
+    .get(new URL('api/tenants', root), tenantNames, signal)
+    .catch((error: unknown) => {
+      // a list that is not for us says nothing about the tenant's own API
+      if (error instanceof ZuulError && (error.status === 401 || error.status === 403)) return [];
+      throw error;
+    });
+  const [only] = names;
+  if (only !== undefined && names.length === 1) return only;
+  const known = names.length === 0 ? '' : ` (${names.slice(0, MOST_NAMES).join(', ')})`;
+  throw new ZuulError(
+    'invalid-settings',
+    `Zuul API ${root}: it does not serve one tenant alone, and no tenant is configured; name one${known}`,
+  );
+}
+
+function tenantNames(value: unknown): string[] {
+  return list(value, 'the answer').map((tenant) =>
+    text(record(tenant, 'a tenant').name, 'the name of a tenant'),
+  );
+}
