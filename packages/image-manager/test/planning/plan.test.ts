@@ -45,6 +45,18 @@ for (const [sentence, given, seconds] of [
   });
 }
 
+test('a plan says which builds become due, when, and why', () => {
+  const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
+  deepEqual(given.plan().laterBuilds, [
+    {
+      diskimage: 'debian',
+      at: NOW + 23 * HOUR * 1000,
+      reason: `the newest, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`,
+    },
+  ]);
+  deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'it is a step then');
+});
+
 test('at the time that was told it goes on', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.later(23 * HOUR - 1).plan().steps, []);
