@@ -33,7 +33,8 @@ const child = spawn(
     '--conditions=@nodepool-builder/source',
     '--disable-warning=ExperimentalWarning',
     '--test',
-    `--test-concurrency=${availableParallelism()}`,
+    // Tests wait for other programs for a third of their time.
+    `--test-concurrency=${availableParallelism() + 1}`,
     // For a hang only. It bounds each file as well as each test.
     '--test-timeout=300000',
     '--test-reporter=spec',
