@@ -29,7 +29,7 @@ test('a build that ended while no manager ran is ready, without another job', as
   await first.stop();
   const [jobBefore] = builder.jobsOf('image-build');
   hold.release();
-  await waitUntil('the image', () => builder.images.size === 1);
+  await waitUntil('the end of the build', () => builder.endedJobs === 1);
   site.manage();
   const imageId = await site.untilInUse();
   assert.deepEqual(builder.jobsOf('image-build'), [jobBefore]);
@@ -65,7 +65,7 @@ test('an upload that ended while no manager ran is found by its unique key: the 
   await hold.reached;
   await first.stop();
   hold.release();
-  await waitUntil('the image', () => site.provider('east').images.size === 1);
+  await waitUntil('the end of the upload', () => builder.endedJobs === 2);
   site.manage();
   await site.untilInUse();
   const [upload] = (await site.store.read()).uploads.values();

@@ -32,6 +32,8 @@ export class SiteBuilder {
   readonly images: Set<string> = new Set();
   /** All jobs that it was given. */
   readonly jobs: SeenJob[] = [];
+  /** How many of them job servers know to have ended. */
+  endedJobs = 0;
   beforeBuild: JobHook | undefined;
   beforeUpload: JobHook | undefined;
   beforeDelete: JobHook | undefined;
@@ -69,6 +71,7 @@ export class SiteBuilder {
       (work: (job: WorkerJob) => Promise<string>): WorkerFunction =>
       async (job) => {
         this.jobs.push({ function: job.function, unique: job.unique, payload: String(job.payload) });
+        void this.#countEnd(job);
         return await work(job);
       };
     const functions = new Map<string, WorkerFunction>();
@@ -119,6 +122,11 @@ export class SiteBuilder {
     await this.beforeDelete?.(job);
     void this.#forgetWhenAcknowledged(imageId, job);
     return '';
+  }
+
+  async #countEnd({ acknowledged }: WorkerJob): Promise<void> {
+    await acknowledged;
+    this.endedJobs += 1;
   }
 
   async #forgetWhenAcknowledged(imageId: string, { acknowledged }: WorkerJob): Promise<void> {

@@ -59,9 +59,10 @@ async function manage(): Promise<void> {
 
 /** A provider that lists what is on record, as a cloud does. */
 function listedProvider(name: string): ImageProvider {
-  const refuse = async (): Promise<never> => {
-    throw new Error('nothing is to be done');
-  };
   const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
   return { name, formats: ['qcow2'], upload: refuse, discard: refuse, delete: refuse, list };
+}
+
+async function refuse(): Promise<never> {
+  throw new Error('nothing is to be done');
 }

@@ -88,16 +88,15 @@ async function startBuilder(
   const address = await server.listen(0);
   const worker = new Worker({ servers: [address], concurrency: 10 });
   after(() => worker.close({ signal: AbortSignal.abort() }));
-  let begun = (): void => {};
+  let begun: (() => void) | undefined;
   const build: WorkerFunction = async (job) => {
-    begun();
+    begun?.();
     await unlessAborted(new Promise<never>(() => {}), AbortSignal.any([signal, job.signal]));
     return '';
   };
-  const unused: WorkerFunction = () => '';
   const functions = new Map<string, WorkerFunction>();
   for (const { name } of CONFIGURATION.diskimages) functions.set(`image-build:${name}`, build);
-  for (const id of imageIds) functions.set(`image-upload:${id}`, unused).set(`image-delete:${id}`, unused);
+  for (const id of imageIds) functions.set(`image-upload:${id}`, unasked).set(`image-delete:${id}`, unasked);
   const connected = new Promise((resolve) => worker.once('connect', resolve));
   worker.setFunctions(functions);
   await unlessAborted(connected, signal);
@@ -107,4 +106,8 @@ async function startBuilder(
       begun = resolve;
     });
   return { port: String(address.port), nextBuild };
+}
+
+function unasked(): never {
+  throw new Error('nothing is to be uploaded or deleted');
 }
