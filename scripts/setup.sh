@@ -43,6 +43,9 @@ python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py t
 uwsgi-plugin-python3      uwsgi_python3                      test
 mariadb-server-core       mariadbd                           test
 postgresql                /usr/lib/postgresql/*/bin/postgres test
+nginx                     nginx                              test
+xz-utils                  xz                                 test
+zstd                      zstd                               test
 TABLE
 }
 
@@ -52,6 +55,7 @@ services_of() {
     gearman-job-server) echo gearman-job-server.service ;;
     python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
     postgresql) echo postgresql.service ;;
+    nginx) echo nginx.service ;;
   esac
 }
 

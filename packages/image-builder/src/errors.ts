@@ -22,6 +22,11 @@ export const IMAGE_ERRORS = {
   'manifest-damaged': { retriable: false },
   'remains-not-cleared': { retriable: true },
   'provider-refused': { retriable: false },
+  'download-failed': { retriable: true },
+  'artifact-expired': { retriable: false },
+  'artifact-refused': { retriable: false },
+  'artifact-too-large': { retriable: false },
+  'artifact-damaged': { retriable: false },
 } as const;
 
 /** The code of an {@link ImageError}; compare codes, never messages. */

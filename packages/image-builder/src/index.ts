@@ -3,6 +3,12 @@ export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
 export type { DiskImage } from './disk-image.ts';
+export type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './download/artifact-request.ts';
+export { downloadArtifact } from './download/download-artifact.ts';
+export type { ExpectedArtifact } from './download/expected.ts';
+export type { HeadersOfHosts } from './download/http-source.ts';
+export type { RetryPolicy } from './download/retries.ts';
+export { clearDownloads } from './download/state-directory.ts';
 export { writeDurably } from './durable.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
 export {
