@@ -4,11 +4,12 @@
  * with the most bytes that it ever had.
  */
 import { createInterface } from 'node:readline';
+import { setFlagsFromString } from 'node:v8';
 import type { ImageProvider, ProviderImage } from '@nodepool-builder/image-builder';
 import { ImageManager, openStateStore, plan } from '@nodepool-builder/image-manager';
-import { peakMemory } from '../peak-memory.ts';
 import { CONFIGURATION, listedImages } from './many-records.ts';
 
+setFlagsFromString('--heap-growing-percent=50'); // as nodepool-builder does when it manages
 const [path = '', port = ''] = process.argv.slice(2);
 const store = await openStateStore(path);
 const stop = new AbortController();
@@ -20,7 +21,7 @@ const ORDERS: Readonly<Record<string, () => Promise<unknown>>> = {
     managing = manage();
     return 'managing';
   },
-  memory: () => peakMemory(process.pid),
+  memory: async () => process.resourceUsage().maxRSS * 1024,
 };
 
 for await (const order of createInterface(process.stdin)) console.log(await ORDERS[order]?.());

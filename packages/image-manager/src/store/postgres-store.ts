@@ -4,7 +4,7 @@ import type { PendingRequest, Request } from '../records.ts';
 import { drawOwner } from './draw-owner.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
 import { PostgresLeadership } from './postgres-leadership.ts';
-import { BUILDS, fromRow, type RecordTable, UPLOADS } from './record-tables.ts';
+import { BUILDS, type RecordTable, RowReader, UPLOADS } from './record-tables.ts';
 import { checkSchemaVersion, SCHEMA_VERSION, tablesOf } from './schema.ts';
 import type { Leadership, StateStore, StoredState } from './state-store.ts';
 import { WatchedConnection } from './watched-connection.ts';
@@ -103,11 +103,12 @@ class PostgresStore implements StateStore {
     return await this.#use(async (client) => {
       await client.query('begin transaction isolation level repeatable read read only');
       const settings = await client.query('select owner, next_number from image_manager.settings');
+      const reader = new RowReader();
       const state = {
         owner: settings.rows[0].owner,
         nextNumber: settings.rows[0].next_number,
-        builds: await this.#records(client, BUILDS),
-        uploads: await this.#records(client, UPLOADS),
+        builds: await this.#records(client, reader, BUILDS),
+        uploads: await this.#records(client, reader, UPLOADS),
       };
       await client.query('commit');
       return state;
@@ -161,12 +162,13 @@ class PostgresStore implements StateStore {
 
   async #records<T extends { readonly id: string }>(
     client: PoolClient,
+    reader: RowReader,
     table: RecordTable<T>,
   ): Promise<ReadonlyMap<string, T>> {
     const { rows } = await client.query<Record<string, unknown>>(`select * from image_manager.${table.name}`);
     return new Map(
       rows.map((row) => {
-        const record = fromRow(table, row);
+        const record = reader.read(table, row);
         return [record.id, record];
       }),
     );

@@ -81,14 +81,27 @@ export function toRow<T extends object>(table: RecordTable<T>, record: T): Row {
   return Object.fromEntries(table.columns.map(({ name, field }) => [name, toSql(fields[field])]));
 }
 
-/** The record in a row that SQL gave. */
-export function fromRow<T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T {
-  const record: Record<string, unknown> = {};
-  for (const { name, field, kind } of table.columns) {
-    const value = row[name];
-    if (value !== null) record[field] = kind === 'flag' ? Boolean(value) : value;
+/** Makes records of the rows that SQL gave. Texts that are equal are kept once: many records name the same. */
+export class RowReader {
+  readonly #texts = new Map<string, string>();
+
+  read<T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T {
+    const record: Record<string, unknown> = {};
+    for (const { name, field, kind } of table.columns) {
+      const value = row[name];
+      if (value === null) continue;
+      if (kind === 'flag') record[field] = Boolean(value);
+      else record[field] = typeof value === 'string' ? this.#once(value) : value;
+    }
+    return record as T;
   }
-  return record as T;
+
+  #once(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    this.#texts.set(text, text);
+    return text;
+  }
 }
 
 /** PostgreSQL keeps no NUL in a text: what a builder or a cloud said must not keep a record from being written. */

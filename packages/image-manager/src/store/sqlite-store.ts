@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PendingRequest, Request } from '../records.ts';
-import { BUILDS, fromRow, type RecordTable, UPLOADS } from './record-tables.ts';
+import { BUILDS, type RecordTable, RowReader, UPLOADS } from './record-tables.ts';
 import { asStoreError, openDatabase, type SqliteDatabase, transaction, tryLock } from './sqlite-database.ts';
 import { SqliteLeadership } from './sqlite-leadership.ts';
 import type { Leadership, StateStore, StoredState } from './state-store.ts';
@@ -47,11 +47,12 @@ class SqliteStore implements StateStore {
     return this.#use((database) =>
       transaction(database, 'begin', () => {
         const settings = database.prepare('select owner, next_number from settings').get();
+        const reader = new RowReader();
         return {
           owner: settings?.owner as string,
           nextNumber: settings?.next_number as number,
-          builds: this.#records(BUILDS),
-          uploads: this.#records(UPLOADS),
+          builds: this.#records(reader, BUILDS),
+          uploads: this.#records(reader, UPLOADS),
         };
       }),
     );
@@ -108,10 +109,13 @@ class SqliteStore implements StateStore {
     }
   }
 
-  #records<T extends { readonly id: string }>(table: RecordTable<T>): ReadonlyMap<string, T> {
+  #records<T extends { readonly id: string }>(
+    reader: RowReader,
+    table: RecordTable<T>,
+  ): ReadonlyMap<string, T> {
     const records = new Map<string, T>();
     for (const row of this.#file.database.prepare(`select * from ${table.name}`).iterate()) {
-      const record = fromRow(table, row);
+      const record = reader.read(table, row);
       records.set(record.id, record);
     }
     return records;
