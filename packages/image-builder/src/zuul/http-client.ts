@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { getCACertificates } from 'node:tls';
 import got from 'got';
 import { networkError } from './network-error.ts';
+import { staysWithHost } from './redirection.ts';
 import { ZuulError } from './zuul-error.ts';
 
 /** Zuul lets its database work for 30 seconds on a list of builds before it gives up. */
@@ -67,7 +68,7 @@ export class HttpClient {
         retry: { limit: 0 },
         timeout: { request: this.#timeLimit },
         followRedirect: ({ url: from, headers: { location = '' } }) =>
-          form === undefined && leadsToSameHost(new URL(from), location),
+          form === undefined && staysWithHost(from, location),
       });
       void request.on('downloadProgress', ({ transferred }) => {
         if (transferred > LONGEST_BODY) tooLong.abort();
@@ -85,12 +86,4 @@ export class HttpClient {
       throw networkError(name, error);
     }
   }
-}
-
-/** A token stays with the host that it is for, and on a line at least as safe. */
-function leadsToSameHost(from: URL, location: string): boolean {
-  const to = URL.parse(location, from.href);
-  if (to === null) return false;
-  const upgraded = to.protocol === 'https:' && from.protocol === 'http:' && to.host === from.hostname;
-  return to.origin === from.origin || (upgraded && from.port === '');
 }

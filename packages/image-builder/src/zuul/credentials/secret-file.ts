@@ -9,13 +9,17 @@ import { ZuulError } from '../zuul-error.ts';
  */
 export async function readSecret(path: string): Promise<string> {
   const content = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw unusable(`cannot be read: ${(cause as Error).message}; correct the path or its permissions`, cause);
+    throw unusable(`${(cause as Error).message}; correct the path or its permissions`, cause);
   });
   const secret = content.replace(/\r?\n$/, '');
-  if (secret === '') throw unusable(`${path} is empty; write the secret into it`);
+  if (secret === '') throw unusable(`${path} is empty; write into it what Zuul is to know us by`);
   return secret;
 }
 
 function unusable(reason: string, cause?: unknown): ZuulError {
-  return new ZuulError('credentials-unusable', `the secret for the Zuul API ${reason}`, { cause });
+  return new ZuulError(
+    'credentials-unusable',
+    `a file to authenticate to the Zuul API with cannot be used: ${reason}`,
+    { cause },
+  );
 }

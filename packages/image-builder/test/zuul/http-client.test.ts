@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { HttpClient } from '../../src/zuul/http-client.ts';
+import { ApiFixture, ON, startZuul } from './api-fixture.ts';
+import { zuulFailure } from './zuul-failure.ts';
+
+const SELF_SIGNED = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -keyout - -out -
+  -subj /CN=zuul -addext subjectAltName=IP:127.0.0.1`;
+
+function selfSigned(): { readonly cert: string; readonly key: string } {
+  const printed = execFileSync('openssl', SELF_SIGNED.split(/\s+/), {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const start = printed.indexOf('-----BEGIN CERTIFICATE-----');
+  return { cert: printed.slice(start), key: printed.slice(0, start) };
+}
+
+async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('a certificate', () => {
+  test('is trusted if its authority is named', async (t) => {
+    const tls = selfSigned();
+    const zuul = await startZuul(t, { tls });
+    const { uuid } = zuul.table().add();
+    const fixture = new ApiFixture(zuul, { http: new HttpClient({ ca: tls.cert }) });
+    assert.deepEqual(await fixture.uuids(), [uuid]);
+  });
+
+  test('that nobody vouches for is told as such, and not asked again', async (t) => {
+    const zuul = await startZuul(t, { tls: selfSigned() });
+    const fixture = new ApiFixture(zuul);
+    await assert.rejects(fixture.builds(), zuulFailure('certificate-untrusted', 'self-signed certificate'));
+    assert.deepEqual(fixture.clock.sleeps, []);
+  });
+});
+
+describe('a token', () => {
+  const headers = { authorization: 'Bearer secret' };
+
+  test('goes along to another path, and never to another host', async (t) => {
+    const reached: IncomingMessage[] = [];
+    const elsewhere = await listen(t, (request, response) => {
+      reached.push(request);
+      response.end('[]');
+    });
+    const seen: IncomingMessage[] = [];
+    const origin = await listen(t, (request, response) => {
+      seen.push(request);
+      const location = request.url === '/one' ? '/two' : `${elsewhere}/login`;
+      response.writeHead(302, { location }).end();
+    });
+    const answer = await new HttpClient().send('a request', {
+      url: new URL(`${origin}/one`),
+      headers,
+      signal: ON,
+    });
+    assert.equal(answer.status, 302);
+    assert.deepEqual(
+      seen.map(({ url, headers: { authorization } }) => [url, authorization]),
+      [
+        ['/one', 'Bearer secret'],
+        ['/two', 'Bearer secret'],
+      ],
+    );
+    assert.deepEqual(reached, []);
+  });
+
+  test('is in no part of an error', async (t) => {
+    const origin = await listen(t, (request) => request.socket.destroy());
+    const sent = new HttpClient().send('a request', {
+      url: new URL(`${origin}/?sig=secret`),
+      headers,
+      signal: ON,
+    });
+    await assert.rejects(sent, (error) => {
+      assert.doesNotMatch(JSON.stringify(error, Object.getOwnPropertyNames(error)), /secret/);
+      assert.doesNotMatch(String((error as Error).cause), /secret/);
+      return zuulFailure('connection-failed')(error);
+    });
+  });
+});
+
+test('an answer without end is given up', { timeout: 60_000 }, async (t) => {
+  const piece = Buffer.alloc(1024 * 1024, ' ');
+  const origin = await listen(t, (_, response) => {
+    const more = (): void => {
+      while (response.writable && response.write(piece));
+      if (response.writable) response.once('drain', more);
+    };
+    more();
+  });
+  const sent = new HttpClient().send('a request', { url: new URL(origin), signal: ON });
+  await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
+});
+
+test('a body is not sent on to where a redirection leads', async (t) => {
+  const seen: (string | undefined)[] = [];
+  const origin = await listen(t, (request, response) => {
+    seen.push(request.url);
+    response.writeHead(307, { location: '/two' }).end();
+  });
+  const url = new URL(`${origin}/one`);
+  const answer = await new HttpClient().send('a request', { url, form: { a: 'b' }, signal: ON });
+  assert.deepEqual([answer.status, seen], [307, ['/one']]);
+});
