@@ -9,7 +9,7 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 /** What runs before, or after, a call: it may throw, or wait. */
 export type Hook = (signal: AbortSignal) => Promise<void> | void;
 
-/** A provider in which each upload becomes an image of its own, and whose calls can be made to fail. */
+/** A provider whose calls can be made to fail. */
 export class SiteProvider extends FakeImageProvider {
   beforeUpload: Hook | undefined;
   /** Here a failure leaves the image behind. */
@@ -22,24 +22,18 @@ export class SiteProvider extends FakeImageProvider {
   listings = 0;
   /** What was discarded, by upload id. */
   readonly discarded: string[] = [];
-  readonly #externalIds = new Map<string, string>();
 
   override async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const signal = signalOf(options);
     await this.beforeUpload?.(signal);
-    const fake = await super.upload(request, options);
-    const image = this.images.get(fake.externalId) as ProviderImage;
-    this.images.delete(fake.externalId);
-    const externalId = `${this.name}/${request.uploadId}`;
-    this.images.set(externalId, { ...image, externalId });
-    this.#externalIds.set(request.uploadId, externalId);
+    const result = await super.upload(request, options);
     this.onChange();
     await this.afterUpload?.(signal);
-    return { externalId };
+    return result;
   }
 
   override async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.delete(this.#externalIds.get(uploadId) ?? '', options);
+    await super.discard(uploadId, options);
     this.discarded.push(uploadId);
   }
 

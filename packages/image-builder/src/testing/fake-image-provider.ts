@@ -22,8 +22,6 @@ export class FakeImageProvider implements ImageProvider {
   readonly formats: readonly ImageFormat[];
   /** What was uploaded and not deleted, by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
-  /** The external id of what each upload left. */
-  readonly #uploads = new Map<string, string>();
   readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
 
   constructor({ name = 'fake', formats = ['qcow2', 'raw'], beforeUpload }: FakeImageProviderOptions = {}) {
@@ -44,8 +42,7 @@ export class FakeImageProvider implements ImageProvider {
       onProgress?.({ done, total: file.size });
     }
     signal?.throwIfAborted();
-    const externalId = `${this.name}/${imageName}/${imageId}`;
-    this.#uploads.set(uploadId, externalId);
+    const externalId = `${this.name}/${uploadId}`;
     this.images.set(externalId, {
       externalId,
       uploadId,
@@ -59,7 +56,7 @@ export class FakeImageProvider implements ImageProvider {
   }
 
   async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    await this.delete(this.#uploads.get(uploadId) ?? '', options);
+    await this.delete(`${this.name}/${uploadId}`, options);
   }
 
   async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
