@@ -1,8 +1,5 @@
 /** Bytes of a block: what is kept of a fetch that is cut short counts in whole blocks. */
-export const BLOCK_SIZE: number = 256 * 1024;
-
-/** Most blocks of one request: another begins where that ends. */
-const LONGEST_RUN = 32;
+export const BLOCK_SIZE: number = 128 * 1024;
 
 /** Blocks that follow each other, the end not included. */
 export interface Run {
@@ -40,14 +37,14 @@ export class Blocks {
     await new Promise<void>((resolve) => void this.#waiting.set(index, resolve));
   }
 
-  /** The first blocks, of `count`, that are neither there nor claimed; undefined if there are none. */
-  claim(count: number): Run | undefined {
+  /** The first blocks, of `count`, that are neither there nor claimed, `most` of them; undefined if there are none. */
+  claim(count: number, most: number): Run | undefined {
     while (this.#present.has(this.#prefix)) this.#prefix += 1;
     let begin = this.#prefix;
     while (begin < count && !this.#isFree(begin)) begin += 1;
     if (begin >= count) return undefined;
     let end = begin;
-    while (end < count && end - begin < LONGEST_RUN && this.#isFree(end)) {
+    while (end < count && end - begin < most && this.#isFree(end)) {
       this.#claimed.add(end);
       end += 1;
     }

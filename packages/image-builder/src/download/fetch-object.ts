@@ -9,6 +9,16 @@ import { getRange } from './stored-object.ts';
 import { together } from './together.ts';
 import { ObjectReplaced, TransientFailure } from './transient-failure.ts';
 
+/** Blocks of a request. Short ones cost round trips, long ones would leave connections without work at the end. */
+const SHORTEST_RUN = 2;
+const LONGEST_RUN = 64;
+
+/**
+ * What a process that dies may lose of an object, as a part of it: what is in the buffers of its connections, which
+ * may be all that it has asked for.
+ */
+const LOSS = 1 / 128;
+
 /** What an object is fetched with. */
 export interface Fetching {
   readonly source: HttpSource;
@@ -36,10 +46,12 @@ export interface RangeFetching extends Fetching {
  * @throws the signal's reason
  */
 export async function fetchRanges({ connections, ...fetching }: RangeFetching): Promise<void> {
-  const { spool, retryPolicy, logger, signal } = fetching;
+  const { spool, object, retryPolicy, logger, signal } = fetching;
+  const share = Math.floor((object.size * LOSS) / connections / BLOCK_SIZE);
+  const most = Math.min(LONGEST_RUN, Math.max(SHORTEST_RUN, share));
   const fetchSome = async (whileAllGoWell: AbortSignal): Promise<void> => {
     const retries = new Retries(retryPolicy, logger);
-    while (await fetchRange({ ...fetching, signal: whileAllGoWell }, retries));
+    while (await fetchRange({ ...fetching, signal: whileAllGoWell }, retries, most));
   };
   await together(
     signal,
@@ -49,9 +61,13 @@ export async function fetchRanges({ connections, ...fetching }: RangeFetching): 
 }
 
 /** Fetches one range, or a part of it; false if none is left. */
-async function fetchRange(fetching: Omit<RangeFetching, 'connections'>, retries: Retries): Promise<boolean> {
+async function fetchRange(
+  fetching: Omit<RangeFetching, 'connections'>,
+  retries: Retries,
+  most: number,
+): Promise<boolean> {
   const { source, object, spool, signal } = fetching;
-  const run = spool.claim();
+  const run = spool.claim(most);
   if (run === undefined) return false;
   try {
     const answer = await getRange(source, object, run, signal);

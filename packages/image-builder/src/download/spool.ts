@@ -59,10 +59,14 @@ export class Spool {
     return this.#blocks.count * BLOCK_SIZE;
   }
 
-  /** The next bytes to fetch of an object whose size is known, for one who fetches; undefined if there are none. */
-  claim(): Run | undefined {
+  /**
+   * The next bytes to fetch of an object whose size is known, for one who fetches; undefined if there are none.
+   *
+   * @param most blocks
+   */
+  claim(most: number): Run | undefined {
     const { size = 0 } = this;
-    const run = this.#blocks.claim(Math.ceil(size / BLOCK_SIZE));
+    const run = this.#blocks.claim(Math.ceil(size / BLOCK_SIZE), most);
     return run && { begin: run.begin * BLOCK_SIZE, end: Math.min(run.end * BLOCK_SIZE, size) };
   }
 

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { type Coding, UNPACKING } from '../../src/download/unpacking.ts';
+
+/** The pieces of a file in one memory, as a spool lends them. */
+async function* lent(content: Buffer, size: number): AsyncGenerator<Buffer> {
+  const memory = Buffer.alloc(size);
+  for (let at = 0; at < content.length; at += size) {
+    const length = content.copy(memory, 0, at, at + size);
+    yield memory.subarray(0, length);
+    memory.fill('!');
+  }
+}
+
+async function unpack(coding: Coding, packed: Buffer, pieceSize: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of UNPACKING[coding](lent(packed, pieceSize), new AbortController().signal)) {
+    chunks.push(Buffer.from(chunk));
+  }
+  return Buffer.concat(chunks);
+}
+
+/** What `pzstd` and `cat` write, and `gzip` when it appends. */
+describe('several frames one after the other', () => {
+  const parts = [randomBytes(3000), Buffer.alloc(700_000), randomBytes(10)];
+  for (const [coding, pack] of [
+    ['zstd', zstdCompressSync],
+    ['gzip', gzipSync],
+  ] as const) {
+    const frames = parts.map((part) => pack(part));
+    const ends = frames.map((_, index) => Buffer.concat(frames.slice(0, index + 1)).length);
+    for (const size of [1000, ends[0] ?? 0, ends[1] ?? 0, 1_000_000]) {
+      test(`${coding} in pieces of ${size} bytes`, async () => {
+        assert.ok((await unpack(coding, Buffer.concat(frames), size)).equals(Buffer.concat(parts)));
+      });
+    }
+  }
+});
+
+test('a frame that is to be skipped is', async () => {
+  const skipped = Buffer.from('502a4d1804000000deadbeef', 'hex');
+  const packed = Buffer.concat([skipped, zstdCompressSync(Buffer.from('content')), skipped]);
+  assert.equal(String(await unpack('zstd', packed, 1000)), 'content');
+});
+
+test('xz ends when nobody wants what it unpacks', async () => {
+  const stop = new AbortController();
+  const never = (async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('fd377a585a00', 'hex');
+    await new Promise((_, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason as Error));
+    });
+  })();
+  const unpacked = UNPACKING.xz(never, stop.signal)[Symbol.asyncIterator]().next();
+  setImmediate(() => stop.abort(new Error('enough')));
+  await assert.rejects(unpacked, (error) => error === stop.signal.reason);
+});
