@@ -29,6 +29,17 @@ export interface BuildMemory {
   readonly builds: ReadonlyMap<string, RememberedBuild>;
 }
 
+/** What is to be remembered with a chosen build. */
+export interface Remembrance {
+  /** The build itself, and those that returned the same image again. */
+  readonly same: readonly [RememberedBuild, ...RememberedBuild[]];
+  /** Older images, so that they are known if they come again, and returns of those that are known. */
+  readonly passedOver: readonly RememberedBuild[];
+}
+
+/** A year of daily builds, and more than Zuul lists on ten pages. What is forgotten is older than the newest anyway. */
+const MOST_BUILDS = 500;
+
 /** The memory of who has not seen a build yet. */
 export const NOTHING_SEEN: BuildMemory = { newest: undefined, builds: new Map() };
 
@@ -45,6 +56,19 @@ export function remembered(
   return { uuid, id, endTime, pipeline, content };
 }
 
+/** The memory after the image of a build was taken. It never goes backwards. */
+export function withTaken(memory: BuildMemory, { same, passedOver }: Remembrance): BuildMemory {
+  const [{ endTime, id }] = same;
+  const isNewer = memory.newest === undefined || compareAge({ endTime, id }, memory.newest) > 0;
+  const newest = isNewer ? { endTime, id } : memory.newest;
+  return { newest, builds: withBuilds(memory, [...passedOver, ...same]) };
+}
+
+/** The memory after it turned out that the image of a build cannot be had. */
+export function withGivenUp(memory: BuildMemory, { same }: Pick<Remembrance, 'same'>): BuildMemory {
+  return { newest: memory.newest, builds: withBuilds(memory, same) };
+}
+
 /** Orders by the end; where two ended in the same second, by the number. Positive if `a` is newer. */
 export function compareAge(
   a: Pick<RememberedBuild, 'endTime' | 'id'>,
@@ -58,16 +82,22 @@ export function compareAge(
  * The same address without a checksum is no proof within one pipeline, where a job may write to it each time.
  */
 export function hasSameContent(a: RememberedBuild, b: RememberedBuild): boolean {
-  const pairs = a.content.flatMap((one) => {
+  let isCommon = false;
+  for (const one of a.content) {
     const other = b.content.find(({ format }) => format === one.format);
-    return other === undefined ? [] : [[one, other] as const];
-  });
-  return (
-    pairs.length > 0 &&
-    pairs.every(([one, other]) =>
+    if (other === undefined) continue;
+    const isSame =
       one.sha256 !== undefined && other.sha256 !== undefined
         ? one.sha256 === other.sha256
-        : one.url === other.url && a.pipeline !== b.pipeline,
-    )
-  );
+        : one.url === other.url && a.pipeline !== b.pipeline;
+    if (!isSame) return false;
+    isCommon = true;
+  }
+  return isCommon;
+}
+
+function withBuilds({ builds }: BuildMemory, added: readonly RememberedBuild[]): BuildMemory['builds'] {
+  const all = new Map([...builds, ...added.map((build) => [build.uuid, build] as const)]);
+  const kept = [...all.values()].toSorted(compareAge).slice(-MOST_BUILDS);
+  return new Map(kept.map((build) => [build.uuid, build]));
 }

@@ -3,18 +3,17 @@ import {
   compareAge,
   hasSameContent,
   type RememberedBuild,
+  type Remembrance,
   remembered,
 } from './build-memory.ts';
 import { type ImageArtifact, type ImageRules, imageArtifacts } from './image-artifact.ts';
 import type { ZuulBuild } from './zuul-build.ts';
 
 /** A build whose image is to be taken. */
-export interface ChosenBuild {
+export interface ChosenBuild extends Remembrance {
   readonly build: ZuulBuild;
   /** At least one. */
   readonly artifacts: readonly ImageArtifact[];
-  /** What to remember once its image was taken: the build, and those that returned the same image again. */
-  readonly seen: readonly [RememberedBuild, ...RememberedBuild[]];
 }
 
 /** Why a build was not chosen. */
@@ -35,7 +34,7 @@ export type Refusal = keyof typeof REFUSALS;
 export interface RefusedBuild {
   readonly build: ZuulBuild;
   readonly refusal: Refusal;
-  /** The particulars, if there are any. */
+  /** The particulars, where there are any. */
   readonly detail?: string;
 }
 
@@ -51,6 +50,9 @@ interface Candidate {
   readonly entry: RememberedBuild;
 }
 
+/** The builds that returned one image, the first of them first. */
+type ImageBuilds = [Candidate, ...Candidate[]];
+
 /**
  * Chooses the build whose image is to be taken next: the one that ended last, if it ended after the one whose image
  * was taken last. Zuul lists builds by their start, so neither their order nor their numbers tell. The age of an image
@@ -65,48 +67,67 @@ export function chooseBuild(
 ): BuildChoice {
   const refused: RefusedBuild[] = [];
   const candidates: Candidate[] = [];
+  const known: Candidate[] = [];
   for (const build of builds) {
     const candidate = examine(build, rules, memory);
     if ('refusal' in candidate) refused.push(candidate);
+    else if (isKnown(candidate, memory)) known.push(candidate);
     else candidates.push(candidate);
   }
-  candidates.sort((a, b) => compareAge(a.entry, b.entry));
+  const images = byImage(candidates);
+  const repeats = [...known, ...images.flatMap(([, ...others]) => others)];
+  refused.push(...refuse(repeats, 'repeated'));
 
-  const images: [Candidate, ...Candidate[]][] = [];
-  for (const candidate of candidates) {
-    const original = images.find(([first]) => hasSameContent(first.entry, candidate.entry));
-    if (original === undefined) images.push([candidate]);
-    else {
-      original.push(candidate);
-      refused.push({ build: candidate.build, refusal: 'repeated' });
-    }
-  }
-
-  const newest = images.pop();
-  refused.push(...images.map(([{ build }]): RefusedBuild => ({ build, refusal: 'superseded' })));
+  const newest = images.at(-1);
   if (newest === undefined) return { refused };
-  const [{ build, artifacts, entry }, ...repeats] = newest;
-  return { chosen: { build, artifacts, seen: [entry, ...repeats.map((repeat) => repeat.entry)] }, refused };
+  const [{ build, artifacts, entry }, ...again] = newest;
+  if (memory.newest !== undefined && compareAge(entry, memory.newest) <= 0) {
+    return { refused: [...refused, ...refuse(originals(images), 'older')] };
+  }
+  const others = images.slice(0, -1);
+  return {
+    chosen: {
+      build,
+      artifacts,
+      same: [entry, ...again.map((repeat) => repeat.entry)],
+      passedOver: [...others.flat(), ...known].map((other) => other.entry),
+    },
+    refused: [...refused, ...refuse(originals(others), 'superseded')],
+  };
 }
 
 function examine(build: ZuulBuild, rules: ImageRules, memory: BuildMemory): Candidate | RefusedBuild {
-  const refuse = (refusal: Refusal, detail?: string): RefusedBuild => ({
-    build,
-    refusal,
-    ...(detail !== undefined && { detail }),
-  });
-  if (memory.builds.has(build.uuid)) return refuse('seen');
-  if (build.result !== 'SUCCESS' || !build.final) return refuse('unsuccessful');
-  if (build.endTime === undefined) return refuse('unfinished');
-  let artifacts: readonly ImageArtifact[];
+  if (memory.builds.has(build.uuid)) return { build, refusal: 'seen' };
+  if (build.result !== 'SUCCESS' || !build.final) return { build, refusal: 'unsuccessful' };
+  if (build.endTime === undefined) return { build, refusal: 'unfinished' };
   try {
-    artifacts = imageArtifacts(build, rules);
+    const artifacts = imageArtifacts(build, rules);
+    if (artifacts.length === 0) throw new Error(build.unusableArtifacts.join('; '));
+    return { build, artifacts, entry: remembered(build, artifacts) };
   } catch (error) {
-    return refuse('unusable', (error as Error).message);
+    return { build, refusal: 'unusable', detail: (error as Error).message };
   }
-  if (artifacts.length === 0) return refuse('unusable', build.unusableArtifacts.join('; ') || undefined);
-  const entry = remembered(build, artifacts);
-  if (memory.newest !== undefined && compareAge(entry, memory.newest) <= 0) return refuse('older');
-  for (const known of memory.builds.values()) if (hasSameContent(known, entry)) return refuse('repeated');
-  return { build, artifacts, entry };
+}
+
+function isKnown({ entry }: Candidate, memory: BuildMemory): boolean {
+  return [...memory.builds.values()].some((known) => hasSameContent(known, entry));
+}
+
+function refuse(candidates: readonly Candidate[], refusal: Refusal): readonly RefusedBuild[] {
+  return candidates.map(({ build }) => ({ build, refusal }));
+}
+
+function originals(images: readonly ImageBuilds[]): readonly Candidate[] {
+  return images.map(([original]) => original);
+}
+
+/** In the order of the age of the images. */
+function byImage(candidates: readonly Candidate[]): readonly ImageBuilds[] {
+  const images: ImageBuilds[] = [];
+  for (const candidate of candidates.toSorted((a, b) => compareAge(a.entry, b.entry))) {
+    const image = images.find(([first]) => hasSameContent(first.entry, candidate.entry));
+    if (image === undefined) images.push([candidate]);
+    else image.push(candidate);
+  }
+  return images;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type BuildMemory, NOTHING_SEEN } from '../../src/zuul/build-memory.ts';
+import { type BuildMemory, NOTHING_SEEN, withTaken } from '../../src/zuul/build-memory.ts';
 import { chooseBuild, type Refusal } from '../../src/zuul/choose-build.ts';
 import type { ImageRules } from '../../src/zuul/image-artifact.ts';
 import type { ZuulArtifact, ZuulBuild } from '../../src/zuul/zuul-build.ts';
@@ -34,8 +34,7 @@ function outcome(builds: readonly ZuulBuild[], memory: BuildMemory = NOTHING_SEE
 function after(...builds: readonly ZuulBuild[]): BuildMemory {
   const { chosen } = chooseBuild(builds, RULES, NOTHING_SEEN);
   assert.ok(chosen !== undefined);
-  const { seen } = chosen;
-  return { newest: seen[0], builds: new Map(seen.map((entry) => [entry.uuid, entry])) };
+  return withTaken(NOTHING_SEEN, chosen);
 }
 
 describe('the build whose image is taken', () => {
@@ -86,7 +85,7 @@ describe('the build whose image is taken', () => {
     assert.deepEqual(chosen?.artifacts, [
       { format: 'qcow2', url: 'https://images/a?signature=1', sha256: 'a'.repeat(64) },
     ]);
-    assert.deepEqual(chosen?.seen[0].content, [
+    assert.deepEqual(chosen?.same[0].content, [
       { format: 'qcow2', url: 'https://images/a', sha256: 'a'.repeat(64) },
     ]);
   });
@@ -123,9 +122,26 @@ describe('an image that another build returns again', () => {
   test('is remembered with all builds that returned it', () => {
     const { chosen } = chooseBuild([promoted, gate], RULES, NOTHING_SEEN);
     assert.deepEqual(
-      chosen?.seen.map(({ id }) => id),
+      chosen?.same.map(({ id }) => id),
       [1, 3],
     );
+    const next = chooseBuild([promoted, build(4)], RULES, after(gate));
+    assert.deepEqual(
+      next.chosen?.passedOver.map(({ id }) => id),
+      [3],
+    );
+  });
+
+  test('is as old as a build that was passed over before', () => {
+    const passedOver = after(build(2), gate);
+    assert.deepEqual(outcome([promoted], passedOver), { chosen: undefined, refused: { 3: 'repeated' } });
+  });
+
+  test('is as old as a build that ended before the one taken last, though it was not seen then', () => {
+    assert.deepEqual(outcome([promoted, gate], after(build(2))), {
+      chosen: undefined,
+      refused: { 1: 'older', 3: 'repeated' },
+    });
   });
 
   test('is known by its address where there is no checksum, whatever the signature', () => {

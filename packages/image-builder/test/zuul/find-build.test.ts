@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { NOTHING_SEEN } from '../../src/zuul/build-memory.ts';
+import { NOTHING_SEEN, withTaken } from '../../src/zuul/build-memory.ts';
 import { type BuildSource, findBuild } from '../../src/zuul/find-build.ts';
 import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
 
@@ -40,9 +40,7 @@ describe('looking for the newest build', () => {
     assert.equal(chosen?.build.uuid, rows.at(-1)?.uuid);
     assert.equal(zuul.listings.length, 1);
     assert.ok(chosen !== undefined);
-    const { seen } = chosen;
-    const memory = { newest: seen[0], builds: new Map([[seen[0].uuid, seen[0]]]) };
-    assert.equal((await findBuild(api, SOURCE, memory, ON)).chosen, undefined);
+    assert.equal((await findBuild(api, SOURCE, withTaken(NOTHING_SEEN, chosen), ON)).chosen, undefined);
     assert.equal(zuul.listings.length, 2);
   });
 

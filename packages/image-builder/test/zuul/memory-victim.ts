@@ -3,6 +3,7 @@ import { SeenBuilds } from '../../src/zuul/seen-builds.ts';
 
 const seen = await SeenBuilds.open(process.argv[2] ?? '');
 for (let id = (seen.memory.newest?.id ?? 0) + 1; ; id += 1) {
-  await seen.taken([{ uuid: `build-${id}`, id, endTime: id * 1000, pipeline: 'periodic', content: [] }]);
+  const build = { uuid: `build-${id}`, id, endTime: id * 1000, pipeline: 'periodic', content: [] };
+  await seen.taken({ same: [build], passedOver: [] });
   console.log(id);
 }

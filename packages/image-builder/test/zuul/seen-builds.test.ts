@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
-import type { RememberedBuild } from '../../src/zuul/build-memory.ts';
+import type { RememberedBuild, Remembrance } from '../../src/zuul/build-memory.ts';
 import { SeenBuilds } from '../../src/zuul/seen-builds.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
@@ -16,13 +16,17 @@ function entry(id: number, more: Partial<RememberedBuild> = {}): RememberedBuild
   return { uuid: `build-${id}`, id, endTime: id * 1000, pipeline: 'periodic', content, ...more };
 }
 
+function chosen(id: number): Remembrance {
+  return { same: [entry(id)], passedOver: [] };
+}
+
 describe('what is remembered of builds', () => {
   test('is nothing at first, and the same after a restart', async (t) => {
     const path = join(await temporaryDirectory(t), 'noble.json');
     const seen = await SeenBuilds.open(path);
     assert.deepEqual(seen.memory, { newest: undefined, builds: new Map() });
     const noHash = entry(2, { content: [{ format: 'raw', url: 's3://b/k' }] });
-    await seen.taken([entry(1), noHash]);
+    await seen.taken({ same: [entry(1)], passedOver: [noHash] });
     const again = await SeenBuilds.open(path);
     assert.deepEqual(again.memory, seen.memory);
     assert.deepEqual(again.memory.newest, { endTime: 1000, id: 1 });
@@ -31,14 +35,14 @@ describe('what is remembered of builds', () => {
 
   test('never goes backwards', async (t) => {
     const seen = await SeenBuilds.open(join(await temporaryDirectory(t), 'noble.json'));
-    await seen.taken([entry(5)]);
-    await seen.taken([entry(3)]);
+    await seen.taken(chosen(5));
+    await seen.taken(chosen(3));
     assert.deepEqual(seen.memory.newest, { endTime: 5000, id: 5 });
   });
 
   test('of one that was given up does not stand in the way of an older one', async (t) => {
     const seen = await SeenBuilds.open(join(await temporaryDirectory(t), 'noble.json'));
-    await seen.givenUp([entry(9)]);
+    await seen.givenUp(chosen(9));
     assert.equal(seen.memory.newest, undefined);
     assert.ok(seen.memory.builds.has('build-9'));
   });
@@ -46,8 +50,8 @@ describe('what is remembered of builds', () => {
   test('is bounded: the oldest are forgotten', async (t) => {
     const path = join(await temporaryDirectory(t), 'noble.json');
     const seen = await SeenBuilds.open(path);
-    const many = Array.from({ length: 600 }, (_, index) => entry(index + 1));
-    await seen.givenUp(many.toReversed());
+    const many = Array.from({ length: 599 }, (_, index) => entry(index + 1));
+    await seen.taken({ same: [entry(600)], passedOver: many.toReversed() });
     const { builds } = (await SeenBuilds.open(path)).memory;
     assert.equal(builds.size, 500);
     assert.ok(builds.has('build-600') && builds.has('build-101') && !builds.has('build-100'));
@@ -56,7 +60,7 @@ describe('what is remembered of builds', () => {
   test('at the same time is remembered whole', async (t) => {
     const path = join(await temporaryDirectory(t), 'noble.json');
     const seen = await SeenBuilds.open(path);
-    await Promise.all([1, 2, 3, 4].map((id) => seen.taken([entry(id)])));
+    await Promise.all([1, 2, 3, 4].map((id) => seen.taken(chosen(id))));
     assert.equal((await SeenBuilds.open(path)).memory.builds.size, 4);
     assert.deepEqual(await readdir(join(path, '..')), ['noble.json']);
   });
@@ -64,7 +68,7 @@ describe('what is remembered of builds', () => {
   test('that was is not changed by what comes', async (t) => {
     const seen = await SeenBuilds.open(join(await temporaryDirectory(t), 'noble.json'));
     const before = seen.memory;
-    await seen.taken([entry(1)]);
+    await seen.taken(chosen(1));
     assert.equal(before.builds.size, 0);
   });
 
@@ -89,7 +93,7 @@ describe('what is remembered of builds', () => {
   test('is nothing more where it cannot be written', async (t) => {
     const path = join(await temporaryDirectory(t), 'no-such-directory', 'noble.json');
     const seen = await SeenBuilds.open(path);
-    await assert.rejects(seen.taken([entry(1)]), withCode('directory-not-usable', /noble\.json/));
+    await assert.rejects(seen.taken(chosen(1)), withCode('directory-not-usable', /noble\.json/));
     assert.equal(seen.memory.builds.size, 0);
   });
 });

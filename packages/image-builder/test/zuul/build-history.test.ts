@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
+import { listBuilds } from '../../../../test/fixtures/zuul/build-list.ts';
+import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
+import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
+import { ZUUL_RELEASES } from '../../../../test/fixtures/zuul/zuul-release.ts';
+import { type BuildMemory, NOTHING_SEEN, withGivenUp, withTaken } from '../../src/zuul/build-memory.ts';
+import { buildParameters, matchesQuery } from '../../src/zuul/build-query.ts';
+import { type BuildSource, findBuild } from '../../src/zuul/find-build.ts';
+import { parseBuild } from '../../src/zuul/parse-build.ts';
+import { SeenBuilds } from '../../src/zuul/seen-builds.ts';
+import type { ZuulApi } from '../../src/zuul/zuul-api.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
+
+const BUILDS = 1200;
+
+const SOURCE: BuildSource = {
+  query: { ...QUERY, pipelines: ['periodic', 'post', 'promote'] },
+  rules: { imageName: 'ubuntu-noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
+};
+
+/** The same numbers for the same seed (mulberry32). */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The lists of builds without HTTP between. */
+function directly({ rows }: BuildTable): Pick<ZuulApi, 'builds'> {
+  return {
+    async *builds(query) {
+      for (let skip = 0; ; skip += 50) {
+        const parameters = buildParameters(query, ['complete', 'final']);
+        parameters.set('skip', `${skip}`);
+        const answer = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
+        const page = 'builds' in answer ? answer.builds : [];
+        yield page.map(parseBuild).filter((build) => matchesQuery(build, query));
+        if (page.length < 50) return;
+      }
+    },
+  };
+}
+
+/** What is right, told from what really happened: the image that is newest of those newer than the last one taken. */
+class Expectation {
+  readonly taken: BuildRow[] = [];
+  readonly lost = new Set<BuildRow>();
+  readonly #history: BuildHistory;
+
+  constructor(history: BuildHistory) {
+    this.#history = history;
+  }
+
+  get next(): BuildRow | undefined {
+    const last = this.taken.at(-1);
+    return this.#history.images
+      .filter((row) => !this.lost.has(row) && (last === undefined || isNewer(row, last)))
+      .reduce<BuildRow | undefined>(
+        (newest, row) => (newest === undefined || isNewer(row, newest) ? row : newest),
+        undefined,
+      );
+  }
+}
+
+/** In seconds, as Zuul tells it. */
+function endOf({ end }: BuildRow): number {
+  return Math.floor((end?.getTime() ?? 0) / 1000);
+}
+
+function isNewer(a: BuildRow, b: BuildRow): boolean {
+  return endOf(a) > endOf(b) || (endOf(a) === endOf(b) && a.id > b.id);
+}
+
+describe('of weeks of builds', () => {
+  for (const seed of [1, 2]) {
+    test(`each image is taken once, none is missed, if one looks after each event (seed ${seed})`, async () => {
+      const random = seeded(seed);
+      const table = new BuildTable();
+      const history = new BuildHistory(table, BUILDS, random);
+      const api = directly(table);
+      const taken: string[] = [];
+      let memory: BuildMemory = NOTHING_SEEN;
+      for (let known = 0; history.next(); known = history.images.length) {
+        const { chosen } = await findBuild(api, SOURCE, memory, ON);
+        if (history.images.length === known) assert.equal(chosen, undefined);
+        if (chosen === undefined) continue;
+        taken.push(chosen.build.uuid);
+        memory = withTaken(memory, chosen);
+      }
+      assert.ok(history.images.length > 500, `${history.images.length} images`);
+      assert.ok(history.overtaken > 100, `${history.overtaken} overtaken`);
+      assert.deepEqual(
+        taken,
+        history.images.map(({ uuid }) => uuid),
+      );
+    });
+
+    test(`the newest is taken once, if one looks now and then and not all can be had (seed ${seed})`, async () => {
+      const random = seeded(seed + 100);
+      const table = new BuildTable();
+      const history = new BuildHistory(table, BUILDS, random);
+      const expectation = new Expectation(history);
+      const api = directly(table);
+      let memory: BuildMemory = NOTHING_SEEN;
+      while (history.next()) {
+        if (random() < 0.8) continue;
+        const { chosen } = await findBuild(api, SOURCE, memory, ON);
+        const { next } = expectation;
+        assert.equal(chosen?.build.uuid, next?.uuid);
+        // a passing failure is not remembered
+        if (chosen === undefined || next === undefined || random() < 0.1) continue;
+        if (random() < 0.1) {
+          expectation.lost.add(next);
+          memory = withGivenUp(memory, chosen);
+        } else {
+          expectation.taken.push(next);
+          memory = withTaken(memory, chosen);
+        }
+      }
+      assert.ok(expectation.taken.length > 100, `${expectation.taken.length} taken`);
+      assert.ok(expectation.lost.size > 10, `${expectation.lost.size} lost`);
+    });
+  }
+
+  test('the same goes for a real server, and one that looks and is restarted all the time', async (t) => {
+    const zuul = await startZuul(t, { validator: 'etag' });
+    const random = seeded(4);
+    const history = new BuildHistory(zuul.table(), BUILDS, random);
+    const expectation = new Expectation(history);
+    const path = join(await temporaryDirectory(t), 'noble.json');
+    const { api } = new ApiFixture(zuul);
+    for (let events = 1; history.next(); events += 1) {
+      if (events % 25 !== 0) continue;
+      const seen = await SeenBuilds.open(path);
+      const { chosen } = await findBuild(api, SOURCE, seen.memory, ON);
+      const { next } = expectation;
+      assert.equal(chosen?.build.uuid, next?.uuid);
+      if (chosen === undefined || next === undefined) continue;
+      expectation.taken.push(next);
+      await seen.taken(chosen);
+    }
+    assert.ok(expectation.taken.length > 50, `${expectation.taken.length} taken`);
+  });
+});
