@@ -80,31 +80,31 @@ function isNewer(a: BuildRow, b: BuildRow): boolean {
 }
 
 describe('of weeks of builds', () => {
-  for (const seed of [1, 2]) {
-    test(`each image is taken once, none is missed, if one looks after each event (seed ${seed})`, async () => {
-      const random = seeded(seed);
-      const table = new BuildTable();
-      const history = new BuildHistory(table, BUILDS, random);
-      const api = directly(table);
-      const taken: string[] = [];
-      let memory: BuildMemory = NOTHING_SEEN;
-      for (let known = 0; history.next(); known = history.images.length) {
-        const { chosen } = await findBuild(api, SOURCE, memory, ON);
-        if (history.images.length === known) assert.equal(chosen, undefined);
-        if (chosen === undefined) continue;
-        taken.push(chosen.build.uuid);
-        memory = withTaken(memory, chosen);
-      }
-      assert.ok(history.images.length > 500, `${history.images.length} images`);
-      assert.ok(history.overtaken > 100, `${history.overtaken} overtaken`);
-      assert.deepEqual(
-        taken,
-        history.images.map(({ uuid }) => uuid),
-      );
-    });
+  test('each image is taken once, none is missed, if one looks after each event', async () => {
+    const random = seeded(0);
+    const table = new BuildTable();
+    const history = new BuildHistory(table, BUILDS, random);
+    const api = directly(table);
+    const taken: string[] = [];
+    let memory: BuildMemory = NOTHING_SEEN;
+    for (let known = 0; history.next(); known = history.images.length) {
+      const { chosen } = await findBuild(api, SOURCE, memory, ON);
+      if (history.images.length === known) assert.equal(chosen, undefined);
+      if (chosen === undefined) continue;
+      taken.push(chosen.build.uuid);
+      memory = withTaken(memory, chosen);
+    }
+    assert.ok(history.images.length > 500, `${history.images.length} images`);
+    assert.ok(history.overtaken > 100, `${history.overtaken} overtaken`);
+    assert.deepEqual(
+      taken,
+      history.images.map(({ uuid }) => uuid),
+    );
+  });
 
+  for (const seed of [1, 2]) {
     test(`the newest is taken once, if one looks now and then and not all can be had (seed ${seed})`, async () => {
-      const random = seeded(seed + 100);
+      const random = seeded(seed);
       const table = new BuildTable();
       const history = new BuildHistory(table, BUILDS, random);
       const expectation = new Expectation(history);
@@ -132,7 +132,7 @@ describe('of weeks of builds', () => {
 
   test('the same goes for a real server, and one that looks and is restarted all the time', async (t) => {
     const zuul = await startZuul(t, { validator: 'etag' });
-    const random = seeded(4);
+    const random = seeded(3);
     const history = new BuildHistory(zuul.table(), BUILDS, random);
     const expectation = new Expectation(history);
     const path = join(await temporaryDirectory(t), 'noble.json');
