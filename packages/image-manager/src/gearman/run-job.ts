@@ -5,7 +5,10 @@ import { Hopeless } from './hopeless.ts';
 export interface RunLimits {
   /** Seconds, from when its builder first says how far it is, or else from when it was submitted. */
   readonly time: number;
-  /** Leaves the job where it is, for who submits it again; a reason that is {@link Hopeless} withdraws it. */
+  /**
+   * Leaves the job where it is, for who submits it again; a reason that is {@link Hopeless} withdraws it, as the end of
+   * its time does.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -37,9 +40,13 @@ export async function runJob(
   { time, signal, withdraw }: RunOptions,
 ): Promise<Buffer> {
   const late = new AbortController();
-  const expire = (): void => late.abort();
   const running = Math.min(time * 1000, LONGEST_TIMER);
-  let timer = setTimeout(expire, Math.min(running + QUEUE_LIMIT, LONGEST_TIMER));
+  let timer = setTimeout(
+    () => {
+      late.abort(`waited over ${QUEUE_LIMIT / 3_600_000} hours for a builder; start more of them`);
+    },
+    Math.min(running + QUEUE_LIMIT, LONGEST_TIMER),
+  );
   const job = client.submit(functionName, payload, {
     unique,
     signal: AbortSignal.any([signal, late.signal]),
@@ -50,17 +57,17 @@ export async function runJob(
       if (hasBegun || event.type !== 'status') continue;
       hasBegun = true;
       clearTimeout(timer);
-      timer = setTimeout(expire, running);
+      timer = setTimeout(() => {
+        late.abort(`took longer than ${time} s; see the builder's log, or raise its time limit`);
+      }, running);
     }
     return await job.result;
   } catch (error) {
-    if (signal.reason instanceof Hopeless) await job.handle.then(withdraw, () => {});
+    if (late.signal.aborted || signal.reason instanceof Hopeless) await job.handle.then(withdraw, () => {});
     if (!late.signal.aborted) throw error;
-    throw new GearmanError(
-      'job-timeout',
-      `the job ${functionName} took longer than ${time} s; see the builder's log, or raise its time limit`,
-      { cause: error },
-    );
+    throw new GearmanError('job-timeout', `the job ${functionName} ${String(late.signal.reason)}`, {
+      cause: error,
+    });
   } finally {
     clearTimeout(timer);
   }

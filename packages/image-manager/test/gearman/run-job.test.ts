@@ -100,3 +100,25 @@ test('a failure is the builder’s', async (t) => {
     code('job-exception'),
   );
 });
+
+test('a job that no builder begins within a day is withdrawn', async (t) => {
+  const hold = new Hold();
+  const client = await site(t, async (job) => {
+    await hold.wait(job.signal);
+    return '';
+  });
+  const first = client.submit('work', '', { unique: 'first' });
+  await hold.reached;
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const withdrawn: string[] = [];
+  const withdraw = async (handle: string): Promise<void> => void withdrawn.push(handle);
+  const queued = runJob(client, 'work', '', 'second', { time: 60, signal: t.signal, withdraw });
+  const job = client.submit('work', '', { unique: 'second' }); // to the server the same
+  const handle = await job.handle;
+  t.mock.timers.tick(24 * 3_600_000 + 60_000);
+  await assert.rejects(queued, /work waited over 24 hours for a builder; start more of them/);
+  assert.deepEqual(withdrawn, [handle]);
+  t.mock.timers.reset();
+  hold.release();
+  await Promise.all([first, job]);
+});
