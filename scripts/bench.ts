@@ -1,6 +1,6 @@
 /**
  * Measures what the project promises: `npm run bench -- [--write] [PART...]`, and the same for `bench:gearman`,
- * `bench:upload` and `bench:manager`.
+ * `bench:upload`, `bench:download` and `bench:manager`.
  * Prints a table of results; --write puts it into the suite's page. Fails if a benchmark cannot run, not if a bar is
  * missed: that depends on the machine, and the table says it.
  */

@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { appearance } from '../../test/benchmarks/appearance.ts';
 import type { Benchmark } from '../../test/benchmarks/benchmark.ts';
+import { pipeline } from '../../test/benchmarks/download/pipeline.ts';
+import { ranges } from '../../test/benchmarks/download/ranges.ts';
 import { decoding } from '../../test/benchmarks/gearman/decoding.ts';
 import { echo } from '../../test/benchmarks/gearman/echo.ts';
 import { jobServer } from '../../test/benchmarks/gearman/job-server.ts';
@@ -44,5 +46,9 @@ export const SUITES: Readonly<Record<string, Suite>> = {
   manager: {
     benchmarks: [manyImages],
     page: join(DOCS, 'benchmarks-manager.md'),
+  },
+  download: {
+    benchmarks: [pipeline, ranges],
+    page: join(DOCS, 'benchmarks-download.md'),
   },
 };
