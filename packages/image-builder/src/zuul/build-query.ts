@@ -17,13 +17,29 @@ export interface BuildQuery {
  */
 export const SERVER_GENERATIONS: readonly (readonly string[])[] = [['complete', 'final'], ['final'], []];
 
-/** The query of `…/builds`: a repeated parameter means any of its values; these two must not be repeated. */
-export function buildParameters(query: BuildQuery, flags: readonly string[]): URLSearchParams {
+/** Which part of a list. */
+export interface Section {
+  readonly limit: number;
+  readonly skip: number;
+}
+
+/**
+ * The query of `…/builds`: a repeated parameter means any of its values.
+ *
+ * @param flags must not be repeated: Zuul answers 500
+ */
+export function buildParameters(
+  query: BuildQuery,
+  flags: readonly string[],
+  { limit, skip }: Section,
+): URLSearchParams {
   const parameters = new URLSearchParams({ project: query.project, job_name: query.job });
   for (const pipeline of query.pipelines) parameters.append('pipeline', pipeline);
   if (query.branch !== undefined) parameters.append('branch', query.branch);
   parameters.append('result', 'SUCCESS');
   for (const flag of flags) parameters.append(flag, 'true');
+  parameters.append('limit', `${limit}`);
+  parameters.append('skip', `${skip}`);
   return parameters;
 }
 

@@ -68,10 +68,11 @@ export function chooseBuild(
   const refused: RefusedBuild[] = [];
   const candidates: Candidate[] = [];
   const known: Candidate[] = [];
+  const entries = [...memory.builds.values()];
   for (const build of builds) {
     const candidate = examine(build, rules, memory);
     if ('refusal' in candidate) refused.push(candidate);
-    else if (isKnown(candidate, memory)) known.push(candidate);
+    else if (entries.some((entry) => hasSameContent(entry, candidate.entry))) known.push(candidate);
     else candidates.push(candidate);
   }
   const images = byImage(candidates);
@@ -107,10 +108,6 @@ function examine(build: ZuulBuild, rules: ImageRules, memory: BuildMemory): Cand
   } catch (error) {
     return { build, refusal: 'unusable', detail: (error as Error).message };
   }
-}
-
-function isKnown({ entry }: Candidate, memory: BuildMemory): boolean {
-  return [...memory.builds.values()].some((known) => hasSameContent(known, entry));
 }
 
 function refuse(candidates: readonly Candidate[], refusal: Refusal): readonly RefusedBuild[] {

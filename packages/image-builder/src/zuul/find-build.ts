@@ -28,12 +28,13 @@ export async function findBuild(
   signal: AbortSignal,
 ): Promise<BuildChoice> {
   const builds: ZuulBuild[] = [];
+  let choice: BuildChoice = { refused: [] };
   for await (const page of api.builds(query, signal)) {
     builds.push(...page);
-    const { chosen } = chooseBuild(builds, rules, memory);
-    const newest = chosen?.build.endTime ?? memory.newest?.endTime;
+    choice = chooseBuild(builds, rules, memory);
+    const newest = choice.chosen?.build.endTime ?? memory.newest?.endTime;
     const earliest = page.at(-1)?.startTime;
     if (newest !== undefined && earliest !== undefined && earliest < newest - LONGEST_BUILD) break;
   }
-  return chooseBuild(builds, rules, memory);
+  return choice;
 }

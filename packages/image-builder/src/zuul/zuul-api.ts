@@ -75,12 +75,13 @@ export class ZuulApi {
     const { base } = this.#tenantApi;
     for (let generation = this.#generation; ; generation += 1) {
       try {
-        const url = new URL('builds', base);
-        const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? []);
-        parameters.append('limit', `${PAGE_LENGTH}`);
-        parameters.append('skip', `${skip}`);
-        url.search = parameters.toString();
-        const page = await this.#session.get(url, parseBuilds, signal);
+        const flags = SERVER_GENERATIONS[generation] ?? [];
+        const parameters = buildParameters(query, flags, { limit: PAGE_LENGTH, skip });
+        const page = await this.#session.get(
+          new URL(`builds?${parameters.toString()}`, base),
+          parseBuilds,
+          signal,
+        );
         this.#generation = generation;
         return page;
       } catch (error) {

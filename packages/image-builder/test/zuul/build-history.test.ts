@@ -38,8 +38,7 @@ function directly({ rows }: BuildTable): Pick<ZuulApi, 'builds'> {
   return {
     async *builds(query) {
       for (let skip = 0; ; skip += 50) {
-        const parameters = buildParameters(query, ['complete', 'final']);
-        parameters.set('skip', `${skip}`);
+        const parameters = buildParameters(query, ['complete', 'final'], { limit: 50, skip });
         const answer = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
         const page = 'builds' in answer ? answer.builds : [];
         yield page.map(parseBuild).filter((build) => matchesQuery(build, query));
