@@ -55,8 +55,8 @@ export async function attemptDownload(
     spool = 'validator' in found ? await Spool.resume(state, found) : await Spool.begin(state, found.size);
     const room = new Room(state, leaveFree);
     await room.check((found.size ?? 0) - spool.present);
-    const length = found.size === undefined ? '' : `${found.size} bytes, `;
-    options.logger?.info(`downloading ${name}: ${length}${spool.present} of them are there already`);
+    const length = found.size ?? 'an unknown number of';
+    options.logger?.info(`downloading ${name}: ${length} bytes, ${spool.present} there already`);
     const file = coding === undefined ? spool.path : join(state, 'unpacked');
     return {
       file,

@@ -80,13 +80,15 @@ export class Spool {
     const block = position / BLOCK_SIZE;
     await writeSparse(this.#file, bytes, position);
     await this.#journal?.add(block);
+    // Only the last one is short. A reader that waits for it has to know where it ends.
+    if (bytes.length < BLOCK_SIZE) this.size = position + bytes.length;
     this.#blocks.add(block);
   }
 
-  /** Says where an object ends of which nobody knew it. */
+  /** Says where an object ends of which nobody knew it, for one that ends with a whole block. */
   end(size: number): void {
     this.size = size;
-    this.#blocks.add(Math.ceil(size / BLOCK_SIZE));
+    this.#blocks.add(Math.ceil(size / BLOCK_SIZE)); // which a reader waits for
   }
 
   /**

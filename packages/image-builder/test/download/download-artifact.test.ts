@@ -5,7 +5,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
-import { crc32 } from 'node:zlib';
+import { crc32, zstdCompressSync } from 'node:zlib';
 import { HashThreads, type Progress } from '../../src/index.ts';
 import { mountTmpfs } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
@@ -58,12 +58,15 @@ describe('an artifact on nginx', () => {
 
 test('what ends in a hole has its length, and what is empty is there', async (t) => {
   const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
-  const contents = {
-    'hole.raw': Buffer.concat([randomBytes(1000), Buffer.alloc(600_000)]),
-    'empty.raw': Buffer.alloc(0),
-  };
-  for (const [name, content] of Object.entries(contents)) {
-    await writeFile(join(nginx.directory, name), content);
+  const hole = Buffer.concat([randomBytes(1000), Buffer.alloc(600_000)]);
+  const empty = Buffer.alloc(0);
+  for (const [name, content, stored] of [
+    ['hole.raw', hole, hole],
+    ['hole.raw.zst', hole, zstdCompressSync(hole)],
+    ['empty.raw', empty, empty],
+    ['empty.raw.zst', empty, zstdCompressSync(empty)],
+  ] as const) {
+    await writeFile(join(nginx.directory, name), stored);
     await fixture.download(`${nginx.url}/${name}`, {
       expected: { sha256: sha256(content), size: content.length },
     });

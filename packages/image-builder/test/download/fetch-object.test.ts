@@ -91,6 +91,35 @@ test('a cut of what comes as a whole begins anew', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /warn .*image\.raw.*next attempt/);
 });
 
+test('an object whose size the server does not tell comes to its end', async (t) => {
+  for (const size of [2 * BLOCK, 2 * BLOCK + 7, 7]) {
+    const content = randomBytes(size);
+    const server = await oddServer(t, (_, response) => {
+      response.writeHead(200, { 'transfer-encoding': 'chunked' });
+      response.write(content.subarray(0, size / 2));
+      response.end(content.subarray(size / 2));
+    });
+    const fixture = await DownloadFixture.create(t);
+    const artifact = await fixture.download(`${server.url}/image.raw`);
+    assert.equal(artifact.size, size);
+    assert.ok((await readFile(fixture.destination)).equals(content), `${size} bytes`);
+  }
+});
+
+test('many connections bring no warning', async (t) => {
+  const content = randomBytes(40 * BLOCK);
+  const server = await oddServer(t, (request, response) => {
+    response.end(sendRange(request, response, content));
+  });
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  const fixture = await DownloadFixture.create(t);
+  await fixture.download(`${server.url}/image.raw`, { connections: 16 }, { signal: t.signal });
+  assert.deepEqual(warnings, []);
+});
+
 describe('an object that is replaced while it is fetched', () => {
   const [old, young] = [randomBytes(5 * BLOCK), randomBytes(4 * BLOCK)];
 
