@@ -11,10 +11,18 @@ export type Unpack = (packed: AsyncIterable<Buffer>, signal: AbortSignal) => Asy
 /** Bytes that are unpacked at a time. */
 const CHUNK_SIZE = 256 * 1024;
 
+/**
+ * A frame that is skipped, longer than any block. Node 22 takes a zstd frame that is cut short for a whole one: with
+ * this behind it, the frame goes on with a block of a type that there is not, which is an error.
+ */
+const AFTER_THE_LAST_FRAME = Buffer.alloc(8 + 2 ** 18, 0xff);
+AFTER_THE_LAST_FRAME.writeUInt32LE(0x184d2a50, 0);
+AFTER_THE_LAST_FRAME.writeUInt32LE(2 ** 18, 4);
+
 /** How each is unpacked. Node has no xz; Debian's is kept well, and no npm package of it was, for years. */
 export const UNPACKING: Readonly<Record<Coding, Unpack>> = {
   // Node's default allows for a window of 128 MiB, as `zstd` does, which bounds the memory.
-  zstd: (packed) => unpackByZlib(packed, () => createZstdDecompress({ chunkSize: CHUNK_SIZE })),
+  zstd: (packed) => unpackByZlib(withEnd(packed), () => createZstdDecompress({ chunkSize: CHUNK_SIZE })),
   gzip: (packed) => unpackByZlib(packed, () => createGunzip({ chunkSize: CHUNK_SIZE })),
   xz: unpackByXz,
 };
@@ -63,6 +71,11 @@ async function feed(
     throw error;
   }
   return undefined;
+}
+
+async function* withEnd(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  yield* packed;
+  yield AFTER_THE_LAST_FRAME;
 }
 
 async function nextOf(pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {

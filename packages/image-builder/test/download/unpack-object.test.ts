@@ -70,7 +70,7 @@ const DAMAGES: readonly {
     what: 'an end that is missing',
     name: 'image.raw.zst',
     stored: PACKED.subarray(0, -5),
-    message: /unexpected end/,
+    message: /cannot be unpacked as zstd/,
   },
   {
     what: 'an end that is missing',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Coding, UNPACKING } from '../../src/download/unpacking.ts';
 
 /** The pieces of a file in one memory, as a spool lends them. */
@@ -36,6 +36,19 @@ describe('several frames one after the other', () => {
         assert.ok((await unpack(coding, Buffer.concat(frames), size)).equals(Buffer.concat(parts)));
       });
     }
+  }
+});
+
+test('zstd that is cut short anywhere is damaged', async () => {
+  const packed = zstdCompressSync(
+    Buffer.concat([randomBytes(200_000), Buffer.alloc(1000, 'text of some kind')]),
+    {
+      params: { [constants.ZSTD_c_checksumFlag]: 1 },
+    },
+  );
+  const cuts = [1, 3, 5, 8, 1000, 131_000, packed.length - 200, packed.length - 5, packed.length - 1];
+  for (const cut of cuts) {
+    await assert.rejects(unpack('zstd', packed.subarray(0, cut), 100_000), `cut after ${cut} bytes`);
   }
 });
 
