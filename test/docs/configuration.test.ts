@@ -8,6 +8,7 @@ import { loadAccessList } from '../../packages/nodepool-builder/src/configuratio
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { configurationTables } from '../../scripts/docs/configuration-tables.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/configuration.md');
@@ -24,7 +25,7 @@ test('docs/configuration.md has the keys of the schema (npm run docs)', () => {
 
 test('the access list of docs/configuration.md can be used', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'access.yaml');
   await writeFile(file, yamlBlockWith('register:'));
   const { operator } = await loadAccessList(file);
@@ -33,7 +34,7 @@ test('the access list of docs/configuration.md can be used', async (t) => {
 
 test('the logging configuration of docs/configuration.md can be used', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.yaml');
   await writeFile(file, yamlBlockWith('outputs:'));
   const { settings, warnings } = await readLogSettings(file);
@@ -48,7 +49,7 @@ test('the logging configuration of docs/configuration.md can be used', async (t)
 
 test("the logging configuration of Python's in docs/configuration.md can be used", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.conf');
   await writeFile(file, codeBlocks(page, 'ini')[0] ?? '');
   const { settings, warnings } = await readLogSettings(file);
@@ -63,7 +64,7 @@ test("the logging configuration of Python's in docs/configuration.md can be used
 
 test('the warning that docs/configuration.md shows is what one gets', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
   await writeFile(file, 'images-dir: images\ndiskimages:\n  - name: debian\n    elments: [vm]\n');
   const { warnings } = await loadConfiguration(file);

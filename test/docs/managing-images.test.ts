@@ -13,6 +13,7 @@ import {
 import { toManagerConfiguration } from '../../packages/nodepool-builder/src/manager/manager-configuration.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
@@ -40,7 +41,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
   const env = { ...process.env, PATH: [join(directory, 'bin'), process.env.PATH].join(delimiter) };
   const shell = async (text: string): Promise<string> =>
     (await promisify(execFile)('sh', ['-euc', text], { cwd: directory, env })).stdout;
-  t.after(async () => {
+  undoAfter(t, async () => {
     await shell('[ ! -e builder.pid ] || kill -9 "$(cat builder.pid)"');
     await rm(directory, { recursive: true, force: true });
   });
@@ -98,7 +99,7 @@ test('the session without a nodepool daemon in the README works as it is written
 
 test('the configuration of docs/managing-images.md is good', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
   const [text = '', ...others] = codeBlocks(page, 'yaml');
   assert.deepEqual(others, []);
@@ -110,7 +111,7 @@ test('the configuration of docs/managing-images.md is good', async (t) => {
 
 test('the keys of docs/managing-images.md are there, with these defaults', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
   await writeFile(
     file,

@@ -8,6 +8,7 @@ import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/config
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/migrating-from-python.md');
@@ -16,9 +17,9 @@ const [validate = '', goBack = '', ...others] = codeBlocks(page, 'sh');
 test('the commands of docs/migrating-from-python.md do what it says', async (t) => {
   assert.deepEqual(others, []);
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const site = await createSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   await writeFile(join(site.images, '0000000007.qcow2'), 'an image');
   await writeFile(
     join(site.directory, 'nodepool-builder'),
@@ -37,7 +38,7 @@ test('the commands of docs/migrating-from-python.md do what it says', async (t) 
 
   assert.match(await shell(validate), /nodepool\.yaml is good: 1 disk images, 1 providers/);
   const builder = await startBuilder(site.config);
-  t.after(() => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
+  undoAfter(t, () => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
   assert.equal(await builder.end('SIGTERM'), 0);
   assert.ok((await readdir(site.images)).includes('.nodepool-builder'));
   await shell(goBack);

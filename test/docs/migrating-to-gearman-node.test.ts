@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { Admin, Client, JobServer, Worker } from '@nodepool-builder/gearman-node';
 import { SubmittedJob } from '../../packages/gearman-node/src/client/submitted-job.ts';
 import { AssignedJob } from '../../packages/gearman-node/src/worker/worker-job.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const page = await readPage('docs/migrating-to-gearman-node.md');
@@ -32,14 +33,14 @@ function start(t: TestContext, program: string, port: number) {
     ],
     { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  t.after(() => child.kill('SIGKILL'));
+  undoAfter(t, () => child.kill('SIGKILL'));
   return child;
 }
 
 test('the programs of docs/migrating-to-gearman-node.md do what it says', async (t) => {
   assert.deepEqual(others, []);
   const server = new JobServer();
-  t.after(() => server.close());
+  undoAfter(t, () => server.close());
   const { port } = await server.listen(0);
   const worker = start(t, workerProgram, port);
   const client = start(t, clientProgram, port);

@@ -8,13 +8,14 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 test('the program in the README of the package nodepool-builder serves, and tells of an image', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   await mkdir(join(directory, 'images'));
   await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
   const servers = `[{host: 127.0.0.1, port: ${server.port}}]`;
@@ -27,7 +28,7 @@ test('the program in the README of the package nodepool-builder serves, and tell
     ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning', 'program.mts'],
     { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  t.after(() => child.kill('SIGKILL'));
+  undoAfter(t, () => child.kill('SIGKILL'));
   for await (const line of createInterface(child.stdout)) {
     if (line === 'serving') {
       await writeFile(join(directory, 'debian-1.raw'), 'an image');
@@ -41,9 +42,9 @@ test('the program in the README of the package nodepool-builder serves, and tell
 
 test('the program in the README of the package image-manager has an image built and uploaded', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
   await symlink(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
   await writeFile(
@@ -55,7 +56,7 @@ providers: [{name: pool, type: directory, directory: pool, images: [{name: docs,
 `,
   );
   const builder = await startBuilder(join(directory, 'nodepool.yaml'));
-  t.after(() => builder.end('SIGKILL'));
+  undoAfter(t, () => builder.end('SIGKILL'));
   const [program = ''] = codeBlocks(await readPage('packages/image-manager/README.md'), 'ts');
   await writeFile(join(directory, 'program.mts'), program.replace('4730', String(server.port)));
 
@@ -64,7 +65,7 @@ providers: [{name: pool, type: directory, directory: pool, images: [{name: docs,
     ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning', 'program.mts'],
     { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  t.after(() => child.kill('SIGKILL'));
+  undoAfter(t, () => child.kill('SIGKILL'));
   for await (const line of createInterface(child.stdout)) {
     if (/upload \S+ of docs-0000000001-\w+ to pool is ready/.test(line)) break;
   }

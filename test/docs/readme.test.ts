@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
 import { builderCommand } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const readme = await readPage('README.md');
@@ -22,9 +23,9 @@ test('the commands that do everything are scripts of the project', async () => {
 
 test('the session with nodepool-builder works as it is written', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   await Promise.all(['bin', 'images', 'pool'].map((name) => mkdir(join(directory, name))));
   // The disk image "debian" is a small one here: what a real one takes, npm run quickstart shows.
   await writeFile(
@@ -53,7 +54,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
 
 test('the configuration is good', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
   await writeFile(file, codeBlocks(readme, 'yaml')[0] ?? '');
   assert.deepEqual((await loadConfiguration(file)).warnings, []);

@@ -8,13 +8,14 @@ import { startBuilder } from '../fixtures/builder-process.ts';
 import { offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 it('offers the images that appear in images-dir, by whatever hand, as long as they are there', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const site = await createSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   const file = (name: string): string => join(site.images, name);
   const offers = async (id: string): Promise<boolean> => {
     const offered = await offeredFunctions(server.port);
@@ -31,7 +32,7 @@ it('offers the images that appear in images-dir, by whatever hand, as long as th
     await writeFile(file(name), 'is no image');
   }
   const builder = await startBuilder(site.config);
-  t.after(() => builder.end('SIGTERM'));
+  undoAfter(t, () => builder.end('SIGTERM'));
   await waitUntil('the image that was there', () => offers('present'));
 
   await writeFile(join(site.directory, 'moved.qcow2'), 'content');

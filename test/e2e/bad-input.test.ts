@@ -10,6 +10,7 @@ import { Client, GearmanError } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 
 const isRoot = process.getuid?.() === 0;
 
@@ -144,7 +145,7 @@ describe('a directory that cannot be used', { skip: isRoot ? false : 'only root 
 
   it('as it is read-only, refuses the start with a reason', async (t) => {
     const other = await mountedSite('ro');
-    t.after(() => other.remove());
+    undoAfter(t, () => other.remove());
     const refused = spawnBuilder(other.config);
     await refused.logged(/images.*EROFS.*right to read and write there/);
     assert.equal(await refused.ended, 1);
@@ -164,7 +165,7 @@ describe('a directory that cannot be used', { skip: isRoot ? false : 'only root 
     await other.configure(`
   - {name: large, builder: directory-tree, options: {tree: ${tree}}}`);
     const small = await startBuilder(other.config);
-    t.after(async () => {
+    undoAfter(t, async () => {
       await small.end('SIGTERM');
       await other.remove();
     });

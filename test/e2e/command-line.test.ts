@@ -14,6 +14,7 @@ import {
 import { offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 let server: Gearmand;
@@ -25,12 +26,12 @@ after(() => server.stop());
 
 async function newSite(t: TestContext): Promise<Site> {
   const site = await createSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   return site;
 }
 
 function endAfter(t: TestContext, builder: BuilderProcess): BuilderProcess {
-  t.after(() => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
+  undoAfter(t, () => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
   return builder;
 }
 
@@ -97,7 +98,7 @@ args=()
       env: { ...process.env, HOME: directory },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    t.after(() => child.kill('SIGKILL'));
+    undoAfter(t, () => child.kill('SIGKILL'));
     const lines = createInterface(child.stderr);
     const printed: string[] = [];
     lines.on('line', (line) => printed.push(line));

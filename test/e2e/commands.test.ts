@@ -12,6 +12,7 @@ import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/b
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 let server: Gearmand;
@@ -186,7 +187,7 @@ describe('validate', () => {
 describe('gearmand', () => {
   it('is a job server until SIGTERM', async (t) => {
     const child = spawn(...builderCommand('gearmand', '-p', '0'), { stdio: ['ignore', 'pipe', 'ignore'] });
-    t.after(() => child.kill('SIGKILL'));
+    undoAfter(t, () => child.kill('SIGKILL'));
     const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
     const port = Number(/^gearmand listens on 127\.0\.0\.1:(\d+)$/.exec(line)?.[1]);
     const admin = new Admin({ host: '127.0.0.1', port });
@@ -200,12 +201,12 @@ describe('gearmand', () => {
 describe('without -d', () => {
   it('serves in the background, with a pid file, until SIGTERM', async (t) => {
     const other = await createSite(server.port);
-    t.after(() => other.remove());
+    undoAfter(t, () => other.remove());
     const pidFile = join(other.directory, 'pid');
     const started = await runCommand('-c', other.config, '-p', pidFile);
     assert.deepEqual(started, { code: 0, stdout: '', stderr: '' });
     const pid = Number(await readFile(pidFile, 'utf8'));
-    t.after(() => endIfAlive(pid));
+    undoAfter(t, () => endIfAlive(pid));
     process.kill(pid, 'SIGTERM');
     await waitUntil('the pid file to go', () => !existsSync(pidFile));
   });

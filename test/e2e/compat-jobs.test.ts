@@ -8,6 +8,7 @@ import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { type Geard, startGeard } from '../fixtures/geard.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** Disk images that go wrong, each in its own way. */
@@ -280,13 +281,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
 
 it("COMPAT 1.6: over python's geard: what the builder sends, and in which order", async (t) => {
   const server = await startGeard();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const site = await createCompatSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   const builder = await site.start();
-  t.after(() => builder.end('SIGINT'));
+  undoAfter(t, () => builder.end('SIGINT'));
   const client = await NodepoolClient.connect(server.port);
-  t.after(() => client.close());
+  undoAfter(t, () => client.close());
   await client.build('debian', '1');
   await client.delete('1');
   const cantDo = 'Nodepool Builder Upload Worker 1: CANT_DO image-delete:1';

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { builderCommand, spawnBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 
 const run = promisify(execFile);
 
@@ -28,7 +29,7 @@ echo "$listening"
 describe('the embedded job server', () => {
   it('does it all without gearman-servers, on loopback alone', async (t) => {
     const site = await createSite(4730);
-    t.after(() => site.remove());
+    undoAfter(t, () => site.remove());
     const text = await readFile(site.config, 'utf8');
     await writeFile(site.config, text.replace(/^gearman-servers: .*\n/m, ''));
     const builder = builderCommand().flat().join(' ');
@@ -44,9 +45,9 @@ describe('the embedded job server', () => {
 
   it('says so when somebody else listens where it should', async (t) => {
     const server = await startGearmand();
-    t.after(() => server.stop());
+    undoAfter(t, () => server.stop());
     const site = await createSite(server.port);
-    t.after(() => site.remove());
+    undoAfter(t, () => site.remove());
     const builder = spawnBuilder(site.config, '--embedded-gearmand');
     const refusal = `cannot listen on 127.0.0.1:${server.port}; stop what listens there, or name another port`;
     await builder.logged(new RegExp(refusal));

@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 import { loadConfiguration } from 'nodepool-builder';
 import { builderCommand, CUSTOM_BUILDER, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
@@ -18,15 +19,15 @@ describe('the custom builder', () => {
 
   it('makes the image of a directory, and uploads it as qcow2', async (t) => {
     const server = await startGearmand();
-    t.after(() => server.stop());
+    undoAfter(t, () => server.stop());
     const directory = await mkdtemp(join(tmpdir(), 'custom-builder-'));
-    t.after(() => rm(directory, { recursive: true }));
+    undoAfter(t, () => rm(directory, { recursive: true }));
     const config = join(directory, 'nodepool.yaml');
     await cp(join(EXAMPLES, 'custom-builder/nodepool.yaml'), config);
     await writeFile(config, `\ngearman-servers: [{host: 127.0.0.1, port: ${server.port}}]\n`, { flag: 'a' });
     await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
     const builder = await startBuilder(config);
-    t.after(() => builder.end('SIGTERM'));
+    undoAfter(t, () => builder.end('SIGTERM'));
 
     const run = (...args: readonly string[]): string =>
       execFileSync(...builderCommand(...args, '-c', config), {

@@ -10,6 +10,7 @@ import {
   startGearmandCommand,
   temporaryDirectory,
 } from '../fixtures/gearmand-command.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 
 /** The command with an access list, and the addresses of a client and of a worker with a certificate each. */
 interface Site extends GearmandCommand {
@@ -53,7 +54,7 @@ test('a certificate may submit what its prefix allows, and nothing else', async 
   const worker = new Worker({ servers: [builder] });
   const client = new Client({ servers: [zuul] });
   const admin = new Admin(zuul);
-  t.after(() => Promise.all([worker.close(), client.close(), admin.close()]));
+  undoAfter(t, () => Promise.all([worker.close(), client.close(), admin.close()]));
   worker.setFunctions(
     Object.fromEntries(['image-build:x', 'image-delete:x'].map((name) => [name, () => name])),
   );
@@ -67,7 +68,7 @@ test('a certificate may submit what its prefix allows, and nothing else', async 
 test('at SIGHUP other rules hold for connections that stand; bad ones are logged and the former stay', async (t) => {
   const { child, zuul, install, logged } = await start(t, RULES);
   const client = new Client({ servers: [zuul] });
-  t.after(() => client.close());
+  undoAfter(t, () => client.close());
   const submit = async (name: string): Promise<string> =>
     await client.submit(name, '', { background: true }).handle;
   await submit('image-build:x');

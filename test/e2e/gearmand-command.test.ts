@@ -12,6 +12,7 @@ import {
   startGearmandCommand,
   temporaryDirectory,
 } from '../fixtures/gearmand-command.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 
 test('its help names each option, and what SIGHUP does', async () => {
   const help = await gearmandHelp();
@@ -41,7 +42,7 @@ test('with --journal a background job survives SIGKILL', async (t) => {
 
   const { address } = await startGearmandCommand(t, '--journal', journal);
   const worker = new Worker({ servers: [address] });
-  t.after(() => worker.close());
+  undoAfter(t, () => worker.close());
   const done = Promise.withResolvers<string>();
   worker.add('f', ({ payload }) => done.resolve(String(payload)));
   assert.equal(await done.promise, 'x');
@@ -74,7 +75,7 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
   );
   const admin = (tls: object): Admin => {
     const opened = new Admin({ ...address, tls });
-    t.after(() => opened.close());
+    undoAfter(t, () => opened.close());
     return opened;
   };
   const standing = admin({ ...mine, ca: former.cert });
@@ -97,13 +98,13 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
 test('with --allow-shutdown it obeys shutdown, gracefully too; without it does not', async (t) => {
   const { address } = await startGearmandCommand(t);
   const deaf = new Admin(address);
-  t.after(() => deaf.close());
+  undoAfter(t, () => deaf.close());
   await assert.rejects(deaf.shutdown(), { serverCode: 'UNKNOWN_COMMAND' });
 
   for (const graceful of [true, false]) {
     const server = await startGearmandCommand(t, '--allow-shutdown');
     const admin = new Admin(server.address);
-    t.after(() => admin.close());
+    undoAfter(t, () => admin.close());
     const exited = once(server.child, 'exit');
     await admin.shutdown({ graceful });
     assert.deepEqual(await exited, [0, null]);
@@ -113,10 +114,10 @@ test('with --allow-shutdown it obeys shutdown, gracefully too; without it does n
 test('after --job-retries workers that were lost a job fails', async (t) => {
   const { address } = await startGearmandCommand(t, '-j', '1');
   const client = new Client({ servers: [address] });
-  t.after(() => client.close());
+  undoAfter(t, () => client.close());
   const job = client.submit('f');
   const worker = spawn(...workerThatDies(address.port), { stdio: 'ignore' });
-  t.after(() => worker.kill('SIGKILL'));
+  undoAfter(t, () => worker.kill('SIGKILL'));
   await assert.rejects(job.result, { code: 'job-failed' });
 });
 

@@ -7,6 +7,7 @@ import { startBuilder } from '../fixtures/builder-process.ts';
 import { gearman, offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** A tiny operating system, made by the real diskimage-builder. */
@@ -17,11 +18,11 @@ const MINI = `
 
 it('does the main job, with the real gearmand, gearman, gearadmin and disk-image-create', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const site = await createSite(server.port, MINI);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   const builder = await startBuilder(site.config);
-  t.after(() => builder.end('SIGTERM'));
+  undoAfter(t, () => builder.end('SIGTERM'));
   const offered = (): Promise<string[]> => offeredFunctions(server.port);
   const image = join(site.images, '0000000001.qcow2');
 

@@ -7,13 +7,14 @@ import { startBuilder } from '../fixtures/builder-process.ts';
 import { gearman } from '../fixtures/gearman-commands.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 it('a builder that is killed while a hook runs: the job comes again, and so does the hook, which decides', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const site = await createSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   const [hook, pids] = ['hook', 'pids'].map((name) => join(site.directory, name)) as [string, string];
   // The first run hangs, the second says no.
   const script = `if [ -e ${pids} ]; then exit 1; fi; echo $$ > ${pids}; exec sleep 600`;
@@ -24,18 +25,18 @@ it('a builder that is killed while a hook runs: the job comes again, and so does
     configuration.replace('    directory: pool\n', '    directory: pool\n    post-upload-hook: ./hook\n'),
   );
   const builder = await startBuilder(site.config);
-  t.after(() => builder.end('SIGKILL'));
+  undoAfter(t, () => builder.end('SIGKILL'));
   const build = await gearman(server.port, 'image-build:docs', '{"image-id": "0001"}');
   assert.equal(build.code, 0);
 
   const upload = gearman(server.port, 'image-upload:0001', '{"provider": "pool", "image-name": "docs"}');
   await waitUntil('the hook', () => existsSync(pids) && readFile(pids, 'utf8'));
   const hanging = Number(await readFile(pids, 'utf8'));
-  t.after(() => process.kill(hanging, 'SIGKILL'));
+  undoAfter(t, () => process.kill(hanging, 'SIGKILL'));
   assert.ok((await readdir(site.pool)).includes('docs-0001.qcow2'));
   await builder.end('SIGKILL');
   const successor = await startBuilder(site.config);
-  t.after(() => successor.end('SIGKILL'));
+  undoAfter(t, () => successor.end('SIGKILL'));
 
   assert.notEqual((await upload).code, 0);
   await successor.logged(

@@ -8,6 +8,7 @@ import { Client } from '@nodepool-builder/gearman-node';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const [SECRET, OTHER] = ['correct-horse', 'battery-staple'];
@@ -36,7 +37,7 @@ after(async () => {
 
 async function newSite(t: TestContext, diskimage: (site: Site) => string): Promise<Site> {
   const site = await createSite(server.port);
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   await site.configure(`\n  - ${diskimage(site)}`);
   await writeSecret(site, SECRET);
   return site;
@@ -63,7 +64,7 @@ it('reach the real disk-image-create, and no log shows them; another file is in 
   await mkdir(install, { recursive: true });
   await writeFile(join(install, '60-token'), INSTALL, { mode: 0o755 });
   const builder = await startBuilder(site.config, '-s', join(site.directory, 'secure.yaml'));
-  t.after(() => builder.end('SIGKILL'));
+  undoAfter(t, () => builder.end('SIGKILL'));
 
   await build('0001');
   const image = join(site.images, '0001.raw');

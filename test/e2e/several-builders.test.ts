@@ -5,6 +5,7 @@ import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** A build that goes on until the test opens the gate. */
@@ -18,9 +19,9 @@ interface Host {
 
 async function startHost(t: TestContext, port: number): Promise<Host> {
   const site = await createCompatSite(port, { diskimages: GATED });
-  t.after(() => site.remove());
+  undoAfter(t, () => site.remove());
   const host = { site, builder: await site.start() };
-  t.after(async () => {
+  undoAfter(t, async () => {
     if (isAlive(host)) await host.builder.end('SIGKILL');
   });
   return host;
@@ -41,10 +42,10 @@ async function has({ site }: Host, file: string): Promise<boolean> {
 
 it('builders share the builds, an upload goes to the one that has the image, and one that dies loses no job', async (t) => {
   const server = await startGearmand();
-  t.after(() => server.stop());
+  undoAfter(t, () => server.stop());
   const hosts = [await startHost(t, server.port), await startHost(t, server.port)] as const;
   const client = await NodepoolClient.connect(server.port);
-  t.after(() => client.close());
+  undoAfter(t, () => client.close());
   const build = (imageId: string) =>
     client.submit('image-build:gated', JSON.stringify({ 'image-id': imageId }));
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startGearmand } from '../../../test/fixtures/gearmand.ts';
+import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
 test('gearmand that is killed in the middle of a build comes back empty: the life cycle goes on', async (t) => {
   const gearmand = await startGearmand();
-  t.after(() => gearmand.stop());
+  undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port], diskimage: { keep: 1 } });
   const builder = await site.builder();
   const hold = new Hold();
@@ -25,7 +26,7 @@ test('gearmand that is killed in the middle of a build comes back empty: the lif
 
 test('gearmand: a manager that dies in the middle of a build: the next follows the same job', async (t) => {
   const gearmand = await startGearmand();
-  t.after(() => gearmand.stop());
+  undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port] });
   const builder = await site.builder();
   const hold = new Hold();

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
@@ -43,7 +44,7 @@ test('it ends while a job server takes connections and says nothing', async (t) 
   const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');
-  t.after(() => {
+  undoAfter(t, () => {
     silent.close();
     for (const socket of sockets) socket.destroy();
   });
@@ -74,7 +75,7 @@ test('it ends while it waits for the lead', async (t) => {
 
 test('afterwards nothing keeps the process alive', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'manager-'));
-  t.after(() => rm(directory, { recursive: true, force: true }));
+  undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -84,7 +85,7 @@ test('afterwards nothing keeps the process alive', async (t) => {
     [join(directory, 'state.sqlite'), String(site.ports[0])],
     { execArgv: ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'] },
   );
-  t.after(() => child.kill('SIGKILL'));
+  undoAfter(t, () => child.kill('SIGKILL'));
   await hold.reached;
   const exited = once(child, 'exit');
   child.send('stop');

@@ -12,6 +12,7 @@ import {
   type StateStore,
   type Timing,
 } from '@nodepool-builder/image-manager';
+import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { SiteBuilder } from './site-builder.ts';
@@ -81,10 +82,10 @@ export class ManagerSite {
 
   static async start(t: TestContext, options: SiteOptions = {}): Promise<ManagerSite> {
     const directory = await mkdtemp(join(tmpdir(), 'manager-'));
-    t.after(() => rm(directory, { recursive: true, force: true }));
+    undoAfter(t, () => rm(directory, { recursive: true, force: true }));
     await writeFile(join(directory, 'image.qcow2'), 'an image');
     const store = await openStateStore(join(directory, 'state.sqlite'));
-    t.after(() => store.close());
+    undoAfter(t, () => store.close());
     const servers = new Map<number, JobServer>();
     const count = options.ports === undefined ? (options.servers ?? 1) : 0;
     for (let number = 0; number < count; number += 1) {
@@ -92,7 +93,7 @@ export class ManagerSite {
       servers.set((await server.listen(0)).port, server);
     }
     const site = new ManagerSite(t, directory, store, servers, options);
-    t.after(() => Promise.all(site.ports.map((port) => site.stopServer(port))));
+    undoAfter(t, () => Promise.all(site.ports.map((port) => site.stopServer(port))));
     return site;
   }
 
@@ -100,7 +101,7 @@ export class ManagerSite {
   async builder(ports: readonly number[] = this.ports): Promise<SiteBuilder> {
     const file = { format: 'qcow2', path: join(this.#directory, 'image.qcow2'), size: 8 } as const;
     const builder = new SiteBuilder({ ports, diskimages: ['debian'], providers: this.providers, file });
-    this.#t.after(() => builder.die());
+    undoAfter(this.#t, () => builder.die());
     await builder.start();
     return builder;
   }
@@ -124,7 +125,7 @@ export class ManagerSite {
         await done;
       },
     };
-    this.#t.after(() => running.stop());
+    undoAfter(this.#t, () => running.stop());
     return running;
   }
 

@@ -6,13 +6,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { JobServer } from '../../src/server/job-server.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 
 async function temporaryDirectory(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'durable-'));
-  t.after(() => rm(directory, { recursive: true, force: true }));
+  undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
@@ -28,11 +29,11 @@ async function spawnServer(
     child.kill('SIGKILL');
     await exited;
   };
-  t.after(kill);
+  undoAfter(t, kill);
   const [port] = (await once(createInterface(child.stdout), 'line')) as [string];
   const connect = async (): Promise<RawPeer> => {
     const peer = await RawPeer.connect(Number(port));
-    t.after(() => peer.close());
+    undoAfter(t, () => peer.close());
     return peer;
   };
   return { connect, kill };

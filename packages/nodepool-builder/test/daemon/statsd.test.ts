@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { Statsd, statsdAddress } from '../../src/daemon/statsd.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
@@ -23,7 +24,7 @@ async function listener(t: TestContext): Promise<Listener> {
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   const statsd = new Statsd({ host: '127.0.0.1', port: socket.address().port }, new RecordingLogger());
-  t.after(async () => {
+  undoAfter(t, async () => {
     await statsd.close();
     socket.close();
   });
@@ -39,7 +40,7 @@ async function listener(t: TestContext): Promise<Listener> {
 it("a build's numbers are as nodepool's builder sent them", async (t) => {
   const { statistics, packets } = await listener(t);
   const directory = await mkdtemp(join(tmpdir(), 'statsd-'));
-  t.after(() => rm(directory, { recursive: true }));
+  undoAfter(t, () => rm(directory, { recursive: true }));
   const path = join(directory, '1.qcow2');
   await writeFile(path, Buffer.alloc(70_000, 1));
   await statistics.built('debian', 22.9, [{ format: 'qcow2', path, size: 70_000 }]);
