@@ -69,7 +69,7 @@ describe('an image whose machine says what is expected', () => {
     assert.ok((await readFile(fixture.path('debian,1.raw'))).equals(bootableDisk(GREETING)));
     const log = lines.join('\n');
     assert.match(log, /^validating the image by a boot\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
-    assert.match(log, /mini: ready$/m);
+    assert.match(log, /mini: ready/); // QEMU's last words may stand behind it: the end of the line is not awaited
     assert.ok(!log.includes('\u001B'));
     const [first, last] = [seen[0], seen.at(-1)].map((progress) => progress?.done);
     assert.deepEqual({ first, last }, { first: 80, last: 100 });
