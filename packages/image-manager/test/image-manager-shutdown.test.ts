@@ -62,10 +62,8 @@ test('it ends while a job server takes connections and says nothing', async (t) 
 
 test('it ends while it waits for the lead', async (t) => {
   const site = await ManagerSite.start(t);
-  await using leadership = {
-    held: await site.store.lead(),
-    [Symbol.asyncDispose]: () => leadership.held.release(),
-  };
+  const leadership = await site.store.lead();
+  undoAfter(t, () => leadership.release());
   const manager = site.manage();
   await site.logged(/^info waiting for the lead/);
   const begun = performance.now();
