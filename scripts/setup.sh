@@ -9,7 +9,8 @@ purpose=$1
 # Debian leaves these out of the PATH of anyone but root; debootstrap and gearmand lie there.
 PATH=$PATH:/usr/sbin:/sbin
 
-# Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it ("quickstart" is needed by all).
+# Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it
+# ("quickstart" is needed by all).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
 # Keystone, Glance and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api and

@@ -33,7 +33,7 @@ const child = spawn(
     '--conditions=@nodepool-builder/source',
     '--disable-warning=ExperimentalWarning',
     '--test',
-    // Tests wait for other programs for a third of their time.
+    // One more than cores: tests wait for other programs for part of their time.
     `--test-concurrency=${availableParallelism() + 1}`,
     // For a hang only. It bounds each file as well as each test.
     '--test-timeout=300000',

@@ -1,4 +1,5 @@
 import type { Timing } from './configuration.ts';
+import { pauseAfter } from './planning/back-off.ts';
 
 /** When something that failed may be tried again: pauses double, up to the longest. */
 export class RetryTimes {
@@ -18,9 +19,8 @@ export class RetryTimes {
 
   /** The pause in seconds. */
   failed(id: string, now: number): number {
-    const { retryDelay, longestRetryDelay } = this.#timing();
     const failures = (this.#failures.get(id) ?? 0) + 1;
-    const pause = Math.min(retryDelay * 2 ** (failures - 1), longestRetryDelay);
+    const pause = pauseAfter(failures, this.#timing());
     this.#failures.set(id, failures);
     this.#retryAt.set(id, now + pause * 1000);
     return pause;

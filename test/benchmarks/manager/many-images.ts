@@ -79,7 +79,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** A program without its types, as it is installed: to take them away costs a process 18 MB. */
+/** A program without its types, as it is installed: to take them away costs memory. */
 async function stripTypes({ after }: BenchmarkContext, ...files: readonly [string, string]): Promise<string> {
   const cache = join(import.meta.dirname, '../../../node_modules/.cache'); // where it finds the packages
   await mkdir(cache, { recursive: true });

@@ -19,7 +19,7 @@ const AFTER_THE_LAST_FRAME = Buffer.alloc(8 + 2 ** 18, 0xff);
 AFTER_THE_LAST_FRAME.writeUInt32LE(0x184d2a50, 0);
 AFTER_THE_LAST_FRAME.writeUInt32LE(2 ** 18, 4);
 
-/** How each is unpacked. Node has no xz; Debian's is kept well, and no npm package of it was, for years. */
+/** How each is unpacked. Node has no xz of its own. */
 export const UNPACKING: Readonly<Record<Coding, Unpack>> = {
   // Node's default allows for a window of 128 MiB, as `zstd` does, which bounds the memory.
   zstd: (packed) => unpackByZlib(withEnd(packed), () => createZstdDecompress({ chunkSize: CHUNK_SIZE })),

@@ -4,7 +4,7 @@ import type { ActContext } from './act-context.ts';
 import type { Acts } from './acts.ts';
 import { followBuild, newBuild } from './build.ts';
 import { deleteBuild, deleteUpload, discardUpload } from './delete.ts';
-import { followUpload, newUpload } from './upload.ts';
+import { followUpload, newUpload, uploadInWords } from './upload.ts';
 
 /** The requests that a build answers: their numbers, by disk image. */
 type Demands = ReadonlyMap<string, readonly number[]>;
@@ -84,8 +84,8 @@ async function beginNew(
     logger.info(`build ${id}: ${reason}`);
     acts.begin(id, (signal) => followBuild(context, id, signal));
   }
-  for (const { id, imageId, provider, reason } of uploads) {
-    logger.info(`upload ${id} of ${imageId} to ${provider}: ${reason}`);
-    acts.begin(id, (signal) => followUpload(context, id, signal));
+  for (const upload of uploads) {
+    logger.info(`${uploadInWords(upload)}: ${upload.reason}`);
+    acts.begin(upload.id, (signal) => followUpload(context, upload.id, signal));
   }
 }

@@ -5,6 +5,7 @@ import type { Observation } from '../gearman/builder-fleet.ts';
 import { Hopeless } from '../gearman/hopeless.ts';
 import { buildKeyOf } from '../ownership.ts';
 import type { ActContext } from './act-context.ts';
+import { uploadInWords } from './upload.ts';
 
 /** How long a builder may take to remove an image's files, in seconds. */
 const DELETE_TIME = 600;
@@ -26,7 +27,7 @@ export async function deleteUpload(
   const { state, logger } = context;
   const upload = state.uploads.get(uploadId);
   if (upload === undefined) return;
-  const what = `upload ${uploadId} of ${upload.imageId} to ${upload.provider}`;
+  const what = uploadInWords(upload);
   if (upload.state !== 'deleting') {
     await state.updateUpload(uploadId, { state: 'deleting' });
     logger.info(`${what} is being deleted: ${reason}`);

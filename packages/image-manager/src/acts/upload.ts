@@ -38,7 +38,7 @@ export async function followUpload(
   const { state, logger } = context;
   const upload = state.uploads.get(uploadId);
   if (upload === undefined) return;
-  const what = `upload ${uploadId} of ${upload.imageId} to ${upload.provider}`;
+  const what = uploadInWords(upload);
   try {
     const result = await context.fleet.run(
       `image-upload:${upload.imageId}`,
@@ -76,4 +76,9 @@ function readExternalId(result: Buffer): string {
 function timeLimit(context: ActContext, { provider }: Upload): number {
   const found = context.configuration().providers.find(({ name }) => name === provider);
   return found?.uploadTimeout ?? 3600;
+}
+
+/** For log lines: which upload it is, of what, and to where. */
+export function uploadInWords({ id, imageId, provider }: Upload): string {
+  return `upload ${id} of ${imageId} to ${provider}`;
 }

@@ -23,15 +23,16 @@ export function failuresInARow<R extends Build | Upload>(
   return (end === -1 ? records : records.slice(0, end)).filter(({ state }) => state === 'failed');
 }
 
-/**
- * When the next try may begin, in milliseconds since 1970: after the last failure's end, by a pause that doubles
- * with each further failure. `-Infinity` if nothing failed.
- */
+/** Seconds to wait after so many failures in a row, at least one: each further failure doubles them, up to the longest. */
+export function pauseAfter(failures: number, { retryDelay, longestRetryDelay }: Timing): number {
+  return Math.min(retryDelay * 2 ** (failures - 1), longestRetryDelay);
+}
+
+/** When the next try may begin, in milliseconds since 1970: a pause after the last failure's end. `-Infinity` if nothing failed. */
 export function retryTime(failures: readonly (Build | Upload)[], timing: Timing): number {
   const [last] = failures;
   if (last === undefined) return -Infinity;
-  const pause = Math.min(timing.longestRetryDelay, timing.retryDelay * 2 ** (failures.length - 1));
-  return (last.endedAt ?? last.requestedAt) + pause * 1000;
+  return (last.endedAt ?? last.requestedAt) + pauseAfter(failures.length, timing) * 1000;
 }
 
 /** From how many failures on the pause between two tries grows no more. */

@@ -38,7 +38,6 @@ interface Standing {
   readonly state: string;
   readonly imageId: string;
   readonly requestedAt: number;
-  readonly endedAt?: number;
 }
 
 function imageStatus(configuration: Configuration, state: ManagerState): readonly ShownRecord[] {
@@ -77,16 +76,10 @@ function imageStatus(configuration: Configuration, state: ManagerState): readonl
 
 /** The newest ready one, and what is going on beside it. */
 function statusOf(standings: readonly Standing[], isPaused: boolean): ShownRecord {
-  const ready = standings.filter(({ state }) => state === 'ready');
-  const newest = ready.reduce<Standing | undefined>(
-    (found, standing) => (found === undefined || standing.requestedAt > found.requestedAt ? standing : found),
-    undefined,
-  );
-  const last = standings.reduce<Standing | undefined>(
-    (found, standing) =>
-      found === undefined || standing.requestedAt >= found.requestedAt ? standing : found,
-    undefined,
-  );
+  const newestFirst = standings.toSorted((one, other) => other.requestedAt - one.requestedAt);
+  const ready = newestFirst.filter(({ state }) => state === 'ready');
+  const [newest] = ready;
+  const [last] = newestFirst;
   const isWorking = last?.state === 'building' || last?.state === 'uploading';
   const status = isPaused ? 'paused' : isWorking || last?.state === 'failed' ? last.state : newest && 'ready';
   return {

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import type { StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
+import { DATABASE_URL } from '../configuration/normalise.ts';
 import { CommandError } from './command-error.ts';
 
 /** Whether there is a manager's store: a file that is there, or a database that is configured. */
 export function hasStore({ manager }: Configuration): boolean {
-  return manager.store.startsWith('postgres') || existsSync(manager.store);
+  return DATABASE_URL.test(manager.store) || existsSync(manager.store);
 }
 
 /** What a look at the manager's state needs. */

@@ -37,7 +37,8 @@ export function normalise(
   };
 }
 
-const DATABASE_URL = /^postgres(?:ql)?:\/\//;
+/** The other kind of `manager.store`: what is no URL is a path. */
+export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 /** The times have the defaults that the manager documents. */
 function toManager(
