@@ -1,5 +1,6 @@
 import type { ImageFormat } from './formats.ts';
 import type { ImageValidation } from './validation/image-validation.ts';
+import type { ZuulImage } from './zuul/zuul-image.ts';
 
 /** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
 export interface DiskImage {
@@ -24,6 +25,8 @@ export interface DiskImage {
   readonly scriptDir?: string;
   /** Runs instead of `disk-image-create`, with the same arguments. */
   readonly command?: string;
+  /** Which builds of Zuul make it, if it is one of `zuul-images`. */
+  readonly zuul?: ZuulImage;
   /** What the entry holds besides, for builders of your own. */
   readonly options?: Readonly<Record<string, unknown>>;
 }

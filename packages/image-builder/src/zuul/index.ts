@@ -1,0 +1,22 @@
+/** Zuul's API, for what looks for images that its jobs made. Apart from the main entry, which nothing of HTTP is to slow down. */
+export { parseApiUrl } from './api-url.ts';
+export { type BuildMemory, NOTHING_SEEN, type Remembrance } from './build-memory.ts';
+export type { BuildQuery } from './build-query.ts';
+export {
+  type BuildChoice,
+  type ChosenBuild,
+  chooseBuild,
+  REFUSALS,
+  type Refusal,
+  type RefusedBuild,
+} from './choose-build.ts';
+export { createCredentials, type ZuulAuthentication } from './credentials/create-credentials.ts';
+export type { ZuulCredentials } from './credentials.ts';
+export { type BuildSource, findBuild } from './find-build.ts';
+export { HttpClient } from './http-client.ts';
+export type { ArtifactRule, ImageArtifact, ImageRules } from './image-artifact.ts';
+export { Poller, type PollerOptions } from './poller.ts';
+export { SeenBuilds } from './seen-builds.ts';
+export { ZuulApi, type ZuulApiOptions } from './zuul-api.ts';
+export type { ZuulArtifact, ZuulBuild } from './zuul-build.ts';
+export { ZUUL_ERRORS, ZuulError, type ZuulErrorCode } from './zuul-error.ts';
