@@ -12,7 +12,13 @@ test('an image-id names the image, when the build ended, and the build', () => {
 });
 
 test('the image-ids of others name no build', () => {
-  for (const id of ['debian', 'debian-1763773261', `debian-${UUID}`, 'debian-0000000042-k7f3q2xa', `-1-${UUID}`]) {
+  for (const id of [
+    'debian',
+    'debian-1763773261',
+    `debian-${UUID}`,
+    'debian-0000000042-k7f3q2xa',
+    `-1-${UUID}`,
+  ]) {
     assert.equal(parseZuulImageId(id), undefined, id);
   }
 });
