@@ -1,4 +1,5 @@
 /** Zuul's API, for what looks for images that its jobs made. Apart from the main entry, which nothing of HTTP is to slow down. */
+export { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
 export { parseApiUrl } from './api-url.ts';
 export { type BuildMemory, NOTHING_SEEN, type Remembrance } from './build-memory.ts';
 export type { BuildQuery } from './build-query.ts';
@@ -15,6 +16,7 @@ export type { ZuulCredentials } from './credentials.ts';
 export { type BuildSource, findBuild } from './find-build.ts';
 export { HttpClient } from './http-client.ts';
 export type { ArtifactRule, ImageArtifact, ImageRules } from './image-artifact.ts';
+export { buildSourceOf, type ZuulApiOfOptions, zuulApiOf } from './image-source.ts';
 export { Poller, type PollerOptions } from './poller.ts';
 export { SeenBuilds } from './seen-builds.ts';
 export { ZuulApi, type ZuulApiOptions } from './zuul-api.ts';

@@ -1,0 +1,20 @@
+import { getCACertificates } from 'node:tls';
+import type { ArtifactPlace } from '../download/look-at-artifact.ts';
+import { readAuthorities } from './image-source.ts';
+import type { ZuulImage } from './zuul-image.ts';
+
+/**
+ * How the artifacts of an image are asked for. They get no credentials: the token is for the API, and where an
+ * artifact lies is what a job says.
+ */
+export type ArtifactAccess = Omit<ArtifactPlace, 'url' | 'headers'>;
+
+/** @throws ZuulError `invalid-settings` */
+export async function artifactAccessOf(zuul: ZuulImage): Promise<ArtifactAccess> {
+  const { s3Endpoint } = zuul;
+  const ca = await readAuthorities(zuul);
+  return {
+    ...(s3Endpoint !== undefined && { s3Endpoint }),
+    ...(ca !== undefined && { ca: [...getCACertificates('default'), ca].join('\n') }),
+  };
+}
