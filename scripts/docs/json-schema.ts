@@ -10,7 +10,7 @@ export function jsonSchema(schema: SchemaNode): object {
 }
 
 function explained(node: SchemaNode): SchemaNode {
-  const { properties, items } = node;
+  const { properties, items, additionalProperties } = node;
   return {
     ...node,
     ...(properties && {
@@ -24,5 +24,8 @@ function explained(node: SchemaNode): SchemaNode {
       ),
     }),
     ...(items && { items: explained(items) }),
+    ...(typeof additionalProperties === 'object' && {
+      additionalProperties: explained(additionalProperties),
+    }),
   };
 }

@@ -43,5 +43,7 @@ export { HashThreads } from './upload-source/hash-threads.ts';
 export { openUploadSource, type UploadSource, type UploadSourceOptions } from './upload-source.ts';
 export type { BootValidation } from './validation/boot.ts';
 export type { ImageValidation } from './validation/image-validation.ts';
+export { parseApiUrl } from './zuul/api-url.ts';
+export { type ArtifactRule, FORMAT_ALIASES } from './zuul/image-artifact.ts';
 export type { MqttSettings, ZuulImage } from './zuul/zuul-image.ts';
 export { type NamedBuild, parseZuulImageId, zuulImageId } from './zuul/zuul-image-id.ts';

@@ -28,8 +28,8 @@ export interface ImageArtifact {
   readonly crc32?: string;
 }
 
-/** What jobs write in `metadata.format` for a format that has another name here. */
-const ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
+/** What the field writes, in a job's `metadata.format` and in `zuul-images`, for a format that has another name here. */
+export const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
 
 /** How many hexadecimal digits each digest has. */
 const DIGEST_LENGTHS = { sha256: 64, md5: 32, crc32: 8 } as const;
@@ -61,7 +61,7 @@ export function imageArtifacts(
 function follows({ format, type }: ArtifactRule, { metadata }: ZuulArtifact): boolean {
   const said = metadata.format;
   if (metadata.type !== type) return false;
-  return typeof said !== 'string' || (ALIASES[said] ?? said) === format;
+  return typeof said !== 'string' || (FORMAT_ALIASES[said] ?? said) === format;
 }
 
 function digests({ name, metadata }: ZuulArtifact): Pick<ImageArtifact, keyof typeof DIGEST_LENGTHS> {

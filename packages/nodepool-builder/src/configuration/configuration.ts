@@ -30,13 +30,13 @@ export interface GearmanServer {
   readonly port: number;
 }
 
-/** One entry of `diskimages`. Its formats are its own and what the providers want of it. */
+/** One entry of `diskimages` or of `zuul-images`. Its formats are its own and what the providers want of it. */
 export interface DiskImageConfiguration extends DiskImage {
   /** Name of the builder that makes it. */
   readonly builder: string;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;
-  /** Seconds; absent if a cron expression says when it is built anew. */
+  /** Seconds; absent if a cron expression says when it is built anew, or Zuul. */
   readonly rebuildAge?: number;
   readonly rebuildCron?: string;
   /** How many good ones are kept, on disk and in each provider. */

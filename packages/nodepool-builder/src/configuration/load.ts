@@ -16,6 +16,7 @@ import { compileSchema, humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
+import { namelessZuulImage, zuulImageFaults } from './zuul-image-faults.ts';
 
 const validate = compileSchema(CONFIGURATION_SCHEMA);
 
@@ -56,11 +57,18 @@ export async function loadConfiguration(
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
   const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
-  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...schemaFaults(document, validate)];
+  const faults: Fault[] = [
+    ...document.duplicates.map(toDuplicateFault),
+    ...(namelessZuulImage(document) ?? schemaFaults(document, validate)),
+  ];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withFloatTexts(document, document.value as ConfigurationSource);
   const timeFaults = await cronFaults(document, source);
-  faults.push(...referenceFaults(document, source, builders), ...timeFaults);
+  faults.push(
+    ...referenceFaults(document, source, builders),
+    ...zuulImageFaults(document, source),
+    ...timeFaults,
+  );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   // What is left of them is a warning: the cron expression for all images, which is as good as none then.
   const usable = timeFaults.length === 0 ? source : { ...source, cron: null };

@@ -10,6 +10,8 @@ import { isMapping, toText } from './scalar.ts';
 import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import { toValidation } from './validation.ts';
+import { toZuulImage } from './zuul-image.ts';
+import { type ZuulImageSource, zuulImageEntries } from './zuul-images-source.ts';
 
 /**
  * What a file says, with its defaults, and with absolute paths: relative ones count from its directory.
@@ -29,13 +31,21 @@ export function normalise(
     ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
     buildLogRetention: source['build-log-retention'] ?? 7,
     gearmanServers: (source['gearman-servers'] ?? []).map(({ host, port }) => ({ host, port: port ?? 4730 })),
-    diskimages: lastOfEachName(source.diskimages ?? []).map((diskimage) =>
-      toDiskImage(diskimage, source, providers, secure, absolute),
-    ),
+    diskimages: [
+      ...lastOfEachName(source.diskimages ?? []).map((diskimage) =>
+        toDiskImage(diskimage, source, providers, secure, absolute),
+      ),
+      ...lastOfEachName(zuulImageEntries(source['zuul-images']).map(({ entry }) => entry)).map((entry) =>
+        toImageOfZuul(entry, providers, absolute),
+      ),
+    ],
     providers,
     manager: toManager(source, absolute),
   };
 }
+
+/** The builder of what `zuul-images` has. */
+export const ZUUL_BUILDER = 'zuul-artifact';
 
 /** The other kind of `manager.store`: what is no URL is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
@@ -71,16 +81,12 @@ function toDiskImage(
 ): DiskImageConfiguration {
   const secrets = secure.get(diskimage.name) ?? {};
   return {
-    name: diskimage.name,
+    ...anyDiskImage(diskimage, providers, absolute),
     builder: diskimage.builder ?? 'dib',
-    pause: diskimage.pause ?? false,
-    formats: wantedFormats(diskimage, providers),
-    ...(diskimage['build-timeout'] !== undefined && { buildTimeout: diskimage['build-timeout'] }),
     elements: diskimage.elements ?? '',
     release: toText(diskimage.release),
     envVars: { ...(isMapping(diskimage['env-vars']) && diskimage['env-vars']), ...secrets },
     secrets: Object.values(secrets),
-    ...(diskimage.validate && { validation: toValidation(diskimage.validate, absolute) }),
     ...(source['elements-dir'] && {
       // diskimage-builder takes several directories, separated as in PATH.
       elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
@@ -88,8 +94,36 @@ function toDiskImage(
     ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
     ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
     options: diskimage.options ?? {},
-    keep: diskimage.keep ?? 2,
     ...rebuildTimes(diskimage, source),
+  };
+}
+
+function toImageOfZuul(
+  entry: ZuulImageSource,
+  providers: readonly ProviderConfiguration[],
+  absolute: (path: string) => string,
+): DiskImageConfiguration {
+  return {
+    ...anyDiskImage(entry, providers, absolute),
+    builder: ZUUL_BUILDER,
+    zuul: toZuulImage(entry, absolute),
+  };
+}
+
+/** What the entries of `diskimages` and of `zuul-images` have in common. */
+function anyDiskImage(
+  source: DiskImageSource | ZuulImageSource,
+  providers: readonly ProviderConfiguration[],
+  absolute: (path: string) => string,
+): Pick<DiskImageConfiguration, 'name' | 'pause' | 'formats' | 'buildTimeout' | 'validation' | 'keep'> {
+  const { name, pause = false, 'build-timeout': buildTimeout, validate, keep = 2 } = source;
+  return {
+    name,
+    pause,
+    formats: wantedFormats(source, providers),
+    ...(buildTimeout !== undefined && { buildTimeout }),
+    ...(validate && { validation: toValidation(validate, absolute) }),
+    keep,
   };
 }
 
@@ -108,7 +142,7 @@ function rebuildTimes(
 
 /** The formats of a disk image: its own, and those that its providers take. */
 function wantedFormats(
-  { name, formats }: DiskImageSource,
+  { name, formats }: Pick<DiskImageSource, 'name' | 'formats'>,
   providers: readonly ProviderConfiguration[],
 ): readonly ImageFormat[] {
   const taken = providers

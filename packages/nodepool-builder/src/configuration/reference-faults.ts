@@ -1,9 +1,11 @@
 import type { Fault } from './fault.ts';
+import { ZUUL_BUILDER } from './normalise.ts';
 import { toText } from './scalar.ts';
 import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource } from './source.ts';
 import { validationFault } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
+import { zuulImageEntries } from './zuul-images-source.ts';
 
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
@@ -23,6 +25,16 @@ const COMPANIONS = [
     remedy: 'say where images-dir is served, as the cloud sees it',
   },
 ] as const;
+
+interface NamePlace {
+  /** Where the name stands. */
+  readonly pointer: string;
+  readonly name: string;
+}
+
+function placesOf(list: string, entries: readonly { readonly name: string }[]): readonly NamePlace[] {
+  return entries.map(({ name }, index) => ({ pointer: `${list}/${index}/name`, name }));
+}
 
 /** How much metadata Nova takes, and nodepool with it. */
 const MAX_METADATA = { entries: 5, characters: 255 };
@@ -51,12 +63,11 @@ export function referenceFaults(
     remedy,
   });
 
-  const nameFaults = (list: string, names: readonly string[]): Fault[] =>
-    names.flatMap((name, index) => {
-      const pointer = `${list}/${index}/name`;
-      const first = names.indexOf(name);
-      if (first < index) {
-        const { line } = document.positionOf(`${list}/${first}/name`);
+  const nameFaults = (places: readonly NamePlace[]): Fault[] =>
+    places.flatMap(({ name, pointer }) => {
+      const first = places.find((place) => place.name === name);
+      if (first !== undefined && first.pointer !== pointer) {
+        const { line } = document.positionOf(first.pointer);
         const reason = `${humanPath(pointer)} "${name}" is there already, on line ${line}`;
         return [at(pointer, 'warning', reason, 'this one counts; rename or remove one of the two')];
       }
@@ -69,11 +80,16 @@ export function referenceFaults(
 
   const diskimages = source.diskimages ?? [];
   const providers = source.providers ?? [];
-  const known = new Set(diskimages.map((diskimage) => diskimage.name));
+  const zuulImages = zuulImageEntries(source['zuul-images']);
+  const known = new Set([...diskimages, ...zuulImages.map(({ entry }) => entry)].map(({ name }) => name));
 
   const unknownBuilders = diskimages.flatMap(({ builder }, index) => {
-    if (builder === undefined || builders.includes(builder)) return [];
     const pointer = `/diskimages/${index}/builder`;
+    if (builder === ZUUL_BUILDER) {
+      const reason = `${humanPath(pointer)} "${builder}" needs to know where Zuul is`;
+      return [at(pointer, 'error', reason, 'make the image one of zuul-images')];
+    }
+    if (builder === undefined || builders.includes(builder)) return [];
     return [
       at(
         pointer,
@@ -84,10 +100,13 @@ export function referenceFaults(
     ];
   });
 
-  const validations = diskimages.flatMap(({ validate }, index) => {
+  const validations = [
+    ...diskimages.map((entry, index) => ({ pointer: `/diskimages/${index}`, entry })),
+    ...zuulImages,
+  ].flatMap(({ pointer: place, entry: { validate } }) => {
     const fault = validate && validationFault(validate);
     if (fault === undefined) return [];
-    const pointer = `/diskimages/${index}/validate${fault.key}`;
+    const pointer = `${place}/validate${fault.key}`;
     return [at(pointer, 'error', `${humanPath(pointer)} ${fault.reason}`, fault.remedy)];
   });
 
@@ -105,7 +124,7 @@ export function referenceFaults(
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
       if (!diskimage || known.has(diskimage)) return [];
       const pointer = `${list}/${index}/diskimage`;
-      const reason = `${humanPath(pointer)} "${diskimage}" is not among diskimages`;
+      const reason = `${humanPath(pointer)} "${diskimage}" is not among diskimages${zuulImages.length > 0 ? ' and zuul-images' : ''}`;
       return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
     });
     const large = (images ?? []).flatMap(({ meta }, index) => {
@@ -122,27 +141,15 @@ export function referenceFaults(
             ),
           ];
     });
-    return [
-      ...nameFaults(
-        list,
-        (images ?? []).map(({ name }) => name),
-      ),
-      ...missing,
-      ...large,
-    ];
+    return [...nameFaults(placesOf(list, images ?? [])), ...missing, ...large];
   });
 
   return [
-    ...nameFaults(
-      '/diskimages',
-      diskimages.map(({ name }) => name),
-    ),
+    ...nameFaults(placesOf('/diskimages', diskimages)),
+    ...nameFaults(zuulImages.map(({ namePointer: pointer, entry: { name } }) => ({ pointer, name }))),
     ...unknownBuilders,
     ...validations,
-    ...nameFaults(
-      '/providers',
-      providers.map(({ name }) => name),
-    ),
+    ...nameFaults(placesOf('/providers', providers)),
     ...missingCompanions,
     ...providerImages,
   ];

@@ -87,6 +87,8 @@ function explain(error: DefinedError): Explanation {
       };
     case 'minLength':
       return { reason: `${path} is empty`, remedy: 'give it a value' };
+    case 'minItems':
+      return { reason: `${path} is empty`, remedy: 'write an entry, after "- "' };
     case 'minimum':
     case 'exclusiveMinimum':
     case 'maximum':

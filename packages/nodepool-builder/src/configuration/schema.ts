@@ -1,5 +1,6 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
+import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
 
 /** A node of a JSON Schema, as far as the configuration uses it. */
 export interface SchemaNode {
@@ -9,10 +10,11 @@ export interface SchemaNode {
   readonly default?: string | number | boolean;
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
-  readonly additionalProperties?: boolean;
+  readonly additionalProperties?: boolean | SchemaNode;
   readonly items?: SchemaNode;
   readonly enum?: readonly unknown[];
   readonly minLength?: number;
+  readonly minItems?: number;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
@@ -324,6 +326,7 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       items: DISKIMAGE,
       description: 'The images that can be built here.',
     },
+    'zuul-images': ZUUL_IMAGES_SCHEMA,
     providers: { type: ['array', 'null'], items: PROVIDER, description: 'Where images are uploaded to.' },
     cron: CRON,
     manager: { ...MANAGER, description: 'What `nodepool-builder manage` goes by.' },

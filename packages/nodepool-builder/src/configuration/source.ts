@@ -1,4 +1,5 @@
 import type { ImageFormat } from '@nodepool-builder/image-builder';
+import type { ZuulImagesSource } from './zuul-images-source.ts';
 
 /** `nodepool.yaml` as it stands in the file, once the schema has found no error in it. */
 export interface ConfigurationSource {
@@ -9,6 +10,7 @@ export interface ConfigurationSource {
   readonly 'build-log-retention'?: number;
   readonly 'gearman-servers'?: readonly { readonly host: string; readonly port?: number }[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
+  readonly 'zuul-images'?: ZuulImagesSource | null;
   readonly providers?: readonly ProviderSource[] | null;
   readonly cron?: { readonly 'image-update'?: string } | null;
   readonly manager?: {

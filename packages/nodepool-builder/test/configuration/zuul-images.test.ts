@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { ZuulImage } from '@nodepool-builder/image-builder';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+
+let directory: string;
+let file: string;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'zuul-images-'));
+  file = join(directory, 'nodepool.yaml');
+});
+after(() => rm(directory, { recursive: true }));
+
+async function load(text: string): ReturnType<typeof loadConfiguration> {
+  await writeFile(file, `images-dir: /i\n${text}`);
+  return await loadConfiguration(file, { place: { env: {}, cwd: directory, home: directory } });
+}
+
+/** The keys that an entry needs. */
+const KEYS = [
+  'api-url: "https://zuul.example.com/"',
+  'project: a/b',
+  'pipelines: [post]',
+  'job: j',
+  'artifacts: [{format: raw, type: r}]',
+];
+const NEEDED = KEYS.join(', ');
+
+/** The settings of one image, with more than the keys that it needs. */
+async function zuulOf(more: string): Promise<ZuulImage> {
+  const { configuration, warnings } = await load(`zuul-images: {a: {${NEEDED}, ${more}}}\n`);
+  assert.deepEqual(warnings, []);
+  return configuration.diskimages[0]?.zuul ?? assert.fail('it is no image of Zuul');
+}
+
+/** Errors if there are any, else warnings, without the path of the file. */
+async function faultsOf(text: string): Promise<string[]> {
+  const faults = await load(text).then(
+    ({ warnings }) => warnings,
+    (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
+  );
+  return faults.map((fault) => formatFault('nodepool.yaml', fault));
+}
+
+const LIST = `zuul-images:
+  - name: ubuntu-noble
+    api-url: https://zuul.example.com/
+    project: opendev/system-config
+    pipelines: [periodic, post]
+    job: build-ubuntu-noble-image
+    artifacts:
+      - {format: qcow, type: image-qcow}
+      - {format: raw, type: image-raw}
+`;
+
+const MAPPING = `zuul-images:
+  ubuntu-noble:
+    api-url: https://zuul.example.com/
+    project: opendev/system-config
+    pipelines: [periodic, post]
+    job: build-ubuntu-noble-image
+    artifacts:
+      - {format: qcow, type: image-qcow}
+      - {format: raw, type: image-raw}
+`;
+
+const POOL = `providers:
+  - {name: pool, type: directory, directory: /pool, image-type: raw, images: [{name: node, diskimage: ubuntu-noble}]}
+`;
+
+describe('zuul-images', () => {
+  for (const [what, text] of [
+    ['a list', LIST],
+    ['a mapping', MAPPING],
+  ] as const) {
+    it(`as ${what} are disk images, in the formats that providers take`, async () => {
+      const { configuration, warnings } = await load(`diskimages: [{name: debian}]\n${text}${POOL}`);
+      assert.deepEqual(warnings, []);
+      const [debian, ...others] = configuration.diskimages;
+      assert.equal(debian?.zuul, undefined);
+      assert.deepEqual(others, [
+        {
+          name: 'ubuntu-noble',
+          builder: 'zuul-artifact',
+          pause: false,
+          formats: ['raw'],
+          keep: 2,
+          zuul: {
+            apiUrl: 'https://zuul.example.com/',
+            project: 'opendev/system-config',
+            pipelines: ['periodic', 'post'],
+            job: 'build-ubuntu-noble-image',
+            artifacts: [
+              { format: 'qcow2', type: 'image-qcow' },
+              { format: 'raw', type: 'image-raw' },
+            ],
+            authentication: { type: 'none' },
+            pollInterval: 60,
+          },
+        },
+      ]);
+    });
+  }
+
+  it('may say more; paths count from the file', async () => {
+    const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
+  mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
+  s3-endpoint: "https://s3.example.com"`);
+    assert.deepEqual(zuul, {
+      ...(await zuulOf('')),
+      tenant: 't',
+      branch: 'main',
+      imageName: 'noble',
+      caFile: join(directory, 'ca.pem'),
+      pollInterval: 5,
+      mqtt: {
+        url: 'mqtts://broker:8883',
+        topic: 'zuul/#',
+        username: 'u',
+        passwordFile: join(directory, 'p'),
+        caFile: '/b.pem',
+      },
+      s3Endpoint: 'https://s3.example.com',
+    });
+  });
+
+  it('have what makes sense of disk images', async () => {
+    const { configuration } = await load(
+      `zuul-images: {a: {${NEEDED}, formats: [vhd], pause: true, build-timeout: 5, keep: 3, validate: {hook: ./h}}}\n`,
+    );
+    const [{ zuul: _, ...image } = assert.fail('no image')] = configuration.diskimages;
+    assert.deepEqual(image, {
+      name: 'a',
+      builder: 'zuul-artifact',
+      pause: true,
+      formats: ['vhd'],
+      buildTimeout: 5,
+      keep: 3,
+      validation: { hook: [join(directory, 'h')] },
+    });
+  });
+});
+
+describe('how to authenticate to Zuul', () => {
+  it('is a file, a command, a secret shared with Zuul, or a client of an OpenID provider', async () => {
+    const authentication = async (auth: string): Promise<ZuulImage['authentication']> =>
+      (await zuulOf(`auth: {${auth}}`)).authentication;
+    assert.deepEqual(await authentication('token-file: t'), {
+      type: 'token-file',
+      path: join(directory, 't'),
+    });
+    assert.deepEqual(await authentication('token-command: [./t, "-x"]'), {
+      type: 'token-command',
+      command: [join(directory, 't'), '-x'],
+    });
+    assert.deepEqual(
+      await authentication('shared-secret: {issuer: i, audience: a, subject: s, secret-file: f}'),
+      {
+        type: 'shared-secret',
+        issuer: 'i',
+        audience: 'a',
+        subject: 's',
+        secretFile: join(directory, 'f'),
+      },
+    );
+    assert.deepEqual(
+      await authentication(
+        'client-credentials: {issuer: "https://i/", client-id: c, secret-file: f, scope: s}',
+      ),
+      {
+        type: 'client-credentials',
+        issuer: 'https://i/',
+        clientId: 'c',
+        secretFile: join(directory, 'f'),
+        scope: 's',
+      },
+    );
+  });
+});
+
+const ENTRY = `zuul-images:\n  - name: a\n    ${KEYS.join('\n    ')}\n`;
+
+describe('a fault of zuul-images', () => {
+  const cases: readonly (readonly [what: string, text: string, faults: readonly string[]])[] = [
+    [
+      "an entry without a name, as in Zuul's specification",
+      'zuul-images:\n  api-url: https://zuul.example.com/\n  job: j\n',
+      [
+        'nodepool.yaml:2:1: zuul-images has an image without a name; write "- name: …" before its keys, or its name as the key of them all',
+      ],
+    ],
+    [
+      'a missing key',
+      'zuul-images:\n  a:\n    api-url: https://zuul/\n    project: p\n    pipelines: [post]\n    job: j\n',
+      ['nodepool.yaml:3:3: zuul-images.a lacks the key "artifacts"; add "artifacts: …"'],
+    ],
+    [
+      'the name of a disk image, in a list',
+      `diskimages: [{name: a}]\n${ENTRY}`,
+      [
+        'nodepool.yaml:4:5: zuul-images[0].name "a" is the name of one of diskimages, too; rename or remove one of the two',
+      ],
+    ],
+    [
+      'the name of a disk image, in a mapping',
+      `diskimages: [{name: a}]\nzuul-images:\n  a: {${NEEDED}}\n`,
+      [
+        'nodepool.yaml:4:3: zuul-images.a "a" is the name of one of diskimages, too; rename or remove one of the two',
+      ],
+    ],
+    [
+      'a name that stands there twice',
+      `zuul-images:\n  - {name: a, ${NEEDED}}\n  - {name: a, ${NEEDED}}\n`,
+      [
+        'nodepool.yaml:4:6: warning: zuul-images[1].name "a" is there already, on line 3; this one counts; rename or remove one of the two',
+      ],
+    ],
+    [
+      'a name that can be in no image-id',
+      `zuul-images:\n  a/b: {${NEEDED}}\n`,
+      [
+        'nodepool.yaml:3:3: zuul-images.a/b makes image-ids each of which contains a "/"; choose a plain name',
+      ],
+    ],
+    [
+      'a name that Gearman cannot carry',
+      `zuul-images:\n  - {name: ${'a'.repeat(501)}, ${NEEDED}}\n`,
+      [
+        'nodepool.yaml:3:6: zuul-images[0].name holds a control character or is longer than 500 bytes; choose a plain name',
+        'nodepool.yaml:3:6: zuul-images[0].name makes image-ids each of which is longer than 238 bytes; choose a plain name',
+      ],
+    ],
+    [
+      'an api-url that is no URL',
+      ENTRY.replace('https:', 'ftp:'),
+      [
+        'nodepool.yaml:4:5: zuul-images[0].api-url cannot be used: it is no http or https URL; write it as https://zuul.example.com/',
+      ],
+    ],
+    [
+      'an api-url of another tenant',
+      `${ENTRY.replace('example.com/', 'example.com/t/one')}    tenant: two\n`,
+      [
+        'nodepool.yaml:9:5: zuul-images[0].tenant is "two", but api-url names the tenant "one"; correct one of the two, or leave tenant out',
+      ],
+    ],
+    [
+      'a project with its Git server',
+      ENTRY.replace('a/b', 'opendev.org/opendev/system-config'),
+      [
+        'nodepool.yaml:5:5: warning: zuul-images[0].project begins with what looks like a Git server, "opendev.org"; if it is one, write the short name "opendev/system-config", or no build will be found',
+      ],
+    ],
+    [
+      'no pipeline',
+      ENTRY.replace('[post]', '[]'),
+      ['nodepool.yaml:6:5: zuul-images[0].pipelines is empty; write an entry, after "- "'],
+    ],
+    [
+      'two artifacts of one format',
+      `zuul-images:\n  - name: a\n    api-url: https://z/\n    project: p\n    pipelines: [x]\n    job: j\n    artifacts:\n      - {format: qcow, type: a}\n      - {format: qcow2, type: b}\n`,
+      [
+        'nodepool.yaml:10:10: zuul-images[0].artifacts[1].format "qcow2" is there already; remove one of the two',
+      ],
+    ],
+    [
+      'two ways to authenticate',
+      `${ENTRY}    auth: {token-file: t, token-command: [c]}\n`,
+      ['nodepool.yaml:9:5: zuul-images[0].auth has token-file and token-command; keep one of them'],
+    ],
+    [
+      'no way to authenticate',
+      `${ENTRY}    auth: {}\n`,
+      [
+        'nodepool.yaml:9:5: zuul-images[0].auth names no way to authenticate; use one of token-file, token-command, shared-secret, client-credentials',
+      ],
+    ],
+    [
+      'an mqtt url that is none',
+      `${ENTRY}    mqtt: {url: broker, topic: zuul}\n`,
+      ['nodepool.yaml:9:12: zuul-images[0].mqtt.url is no mqtt or mqtts URL; correct it'],
+    ],
+    [
+      'a password in an mqtt url, which is not shown',
+      `${ENTRY}    mqtt: {url: "mqtt://u:hunter2@broker", topic: zuul}\n`,
+      [
+        'nodepool.yaml:9:12: zuul-images[0].mqtt.url holds a user or a password; take them out; there are keys for them',
+      ],
+    ],
+    [
+      'an endpoint for s3 that is none',
+      `${ENTRY}    s3-endpoint: s3://bucket\n`,
+      ['nodepool.yaml:9:5: zuul-images[0].s3-endpoint is no http or https URL; correct it'],
+    ],
+    [
+      'an issuer that is none',
+      `${ENTRY}    auth: {client-credentials: {issuer: realm, client-id: c, secret-file: f}}\n`,
+      [
+        'nodepool.yaml:9:33: zuul-images[0].auth.client-credentials.issuer is no http or https URL; correct it',
+      ],
+    ],
+    [
+      'a time to build it',
+      `${ENTRY}    rebuild-age: 86400\n`,
+      [
+        'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is taken when Zuul has built one; remove it, and let the job run when one is due',
+      ],
+    ],
+    [
+      'a validation of nothing',
+      `${ENTRY}    validate: {}\n`,
+      ['nodepool.yaml:9:5: zuul-images[0].validate has neither hook nor boot; name one, or remove it'],
+    ],
+    [
+      'the builder of Zuul images for another one',
+      'diskimages:\n  - name: a\n    builder: zuul-artifact\n',
+      [
+        'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" needs to know where Zuul is; make the image one of zuul-images',
+      ],
+    ],
+  ];
+  for (const [what, text, faults] of cases) {
+    it(`is ${what}`, async () => assert.deepEqual(await faultsOf(text), faults));
+  }
+});
