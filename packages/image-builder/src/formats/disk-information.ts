@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises';
-import { execa } from 'execa';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
 import type { ImageFile } from '../types.ts';
@@ -71,6 +70,7 @@ async function qemuImg(
   args: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<string> {
+  const { execa } = await import('execa'); // not at the top, as in process/command.ts
   const { failed, stdout, stderr, shortMessage } = await execa(
     'qemu-img',
     // The driver is named, never guessed: a raw image could begin like one of another format.

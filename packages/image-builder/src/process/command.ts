@@ -2,7 +2,6 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { execa } from 'execa';
 import { ImageError } from '../errors.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { groupExists, signalGroup } from './process-group.ts';
@@ -60,6 +59,8 @@ export async function runCommand(
   args: readonly string[],
   { cwd, env, signal, onStart, gracePeriod = GRACE_PERIOD, ...listeners }: CommandOptions,
 ): Promise<CommandResult> {
+  // Here, not at the top: it is a hundred modules, and who starts no command does without.
+  const { execa } = await import('execa');
   signal?.throwIfAborted();
   const child = execa(command, args, {
     cwd,

@@ -1,4 +1,3 @@
-import { execa } from 'execa';
 import { ImageError } from '../errors.ts';
 
 /** Milliseconds that one of these commands may take: they hang on a device that does not answer. */
@@ -32,6 +31,7 @@ export async function removeTree(path: string): Promise<void> {
 }
 
 async function run(command: string, args: readonly string[]): Promise<void> {
+  const { execa } = await import('execa'); // not at the top, as in process/command.ts
   const result = await execa(command, args, {
     cwd: '/',
     env: { PATH },

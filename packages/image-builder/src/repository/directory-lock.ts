@@ -1,9 +1,8 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
-import { execa } from 'execa';
 import { ImageError } from '../errors.ts';
 import type { Layout } from './layout.ts';
 
@@ -77,31 +76,30 @@ async function startKeeper(path: string): Promise<ChildProcess | undefined> {
     '--no-fork',
     path,
   ];
-  const keeper = execa('flock', [...args, 'sh', '-c', KEEPER], {
-    cwd: '/',
-    stdin: 'pipe',
-    buffer: false,
-    reject: false,
-    detached: true,
-  });
+  const keeper = spawn('flock', [...args, 'sh', '-c', KEEPER], { cwd: '/', detached: true });
   let complaint = '';
   keeper.stderr.on('data', (chunk: Buffer) => {
     complaint += chunk.toString();
   });
-  const held = once(createInterface(keeper.stdout), 'line');
-  const outcome = await Promise.race([held, keeper]);
-  if (Array.isArray(outcome)) return keeper.nodeChildProcess;
-  if (outcome.exitCode === HELD_BY_ANOTHER) return undefined;
-  if (outcome.code === 'ENOENT') {
-    throw new ImageError('command-not-found', 'the command "flock" is not installed; install util-linux', {
-      cause: outcome.cause,
-    });
-  }
-  const reason = complaint.trim() || `flock ended with code ${outcome.exitCode}`;
+  const held = once(createInterface(keeper.stdout), 'line').then(() => 'held' as const);
+  const ended = (once(keeper, 'close') as Promise<[number | null]>).then(([code]) => code);
+  const outcome = await Promise.race([held, ended]).catch((cause: unknown) => {
+    throw notStarted(cause);
+  });
+  if (outcome === 'held') return keeper;
+  if (outcome === HELD_BY_ANOTHER) return undefined;
+  const reason = complaint.trim() || `flock ended with code ${outcome}`;
   throw new ImageError(
     'directory-not-usable',
     `"${path}" cannot be locked: ${reason}; give the user that runs this program the right to write there`,
   );
+}
+
+function notStarted(cause: unknown): unknown {
+  if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') return cause;
+  return new ImageError('command-not-found', 'the command "flock" is not installed; install util-linux', {
+    cause,
+  });
 }
 
 async function readOwner(path: string): Promise<Owner | undefined> {

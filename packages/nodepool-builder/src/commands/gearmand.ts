@@ -2,7 +2,6 @@ import { type AccessRules, formatAddress, JobServer } from '@nodepool-builder/ge
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/access-list.ts';
-import { openLogging } from '../logging/logging.ts';
 import { CommandError } from './command-error.ts';
 import { portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { type StopSignal, stopSignal } from './stop-signal.ts';
@@ -60,6 +59,7 @@ Examples:
 
 async function run(options: GearmandOptions): Promise<void> {
   const { tls, access } = await readSecurity(options);
+  const { openLogging } = await import('../logging/logging.ts');
   const logging = openLogging();
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();

@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
 import { dryRun } from './dry-run.ts';
@@ -60,6 +59,7 @@ async function manage({ config, loggingConfig }: ManageOptions, builders: readon
       loggingConfig === undefined
         ? { settings: defaultLogSettings('info'), warnings: [] }
         : await readLogSettings(loggingConfig);
+    const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
     try {
       const logger = logging.logger('nodepool.manager');

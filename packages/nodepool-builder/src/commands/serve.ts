@@ -3,7 +3,6 @@ import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
-import { openLogging } from '../logging/logging.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { reportToForeground } from './background.ts';
@@ -50,6 +49,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       options.loggingConfig === undefined
         ? { settings: defaultLogSettings('debug'), warnings: [] }
         : await readLogSettings(options.loggingConfig);
+    const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
     try {
       if (options.pidfile !== undefined) pidFile = await writePidFile(options.pidfile);

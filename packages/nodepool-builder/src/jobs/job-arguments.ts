@@ -1,4 +1,4 @@
-import type { JSONSchemaType, ValidateFunction } from 'ajv';
+import type { JSONSchemaType } from 'ajv';
 import { createAjv } from '../create-ajv.ts';
 
 /** The argument of `image-build:<name>`; other keys are ignored. */
@@ -35,21 +35,21 @@ const uploadSchema: JSONSchemaType<UploadArguments> = {
 
 /** @throws InvalidArgumentsError */
 export const parseBuildArguments: (payload: Buffer) => BuildArguments = parser(
-  ajv.compile(buildSchema),
+  buildSchema,
   '{"image-id": "<id>"}',
 );
 
 /** @throws InvalidArgumentsError */
 export const parseUploadArguments: (payload: Buffer) => UploadArguments = parser(
-  ajv.compile(uploadSchema),
+  uploadSchema,
   '{"provider": "<name>", "image-name": "<name>"}',
 );
 
-function parser<T>(validate: ValidateFunction<T>, example: string): (payload: Buffer) => T {
+function parser<T>(schema: JSONSchemaType<T>, example: string): (payload: Buffer) => T {
   return (payload) => {
     const value = parseJson(payload, example);
-    if (validate(value)) return value;
-    const [fault] = validate.errors ?? [];
+    if (ajv.validate(schema, value)) return value;
+    const [fault] = ajv.errors ?? [];
     const where = fault?.instancePath.slice(1);
     throw new InvalidArgumentsError(
       `the job's argument ${where ? `"${where}" ` : ''}${fault?.message ?? 'is wrong'}; send ${example}`,

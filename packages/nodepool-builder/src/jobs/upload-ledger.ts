@@ -43,7 +43,7 @@ const SCHEMA: JSONSchemaType<LedgerEntry> = {
   },
 };
 
-const isEntry = createAjv().compile(SCHEMA);
+const ajv = createAjv();
 
 /**
  * What has been begun at providers, a small file for each upload: it is on the disk before a provider is asked for
@@ -66,7 +66,7 @@ export class UploadLedger {
     for (const name of await readdir(directory)) {
       const path = join(directory, name);
       const entry: unknown = name.endsWith('.json') ? parse(await readFile(path, 'utf8')) : undefined;
-      if (isEntry(entry)) ledger.#entries.set(fileName(entry), entry);
+      if (ajv.validate(SCHEMA, entry)) ledger.#entries.set(fileName(entry), entry);
       else if (name.endsWith('.json')) logger.warn(`"${path}" is no record of an upload; it is left alone`);
       else await rm(path, { force: true }); // was being written: its upload never began
     }

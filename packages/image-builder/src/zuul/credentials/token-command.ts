@@ -1,4 +1,3 @@
-import { execa } from 'execa';
 import { ZuulError } from '../zuul-error.ts';
 import { bearerToken } from './bearer-token.ts';
 import type { IssuedToken } from './issued-token.ts';
@@ -20,6 +19,7 @@ export async function tokenOfCommand(
   [command, ...args]: readonly [string, ...string[]],
   signal: AbortSignal,
 ): Promise<IssuedToken> {
+  const { execa } = await import('execa'); // not at the top, as in process/command.ts
   signal.throwIfAborted();
   const result = await execa(command, args, {
     stdin: 'ignore',
