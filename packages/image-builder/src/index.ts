@@ -1,4 +1,5 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
+export { checksumsOf } from './checksums.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
@@ -11,6 +12,7 @@ export type { RetryPolicy } from './download/retries.ts';
 export { clearDownloads } from './download/state-directory.ts';
 export { writeDurably } from './durable.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
+export { type ConversionOptions, convertImage, isConvertible } from './formats/convert.ts';
 export {
   FORMAT_NAMES,
   formatOfExtension,
@@ -21,6 +23,7 @@ export {
   isImageFormat,
 } from './formats.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export type { Leftover } from './leftover.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
 export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
 export { readImages } from './repository/read-images.ts';

@@ -1,4 +1,5 @@
 import type { ImageFormat } from './formats.ts';
+import type { Leftover } from './leftover.ts';
 
 /** Where log lines go; a winston logger is one. */
 export interface Logger {
@@ -66,6 +67,12 @@ export interface UploadRequest {
   readonly file: ImageFile;
   /** Properties to store with the image (`meta` of `providers[].images`). */
   readonly metadata?: Readonly<Record<string, string>>;
+  /**
+   * Whether other processes may be at the same upload: then nothing of theirs is removed, and the image that comes
+   * first is the result of all, even if it was made of a file that differs in its bytes. Default false: what there is
+   * of this upload was left by an earlier try, and is removed unless it is whole.
+   */
+  readonly shared?: boolean;
 }
 
 /** What a provider made of an upload. */
@@ -106,4 +113,6 @@ export interface ImageProvider {
   delete(externalId: string, options?: OperationOptions): Promise<void>;
   /** The images that were uploaded by this software, whole ones only. */
   list(options?: OperationOptions): Promise<readonly ProviderImage[]>;
+  /** What uploads left here that did not come to their end. Absent where they leave nothing. */
+  leftovers?(options?: OperationOptions): Promise<readonly Leftover[]>;
 }
