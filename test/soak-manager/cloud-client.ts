@@ -60,4 +60,8 @@ export class DoubleProvider implements ImageProvider {
       uploadedAt: new Date(),
     }));
   }
+
+  async candidates(): Promise<never> {
+    throw new Error('a manager asks for no candidates');
+  }
 }

@@ -22,6 +22,7 @@ export const IMAGE_ERRORS = {
   'manifest-damaged': { retriable: false },
   'remains-not-cleared': { retriable: true },
   'provider-refused': { retriable: false },
+  'invalid-filter': { retriable: false },
   'download-failed': { retriable: true },
   'artifact-expired': { retriable: false },
   'artifact-refused': { retriable: false },

@@ -10,6 +10,7 @@ export type { ExpectedArtifact } from './download/expected.ts';
 export type { HeadersOfHosts } from './download/http-source.ts';
 export type { RetryPolicy } from './download/retries.ts';
 export { clearDownloads } from './download/state-directory.ts';
+export { parseDuration } from './duration.ts';
 export { writeDurably } from './durable.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
 export { type ConversionOptions, convertImage, isConvertible } from './formats/convert.ts';
@@ -22,6 +23,10 @@ export {
   type ImageFormatRow,
   isImageFormat,
 } from './formats.ts';
+export { type FilterEntry, type ImageFilter, SELF } from './image-filter/image-filter.ts';
+export { type LatestImage, latestImage, type RefusedImage } from './image-filter/latest-image.ts';
+export { filterEntry, parseImageFilter } from './image-filter/parse-filter.ts';
+export { splitTags } from './image-filter/split-tags.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
 export type { Leftover } from './leftover.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
@@ -30,8 +35,10 @@ export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export { asImageError } from './system-error.ts';
 export type {
+  CandidateOptions,
   Checksums,
   Image,
+  ImageCandidate,
   ImageFile,
   ImageProvider,
   Logger,

@@ -1,4 +1,5 @@
 import type { ImageFormat } from './formats.ts';
+import type { ImageFilter } from './image-filter/image-filter.ts';
 import type { Leftover } from './leftover.ts';
 
 /** Where log lines go; a winston logger is one. */
@@ -61,6 +62,8 @@ export interface UploadRequest {
   readonly imageId: string;
   /** The image's name under `providers[].images`, as the `image-upload` job names it. */
   readonly imageName: string;
+  /** When its build ended; the provider stores it with the image. Default: unknown. */
+  readonly builtAt?: Date;
   /** What the provider is to call the image (`template-hostname`), where it lets one choose. Default: as it likes. */
   readonly externalName?: string;
   /** The file to carry, in one of the provider's {@link ImageProvider.formats}. */
@@ -93,6 +96,39 @@ export interface ProviderImage {
   readonly uploadedAt: Date;
 }
 
+/** An image in a provider, whoever brought it, that a filter is held against. */
+export interface ImageCandidate {
+  readonly externalId: string;
+  /** What the provider calls it; several may be called the same. */
+  readonly name: string;
+  /** The image's name under `providers[].images`; known of what this software uploaded. */
+  readonly imageName?: string;
+  /** In the provider's own word. */
+  readonly status: string;
+  /** Whether it can be booted now: whole, not withdrawn, not hidden. */
+  readonly isUsable: boolean;
+  /** Whether it belongs to whom the provider's credentials stand for. */
+  readonly isOwn: boolean;
+  /** The provider's id of its owner, where there are others. */
+  readonly owner?: string;
+  readonly architecture?: string;
+  readonly visibility?: string;
+  readonly tags: readonly string[];
+  readonly properties: Readonly<Record<string, string>>;
+  /** When it came into being in the provider; a copy has a time of its own. */
+  readonly createdAt: Date;
+  /** When its build ended, as its upload stored it. */
+  readonly builtAt?: Date;
+}
+
+/** How an {@link ImageProvider} is asked for candidates. */
+export interface CandidateOptions extends OperationOptions {
+  /** Ids of images that are there for sure: they are asked for one by one if the list has them not yet. */
+  readonly known?: readonly string[];
+  /** Whether those are to be among them that have a name that fits and do not pass for another reason. Default false. */
+  readonly withRefused?: boolean;
+}
+
 /**
  * The narrow port to a cloud, or to anything else that takes images. Every implementation passes
  * `imageProviderContract` of the `/testing` entry.
@@ -113,6 +149,11 @@ export interface ImageProvider {
   delete(externalId: string, options?: OperationOptions): Promise<void>;
   /** The images that were uploaded by this software, whole ones only. */
   list(options?: OperationOptions): Promise<readonly ProviderImage[]>;
+  /**
+   * All images that pass a filter, and maybe others: the provider leaves out what its API can leave out. `latestImage`
+   * looks at each again and chooses. Nothing is remembered from one call to the next.
+   */
+  candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
   /** What uploads left here that did not come to their end. Absent where they leave nothing. */
   leftovers?(options?: OperationOptions): Promise<readonly Leftover[]>;
 }

@@ -61,7 +61,8 @@ async function manage(): Promise<void> {
 /** A provider that lists what is on record, as a cloud does. */
 function listedProvider(name: string): ImageProvider {
   const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
-  return { name, formats: ['qcow2'], upload: refuse, discard: refuse, delete: refuse, list };
+  const unused = { upload: refuse, discard: refuse, delete: refuse, candidates: refuse };
+  return { name, formats: ['qcow2'], ...unused, list };
 }
 
 async function refuse(): Promise<never> {

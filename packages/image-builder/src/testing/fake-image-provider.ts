@@ -1,6 +1,9 @@
 import { createReadStream } from 'node:fs';
 import type { ImageFormat } from '../formats.ts';
+import type { ImageFilter } from '../image-filter/image-filter.ts';
+import { splitTags } from '../image-filter/split-tags.ts';
 import type {
+  ImageCandidate,
   ImageProvider,
   OperationOptions,
   ProviderImage,
@@ -22,6 +25,8 @@ export class FakeImageProvider implements ImageProvider {
   readonly formats: readonly ImageFormat[];
   /** What was uploaded and not deleted, by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
+  /** What they were uploaded by. */
+  readonly #requests = new Map<string, UploadRequest>();
   readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
 
   constructor({ name = 'fake', formats = ['qcow2', 'raw'], beforeUpload }: FakeImageProviderOptions = {}) {
@@ -52,6 +57,7 @@ export class FakeImageProvider implements ImageProvider {
       size: done,
       uploadedAt: new Date(),
     });
+    this.#requests.set(externalId, request);
     return { externalId };
   }
 
@@ -67,5 +73,28 @@ export class FakeImageProvider implements ImageProvider {
   async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
     signal?.throwIfAborted();
     return [...this.images.values()];
+  }
+
+  async candidates(
+    _filter: ImageFilter,
+    { signal }: OperationOptions = {},
+  ): Promise<readonly ImageCandidate[]> {
+    signal?.throwIfAborted();
+    return [...this.images.values()].map(({ externalId, imageName, imageId, uploadedAt }) => {
+      const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
+      return {
+        externalId,
+        name: externalName ?? `${imageName}-${imageId}`,
+        imageName,
+        status: 'active',
+        isUsable: true,
+        isOwn: true,
+        ...(metadata.architecture !== undefined && { architecture: metadata.architecture }),
+        tags: splitTags(metadata.tags),
+        properties: metadata,
+        createdAt: uploadedAt,
+        ...(builtAt !== undefined && { builtAt }),
+      };
+    });
   }
 }

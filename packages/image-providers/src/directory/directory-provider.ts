@@ -3,10 +3,13 @@ import { copyFile, open, readdir, readlink, rename, rm, stat, symlink } from 'no
 import { join } from 'node:path';
 import {
   asImageError,
+  type CandidateOptions,
   type Checksums,
   formatRow,
+  type ImageCandidate,
   ImageError,
   type ImageFile,
+  type ImageFilter,
   type ImageFormat,
   type ImageProvider,
   imageIdFault,
@@ -15,6 +18,7 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import { toCandidate } from './candidate.ts';
 import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
 import { partialPath, removeStalePartials, replaceFile, syncDirectory } from './partial-file.ts';
 import { sparseCopy } from './sparse-copy.ts';
@@ -59,6 +63,7 @@ export class DirectoryProvider implements ImageProvider {
       await removeStalePartials(this.#directory);
       await this.#refuseForeign(target, imageName, imageId);
       const source = await stat(file.path);
+      const { builtAt = source.mtime } = request;
       const checksums = await this.#place(file, target, options);
       const manifest: DirectoryManifest = {
         'image-id': imageId,
@@ -67,7 +72,7 @@ export class DirectoryProvider implements ImageProvider {
         format: file.format,
         size: source.size,
         ...checksums,
-        built: source.mtime.toISOString(),
+        built: builtAt.toISOString(),
         uploaded: new Date().toISOString(),
         metadata,
       };
@@ -126,6 +131,13 @@ export class DirectoryProvider implements ImageProvider {
         size: manifest.size,
         uploadedAt: new Date(manifest.uploaded),
       }));
+    });
+  }
+
+  async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+    return await this.#explain('list of images', async () => {
+      options.signal?.throwIfAborted();
+      return (await this.#manifests()).map(([externalId, manifest]) => toCandidate(externalId, manifest));
     });
   }
 

@@ -107,16 +107,21 @@ export class ImageApi {
     filters: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<readonly GlanceImage[]> {
-    const found: GlanceImage[] = [];
-    const first: Readonly<Record<string, string>> = { ...filters, limit: PAGE_SIZE };
-    for (let query: typeof first | undefined = first; query !== undefined; ) {
-      const { images, next } = await this.#page(query, signal);
-      found.push(...images);
-      query = next === undefined ? undefined : queryOf(next);
-    }
-    return found.filter(({ properties }) =>
+    return (await this.find(filters, signal)).filter(({ properties }) =>
       Object.entries(filters).every(([name, value]) => properties[name] === value),
     );
+  }
+
+  /** `GET /v2/images`, page by page: what the cloud answers to a query. */
+  async find(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly GlanceImage[]> {
+    const found: GlanceImage[] = [];
+    const first: Readonly<Record<string, string>> = { ...query, limit: PAGE_SIZE };
+    for (let page: typeof first | undefined = first; page !== undefined; ) {
+      const { images, next } = await this.#page(page, signal);
+      found.push(...images);
+      page = next === undefined ? undefined : queryOf(next);
+    }
+    return found;
   }
 
   /** `PATCH /v2/images/{id}`: sets properties, and leaves the others. */

@@ -1,5 +1,8 @@
 import {
+  type CandidateOptions,
   HashThreads,
+  type ImageCandidate,
+  type ImageFilter,
   type ImageFormat,
   type ImageProvider,
   isImageFormat,
@@ -10,6 +13,7 @@ import {
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import type { CloudSettings } from './cloud-settings.ts';
+import { findCandidates } from './find-candidates.ts';
 import type { GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { importByTask } from './import-task.ts';
@@ -157,6 +161,14 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const { images } = await this.#open(signal);
     const found = await images.list({ [PROVIDER_NAME]: this.name, status: 'active' }, signal);
     return found.flatMap((image) => this.#providerImage(image) ?? []);
+  }
+
+  /** @throws OpenStackError */
+  async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
+    const signal = signalOf(options);
+    const { images, session } = await this.#open(signal);
+    const projectId = await session.projectId(signal);
+    return await findCandidates(filter, { ...options, images, projectId, signal });
   }
 
   /** Ends what is under way: it rejects with `aborted`. */

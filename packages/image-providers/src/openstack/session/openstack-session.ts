@@ -47,6 +47,11 @@ export class OpenStackSession implements AsyncDisposable {
     return new AuthenticatedClient(service, this.#parts);
   }
 
+  /** The project that the credentials are for; undefined for a cloud without Keystone. */
+  async projectId(signal: AbortSignal): Promise<string | undefined> {
+    return (await this.#parts.tokens?.current(signal))?.projectId;
+  }
+
   /** Ends all requests under way; they reject with `aborted`. */
   close(): void {
     this.#closing.abort(new Error(`the session with cloud ${this.#parts.settings.name} was closed`));

@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Checksums, ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
+import {
+  type Checksums,
+  type ImageFormat,
+  splitTags,
+  type UploadRequest,
+} from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -12,6 +17,8 @@ export const BUILD_ID = 'nodepool_build_id';
 export const PROVIDER_NAME = 'nodepool_provider_name';
 /** The property with `providers[].images[].name`. */
 export const IMAGE_NAME = 'nodepool_image_name';
+/** The property with the time at which the image's build ended, in ISO 8601. */
+export const BUILD_TIME = 'nodepool_build_time';
 
 /** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
 const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd', 'vhd-fixed': 'vhd' };
@@ -24,11 +31,7 @@ const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties
   min_disk: wholeNumber,
   min_ram: wholeNumber,
   protected: truth,
-  tags: (value) =>
-    value
-      .split(',')
-      .map((tag) => tag.trim())
-      .filter(Boolean),
+  tags: splitTags,
 };
 
 /** Glance's word for a format. */
@@ -68,6 +71,7 @@ export function imageProperties({ provider, request, vendor }: PropertySources):
     [BUILD_ID]: request.imageId,
     [UPLOAD_ID]: request.uploadId,
     [IMAGE_NAME]: request.imageName,
+    ...(request.builtAt !== undefined && { [BUILD_TIME]: request.builtAt.toISOString() }),
   };
 }
 

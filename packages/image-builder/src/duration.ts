@@ -1,0 +1,17 @@
+/** Milliseconds. */
+const UNITS: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+};
+
+/**
+ * Milliseconds of a duration as people write it: `90s`, `30m`, `12h`, `7d`, `2w`. Undefined if it is none; a number
+ * needs its unit.
+ */
+export function parseDuration(text: string): number | undefined {
+  const [, number, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number) * (UNITS[unit] ?? 0);
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ImageFilter } from '../../src/image-filter/image-filter.ts';
+import { latestImage } from '../../src/image-filter/latest-image.ts';
+import type { ImageCandidate } from '../../src/types.ts';
+
+/** A usable image of our own, built on one day of May and created on another. */
+function image(
+  externalId: string,
+  { builtOn, createdOn = 1, ...others }: Partial<ImageCandidate> & { builtOn?: number; createdOn?: number },
+): ImageCandidate {
+  return {
+    externalId,
+    name: 'debian-1',
+    imageName: 'debian',
+    status: 'active',
+    isUsable: true,
+    isOwn: true,
+    owner: 'us',
+    visibility: 'private',
+    architecture: 'x86_64',
+    tags: ['ci'],
+    properties: { os: 'debian' },
+    createdAt: new Date(Date.UTC(2026, 4, createdOn)),
+    ...(builtOn !== undefined && { builtAt: new Date(Date.UTC(2026, 4, builtOn)) }),
+    ...others,
+  };
+}
+
+/** The id of the latest, and why the others are not. */
+function choose(candidates: readonly ImageCandidate[], filter: ImageFilter = {}): unknown[] {
+  const results = [candidates, candidates.toReversed()].map((order) => {
+    const { latest, refused } = latestImage(order, filter);
+    return [latest?.externalId, refused.map(({ candidate, reason }) => `${candidate.externalId}: ${reason}`)];
+  });
+  assert.deepEqual(results[0], results[1], 'the order of candidates makes no difference');
+  return results[0] ?? [];
+}
+
+describe('of several that pass', () => {
+  test('the one that was built last is the latest, if all have a time', () => {
+    const copied = image('a', { builtOn: 1, createdOn: 9 });
+    assert.deepEqual(choose([copied, image('b', { builtOn: 2, createdOn: 3 })]), [
+      'b',
+      ['a: it was built earlier, at 2026-05-01T00:00:00.000Z'],
+    ]);
+  });
+
+  test('the one that was created last is the latest, if one has none', () => {
+    const candidates = [image('a', { builtOn: 9, createdOn: 3 }), image('b', { createdOn: 4 })];
+    assert.deepEqual(choose(candidates), ['b', ['a: it was created earlier, at 2026-05-03T00:00:00.000Z']]);
+  });
+
+  test('an image that does not pass has no part in that', () => {
+    const candidates = [image('a', { builtOn: 2, createdOn: 3 }), image('b', { builtOn: 1, createdOn: 4 })];
+    const [latest] = choose([...candidates, image('c', { isUsable: false, status: 'queued' })]);
+    assert.equal(latest, 'a');
+  });
+
+  test('equal ones are told apart by the other time, then by their ids', () => {
+    const createdAlike = [image('a', { builtOn: 2 }), image('b', { builtOn: 1 }), image('c', {})];
+    assert.deepEqual(choose(createdAlike), [
+      'a',
+      ['b: it was built earlier, at 2026-05-01T00:00:00.000Z', 'c: it is not known when it was built'],
+    ]);
+    const twice = [image('a', { builtOn: 1, createdOn: 2 }), image('b', { builtOn: 1, createdOn: 1 })];
+    assert.deepEqual(choose(twice), ['a', ['b: it was created earlier, at 2026-05-01T00:00:00.000Z']]);
+    assert.deepEqual(choose([image('a', { builtOn: 1 }), image('b', { builtOn: 1 })]), [
+      'b',
+      ['a: it is as old, and its id is smaller'],
+    ]);
+  });
+});
+
+describe('an image', () => {
+  const refusals: readonly [what: string, Partial<ImageCandidate>, ImageFilter, reason: string][] = [
+    ['pending', { isUsable: false, status: 'queued' }, {}, 'it is queued'],
+    ['of somebody else', { isOwn: false, owner: 'them' }, {}, 'its owner is them, not self'],
+    [
+      'of a third',
+      { isOwn: false, owner: 'it' },
+      { owner: ['self', 'them'] },
+      'its owner is it, not self or them',
+    ],
+    ['of our own where another is trusted', {}, { owner: ['them'] }, 'its owner is self, us, not them'],
+    ['for other machines', {}, { architecture: ['aarch64'] }, 'its architecture is x86_64, not aarch64'],
+    ['without a tag', { tags: [] }, { tag: ['ci', 'qa'] }, 'its tag is not known, not ci or qa'],
+    [
+      'seen by others',
+      { visibility: 'public' },
+      { visibility: ['private'] },
+      'its visibility is public, not private',
+    ],
+    ['of another kind', {}, { properties: new Map([['os', ['bsd']]]) }, 'its property os is debian, not bsd'],
+    [
+      'without a property',
+      {},
+      { properties: new Map([['toString', ['x']]]) },
+      'its property toString is not known, not x',
+    ],
+    [
+      'too old',
+      { builtAt: new Date('2026-04-01') },
+      { createdAfter: new Date('2026-04-02') },
+      'it was made at 2026-04-01T00:00:00.000Z, before 2026-04-02T00:00:00.000Z',
+    ],
+  ];
+  for (const [what, properties, filter, reason] of refusals) {
+    test(`${what} is refused`, () => {
+      assert.deepEqual(choose([image('a', properties)], filter), [undefined, [`a: ${reason}`]]);
+    });
+  }
+
+  test('that has all that is asked for passes, with one of several values', () => {
+    const filter = {
+      name: ['ubuntu-*', 'debian-?'],
+      imageName: ['debian'],
+      owner: ['them', 'self'],
+      tag: ['qa', 'ci'],
+      architecture: ['x86_64'],
+      visibility: ['private'],
+      properties: new Map([['os', ['debian']]]),
+      createdAfter: new Date(Date.UTC(2026, 4, 1)),
+    };
+    assert.deepEqual(choose([image('a', {})], filter), ['a', []]);
+  });
+
+  test('of somebody else passes where its owner is trusted', () => {
+    assert.deepEqual(choose([image('a', { isOwn: false, owner: 'them' })], { owner: ['them'] }), ['a', []]);
+  });
+
+  test('that is called otherwise is nothing to speak of', () => {
+    assert.deepEqual(choose([image('a', {})], { name: ['Debian-*'] }), [undefined, []]);
+    assert.deepEqual(choose([image('a', {})], { imageName: ['deb*'] }), [undefined, []]);
+  });
+});

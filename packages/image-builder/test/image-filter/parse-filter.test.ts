@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { filterEntry, parseImageFilter } from '../../src/image-filter/parse-filter.ts';
+import { withCode } from '../with-code.ts';
+
+const NOW = Date.UTC(2026, 4, 8);
+
+test('KEY=VALUE and the entries of YAML make the same filter', () => {
+  const texts = ['name=debian-*', 'name=ubuntu-*', 'tag=ci', 'image-name=debian', 'owner=self', 'owner=a1b2'];
+  const others = ['architecture=x86_64', 'visibility=private', 'property:os=a=b', 'not-older-than=7d'];
+  const filter = {
+    name: ['debian-*', 'ubuntu-*'],
+    tag: ['ci'],
+    imageName: ['debian'],
+    owner: ['self', 'a1b2'],
+    architecture: ['x86_64'],
+    visibility: ['private'],
+    properties: new Map([['os', ['a=b']]]),
+    createdAfter: new Date('2026-05-01T00:00:00Z'),
+  };
+  assert.deepEqual(parseImageFilter([...texts, ...others].map(filterEntry), NOW), filter);
+  const yaml = [
+    { name: 'name', values: ['debian-*', 'ubuntu-*'] },
+    { name: 'tag', values: ['ci'] },
+    { name: 'image-name', values: ['debian'] },
+    { name: 'owner', values: ['self', 'a1b2'] },
+    { name: 'architecture', values: ['x86_64'] },
+    { name: 'visibility', values: ['private'] },
+    { name: 'property:os', values: ['a=b'] },
+    { name: 'created-after', values: ['2026-05-01T00:00:00Z'] },
+  ];
+  assert.deepEqual(parseImageFilter(yaml, NOW), filter);
+});
+
+test('no entries ask for nothing, and of two times the later counts', () => {
+  assert.deepEqual(parseImageFilter([]), {});
+  const entries = ['created-after=2026-05-01', 'not-older-than=24h'].map(filterEntry);
+  assert.deepEqual(parseImageFilter(entries, NOW), { createdAfter: new Date('2026-05-07T00:00:00Z') });
+});
+
+test('a property may have any name', () => {
+  const { properties } = parseImageFilter(['property:__proto__=x', 'property:a:b=y'].map(filterEntry));
+  assert.deepEqual(properties, new Map(Object.entries({ 'a:b': ['y'] })).set('__proto__', ['x']));
+});
+
+for (const [text, reason] of [
+  ['name', /"name" is no KEY=VALUE; write/],
+  ['=x', /is no KEY=VALUE/],
+  ['status=active', /no "status"; there is name, image-name, tag, .*property:NAME, .*not-older-than/],
+  ['toString=x', /no "toString"/],
+  ['property:=x', /no "property:"/],
+  ['created-after=yesterday', /"created-after" cannot be "yesterday"; write one time such as 2026/],
+  ['not-older-than=7', /cannot be "7"; write one duration such as 12h/],
+] as const) {
+  test(`"${text}" is refused`, () => {
+    assert.throws(() => parseImageFilter([filterEntry(text)]), withCode('invalid-filter', reason));
+  });
+}
+
+test('a key without values, and two values for one time, are refused', () => {
+  const empty = [{ name: 'tag', values: [] }];
+  assert.throws(() => parseImageFilter(empty), withCode('invalid-filter', /"tag" has no values/));
+  const twice = ['not-older-than=1d', 'not-older-than=2d'].map(filterEntry);
+  assert.throws(() => parseImageFilter(twice), withCode('invalid-filter', /cannot be "1d", "2d"; write one/));
+});

@@ -1,0 +1,37 @@
+import type { ImageCandidate } from '@nodepool-builder/image-builder';
+import type { GlanceImage } from './glance-image.ts';
+import { BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
+
+/**
+ * An image in Glance as filters see it.
+ *
+ * @param projectId of the credentials in use; undefined in a cloud without Keystone, where images have no owner
+ */
+export function toCandidate(image: GlanceImage, projectId: string | undefined): ImageCandidate {
+  const { tags } = image.properties;
+  const properties = scalars(image.properties);
+  const { name = '', owner, visibility, architecture, [IMAGE_NAME]: imageName } = properties;
+  const isHidden = image.status === 'active' && image.properties.os_hidden === true;
+  const built = Date.parse(properties[BUILD_TIME] ?? '');
+  return {
+    externalId: image.id,
+    name,
+    status: isHidden ? 'hidden' : image.status,
+    isUsable: image.status === 'active' && !isHidden,
+    isOwn: owner === projectId,
+    ...(imageName !== undefined && { imageName }),
+    ...(owner !== undefined && { owner }),
+    ...(architecture !== undefined && { architecture }),
+    ...(visibility !== undefined && { visibility }),
+    tags: Array.isArray(tags) ? tags.map(String) : [],
+    properties,
+    createdAt: image.createdAt,
+    ...(Number.isFinite(built) && { builtAt: new Date(built) }),
+  };
+}
+
+/** Everything that is one value, as text; what is null is not there. */
+function scalars(properties: Readonly<Record<string, unknown>>): Record<string, string> {
+  const entries = Object.entries(properties).filter(([, value]) => typeof value !== 'object');
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
+}

@@ -1,0 +1,43 @@
+import type { CandidateOptions, ImageCandidate, ImageFilter } from '@nodepool-builder/image-builder';
+import { toCandidate } from './candidate.ts';
+import type { GlanceImage } from './glance-image.ts';
+import type { ImageApi } from './image-api.ts';
+import { imageQueries } from './image-query.ts';
+import { OpenStackError } from './openstack-error.ts';
+
+/** What {@link findCandidates} asks, and for whom. */
+export interface CandidateSearch extends CandidateOptions {
+  readonly images: ImageApi;
+  /** Of the credentials in use; undefined in a cloud without Keystone. */
+  readonly projectId: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Asks Glance for all images that may pass the filter, each once. */
+export async function findCandidates(
+  filter: ImageFilter,
+  { images, projectId, known = [], withRefused = false, signal }: CandidateSearch,
+): Promise<readonly ImageCandidate[]> {
+  const found = new Map<string, GlanceImage>();
+  for (const query of imageQueries(filter, { projectId, withRefused })) {
+    for (const image of await images.find(query, signal)) found.set(image.id, image);
+  }
+  for (const id of known) {
+    const image = found.get(id) ?? (await imageIfThere(images, id, signal));
+    if (image !== undefined) found.set(image.id, image);
+  }
+  return [...found.values()].map((image) => toCandidate(image, projectId));
+}
+
+async function imageIfThere(
+  images: ImageApi,
+  id: string,
+  signal: AbortSignal,
+): Promise<GlanceImage | undefined> {
+  try {
+    return await images.get(id, signal);
+  } catch (error) {
+    if (error instanceof OpenStackError && error.code === 'not-found') return undefined;
+    throw error;
+  }
+}
