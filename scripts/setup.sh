@@ -45,8 +45,11 @@ uwsgi-plugin-python3      uwsgi_python3                      test
 mariadb-server-core       mariadbd                           test
 postgresql                /usr/lib/postgresql/*/bin/postgres test
 nginx                     nginx                              test
+mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
+ansible-core              ansible-playbook                   test
+ansible-lint              ansible-lint                       test
 TABLE
 }
 
@@ -57,6 +60,7 @@ services_of() {
     python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
     postgresql) echo postgresql.service ;;
     nginx) echo nginx.service ;;
+    mosquitto) echo mosquitto.service ;;
   esac
 }
 

@@ -1,18 +1,14 @@
 import {
-  Admin,
   Client,
   type FunctionStatus,
-  formatAddress,
   GearmanError,
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import type { Configuration } from '../configuration/configuration.ts';
+import { askServers } from '../daemon/ask-servers.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { CommandError } from './command-error.ts';
 import { openProgressDisplay } from './progress-display.ts';
-
-/** How long a job server may take for an answer, in milliseconds. */
-const TIMEOUT = 10_000;
 
 /**
  * Submits a job, shows its progress on standard error until it ends, and returns its result.
@@ -73,34 +69,8 @@ async function requireOffer(servers: readonly ServerAddress[], functionName: str
  * @throws CommandError if none of them answers.
  */
 export async function functionsOf(servers: readonly ServerAddress[]): Promise<FunctionStatus[]> {
-  return await askServers(servers, (admin) => admin.status());
-}
-
-/**
- * Asks every job server and puts the answers together.
- *
- * @throws CommandError if none of them answers.
- */
-export async function askServers<T>(
-  servers: readonly ServerAddress[],
-  question: (admin: Admin) => Promise<T[]>,
-): Promise<T[]> {
-  const answers = await Promise.allSettled(
-    servers.map(async (server) => {
-      const admin = new Admin(server, { timeout: TIMEOUT });
-      try {
-        return await question(admin);
-      } finally {
-        await admin.close();
-      }
-    }),
-  );
-  const answered = answers.filter((answer) => answer.status === 'fulfilled');
-  if (answered.length === 0) {
-    const names = servers.map(formatAddress).join(', ');
-    throw new CommandError(`no job server answers at ${names}; start nodepool-builder or gearmand there`, {
-      cause: answers.find((answer) => answer.status === 'rejected')?.reason,
-    });
-  }
-  return answered.flatMap((answer) => answer.value);
+  return await askServers(servers, (admin) => admin.status()).catch((error: unknown) => {
+    if (!(error instanceof GearmanError)) throw error;
+    throw new CommandError(error.message, { cause: error.cause });
+  });
 }

@@ -22,8 +22,11 @@ import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob } from '../jobs/upload-job.ts';
 import { UploadLedger } from '../jobs/upload-ledger.ts';
 import { UploadRecord } from '../jobs/upload-record.ts';
+import { isZuulDiskImage } from '../zuul/zuul-disk-image.ts';
+import { ZuulPollers } from '../zuul/zuul-pollers.ts';
+import { isOffered } from './ask-servers.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
-import { offeredFunctions, type Verb } from './functions.ts';
+import { functionName, offeredFunctions, type Verb } from './functions.ts';
 import { Providers } from './providers.ts';
 import { Statsd, statsdAddress } from './statsd.ts';
 
@@ -78,6 +81,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #record: UploadRecord;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
+  readonly #zuulPollers: ZuulPollers;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
@@ -126,6 +130,12 @@ export class NodepoolBuilder implements AsyncDisposable {
       repository.on(event, () => this.#offerSoon());
     }
     this.#offer();
+    this.#zuulPollers = new ZuulPollers({
+      directory: join(repository.directory, '.nodepool-builder/zuul'),
+      servers,
+      logger: options.logger('nodepool.builder.ZuulPoller'),
+    });
+    this.#poll();
   }
 
   /**
@@ -169,6 +179,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#configuration = configuration;
     this.#abandoned.retry();
     this.#offer();
+    this.#poll();
   }
 
   /**
@@ -186,6 +197,7 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
     clearImmediate(this.#offerDue);
+    await this.#zuulPollers.close();
     await Promise.all([this.#buildWorker.close(options), this.#uploadWorker.close(options)]);
     await this.#abandoned.close();
     this.#providers[Symbol.dispose]();
@@ -233,6 +245,14 @@ export class NodepoolBuilder implements AsyncDisposable {
     if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(functions.upload);
   }
 
+  /** A host that builds nothing leaves it to others to look for what there is to build. */
+  #poll(): void {
+    if (this.#closing !== undefined || this.#options.buildWorkers === 0) return;
+    this.#zuulPollers.configure(
+      this.#configuration.diskimages.filter(({ pause }) => !pause).filter(isZuulDiskImage),
+    );
+  }
+
   #jobContext(): Parameters<typeof runBuildJob>[0] & Parameters<typeof runUploadJob>[0] {
     return {
       repository: this.repository,
@@ -243,6 +263,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       record: this.#record,
       statistics: this.#statistics,
       logger: this.#options.logger,
+      isOffered: (imageId) => isOffered(this.servers, functionName('image-upload', imageId)),
       offered: async () => {
         this.#offer();
         if (this.#closing === undefined) await this.#uploadWorker.registered();

@@ -1,5 +1,11 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import {
+  type BaseImageBuilder,
+  type Image,
+  type ImageRepository,
+  type Logger,
+  parseZuulImageId,
+} from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { settleJob } from './job-outcome.ts';
@@ -17,6 +23,8 @@ export interface BuildJobContext {
   readonly buildLogRetention: number;
   readonly statistics: Statistics;
   logger(name: string): Logger;
+  /** Whether a builder, here or elsewhere, offers an image. */
+  isOffered(imageId: string): Promise<boolean>;
   /** Resolves once the job servers know the functions of a new image. */
   offered(): Promise<void>;
 }
@@ -31,11 +39,28 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
+    if (await isTaken(context, builder, imageId)) {
+      logger.info(`build of ${name}: image ${imageId} is there already`);
+      return jobResult('image-id', imageId);
+    }
     logger.info(`build of ${name}: image ${imageId}`);
     const image = await measured(context.statistics, name, () => build(context, builder, imageId, job));
     await context.offered();
     return jobResult('image-id', image.id);
   });
+}
+
+/**
+ * Whether the image of a build of Zuul was taken by another builder. Who asked for it looked before; since then a job
+ * for the same build may have ended, but none can run beside this one.
+ */
+async function isTaken(
+  context: BuildJobContext,
+  { diskimage: { name, zuul } }: BaseImageBuilder,
+  imageId: string,
+): Promise<boolean> {
+  if (zuul === undefined || parseZuulImageId(imageId)?.image !== name) return false;
+  return await context.isOffered(imageId);
 }
 
 async function build(

@@ -18,6 +18,7 @@ it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', asyn
     buildLogRetention: 7,
     statistics: new Statistics(undefined),
     logger: () => new RecordingLogger(),
+    isOffered: () => Promise.resolve(false),
     offered: () => Promise.resolve(),
   };
   await assert.rejects(
