@@ -23,6 +23,8 @@ export const IMAGE_ERRORS = {
   'remains-not-cleared': { retriable: true },
   'provider-refused': { retriable: false },
   'invalid-filter': { retriable: false },
+  'launch-failed': { retriable: true },
+  'instance-failed': { retriable: true },
   'download-failed': { retriable: true },
   'artifact-expired': { retriable: false },
   'artifact-refused': { retriable: false },

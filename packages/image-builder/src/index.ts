@@ -28,9 +28,29 @@ export { type LatestImage, latestImage, type RefusedImage } from './image-filter
 export { filterEntry, parseImageFilter } from './image-filter/parse-filter.ts';
 export { splitTags } from './image-filter/split-tags.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export type {
+  CapturedImage,
+  CaptureRequest,
+  Instance,
+  InstanceAddress,
+  InstanceProvider,
+  InstanceState,
+  LaunchRequest,
+  Probe,
+} from './instance/instance-provider.ts';
+export { probeSsh } from './instance/probe-ssh.ts';
+export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
+export {
+  type Accelerator,
+  type MachineSettings,
+  machineArguments,
+  optionValue,
+  QEMU,
+} from './qemu/machine-arguments.ts';
 export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
+export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export { asImageError } from './system-error.ts';

@@ -22,7 +22,9 @@ export function isConvertible(format: ImageFormat): boolean {
 }
 
 /** The file that others are made from: the raw one, which needs no unpacking, or the first that can be read. */
-export function conversionSource(files: readonly ImageFile[]): ImageFile | undefined {
+export function conversionSource<File extends Pick<ImageFile, 'format'>>(
+  files: readonly File[],
+): File | undefined {
   return ['raw' as const, ...FORMAT_NAMES]
     .filter(isConvertible)
     .map((format) => files.find((file) => file.format === format))
@@ -33,6 +35,8 @@ export function conversionSource(files: readonly ImageFile[]): ImageFile | undef
 export interface ConversionOptions extends OperationOptions {
   /** The file system that is written to, for conversions at the same time to share. Default: one alone. */
   readonly space?: DiskSpace;
+  /** The image that the source lies over, whose data becomes part of the result. Default: none may be there. */
+  readonly backingFile?: string;
 }
 
 /**
@@ -43,17 +47,17 @@ export interface ConversionOptions extends OperationOptions {
  * @throws the signal's reason
  */
 export async function convertImage(
-  source: ImageFile,
+  source: DiskFile,
   format: ImageFormat,
   target: string,
-  { space = new DiskSpace(), ...options }: ConversionOptions = {},
+  { space = new DiskSpace(), backingFile, ...options }: ConversionOptions = {},
 ): Promise<void> {
   const { signal } = options;
   const [information, needed] = await Promise.all([
     diskInformation(source, signal),
     dataSize(source, signal),
   ]);
-  checkSelfContained(source, information);
+  checkSelfContained(source, information, backingFile);
   const claim = await space.claim(target, needed);
   if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
   try {
@@ -68,7 +72,7 @@ export async function convertImage(
 
 /** Returns the size that the disk in the target has to have. */
 async function write(
-  source: ImageFile,
+  source: DiskFile,
   format: ImageFormat,
   target: string,
   size: number,
@@ -104,7 +108,7 @@ async function checkResult(result: DiskFile, size: number, signal: AbortSignal |
 
 async function qemuImg(
   args: readonly string[],
-  source: ImageFile,
+  source: DiskFile,
   format: ImageFormat,
   target: string,
   { signal, onProgress }: OperationOptions,
@@ -129,7 +133,7 @@ async function qemuImg(
   );
 }
 
-function diskFull(source: ImageFile, target: string, reason: string): ImageError {
+function diskFull(source: DiskFile, target: string, reason: string): ImageError {
   return new ImageError(
     'disk-full',
     `"${source.path}" could not be converted in "${dirname(target)}": ${reason}; make room there`,

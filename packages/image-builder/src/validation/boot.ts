@@ -2,9 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import type { CommandResult } from '../process/command.ts';
+import { type Accelerator, machineArguments, optionValue, QEMU } from '../qemu/machine-arguments.ts';
 import type { ValidationParts } from './image-validation.ts';
-
-const QEMU = 'qemu-system-x86_64';
 
 /** How many lines of the console an error shows. */
 const LAST_LINES = 5;
@@ -17,8 +16,8 @@ export interface BootValidation {
   readonly timeout?: number;
   /** Of the machine, in MiB. Default 1024. */
   readonly memory?: number;
-  /** What runs the machine's code. Default: `kvm`, and if QEMU fails with it `tcg`, which is many times as slow. */
-  readonly accelerator?: 'kvm' | 'tcg';
+  /** Default: `kvm`, and where QEMU cannot use it `tcg`. */
+  readonly accelerator?: Accelerator;
 }
 
 /**
@@ -34,16 +33,11 @@ export async function bootImage(
 ): Promise<void> {
   const { context, log } = parts;
   const over = AbortSignal.timeout(timeout * 1_000);
-  const boot = async (by: string): Promise<Boot> => {
-    const args = qemuArguments(format, context.output(format), memory, by);
-    return await runMachine(args, expect, over, parts);
-  };
-  let outcome = await boot(accelerator ?? 'kvm');
-  if (accelerator === undefined && isQemuFailure(outcome)) {
-    context.log('KVM cannot be used: the machine is interpreted, which takes many times as long');
-    outcome = await boot('tcg');
-  }
-  const { seen, ended, lastLines } = outcome;
+  const args = [
+    ...machineArguments({ memory, ...(accelerator && { accelerator }) }),
+    ...deviceArguments(format, context.output(format)),
+  ];
+  const { seen, ended, lastLines } = await runMachine(args, expect, over, parts);
   if (seen) return;
   const end =
     ended === undefined
@@ -65,11 +59,6 @@ interface Boot {
   readonly ended?: CommandResult;
   /** Of the console, the one that has not ended included. */
   readonly lastLines: readonly string[];
-}
-
-/** A machine that is switched off ends QEMU with 0. */
-function isQemuFailure({ seen, ended }: Boot): boolean {
-  return !seen && ended !== undefined && ended.exitCode !== 0;
 }
 
 /** Runs a machine until it says what is expected, ends, or the time is over. */
@@ -117,19 +106,14 @@ async function runMachine(
   }
 }
 
-function qemuArguments(format: ImageFormat, path: string, memory: number, accelerator: string): string[] {
+function deviceArguments(format: ImageFormat, path: string): string[] {
   const { qemuDriver = '' } = formatRow(format);
-  // In QEMU's notation of options two commas stand for one.
-  const file = path.replaceAll(',', ',,');
   return [
     ['-nographic'], // so that the BIOS and what is written to the screen are seen, too
     ['-serial', 'stdio'],
     ['-monitor', 'none'],
     ['-nic', 'none'],
     ['-no-reboot'],
-    ['-accel', accelerator],
-    ['-cpu', 'max'],
-    ['-m', `${memory}`],
-    ['-drive', `file=${file},format=${qemuDriver},if=virtio,snapshot=on`],
+    ['-drive', `file=${optionValue(path)},format=${qemuDriver},if=virtio,snapshot=on`],
   ].flat();
 }
