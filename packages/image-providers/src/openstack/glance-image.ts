@@ -13,6 +13,8 @@ export interface GlanceImage {
   readonly hash?: { readonly algorithm: string; readonly value: string };
   readonly diskFormat?: string;
   readonly createdAt: Date;
+  /** When its status or its properties changed last. */
+  readonly updatedAt: Date;
   /** Everything that the answer holds, as it holds it. */
   readonly properties: Readonly<Record<string, unknown>>;
 }
@@ -33,6 +35,7 @@ export function readGlanceImage(value: unknown): GlanceImage {
     ...(typeof algorithm === 'string' && typeof hash === 'string' && { hash: { algorithm, value: hash } }),
     ...(typeof format === 'string' && { diskFormat: format }),
     createdAt: new Date(time(properties.created_at, 'created_at')),
+    updatedAt: new Date(time(properties.updated_at ?? properties.created_at, 'updated_at')),
     properties,
   };
 }

@@ -26,6 +26,7 @@ export interface ImportByTaskOptions {
 export function importByTask({ objects, segmentSize = SEGMENT_SIZE }: ImportByTaskOptions): Carrier {
   return {
     convertible: true,
+    shareable: false,
     async carry({ images, uploadId, data, checksums, timeout, signal }) {
       const place = placeOf(uploadId);
       const headers = async (): Promise<Readonly<Record<string, string>>> => {

@@ -23,6 +23,7 @@ import type { OnTask } from './task-timing.ts';
 import { BandwidthLimit } from './upload/bandwidth-limit.ts';
 import { ByteProgress } from './upload/byte-progress.ts';
 import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/carry.ts';
+import type { ImageUpload } from './upload/carry-image.ts';
 import {
   BUILD_ID,
   diskFormat,
@@ -31,8 +32,10 @@ import {
   PROVIDER_NAME,
   UPLOAD_ID,
 } from './upload/image-properties.ts';
-import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
+import { removeUpload, uploadImage } from './upload/image-upload.ts';
+import type { StandstillLimits } from './upload/others-image.ts';
 import { type RetryPolicy, retry } from './upload/retry.ts';
+import { uploadShared } from './upload/shared-upload.ts';
 
 /** How an image comes into the cloud, where it is not a plain PUT of the file (`image-import`). */
 export type ImageImport =
@@ -60,6 +63,8 @@ export interface OpenStackProviderOptions {
   readonly uploadTimeout?: number;
   /** Seconds in which the cloud may take no byte of the file, or give no answer after the last one. Default 300. */
   readonly stallTimeout?: number;
+  /** When the upload of another process is taken over. Default: after 2 minutes without data, 2 hours with it. */
+  readonly standstill?: StandstillLimits;
   /** Default: 3 attempts, the second after 5 s. */
   readonly retry?: RetryPolicy;
   /** Bytes a second, for all uploads of this provider together. Default: no limit. */
@@ -71,6 +76,7 @@ export interface OpenStackProviderOptions {
 }
 
 const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
+const DEFAULT_STANDSTILL: StandstillLimits = { empty: 120, storing: 7200 };
 
 /** A cloud once its settings are known. */
 interface OpenCloud {
@@ -109,10 +115,11 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const signal = signalOf(options);
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
+    const { standstill = DEFAULT_STANDSTILL } = this.#options;
     const { uploadId, imageId, file } = request;
     const progress = new ByteProgress(file.size, options.onProgress);
     return await this.#inTurn(uploadId, async () => {
-      const { settings, images, carrier } = await this.#open(signal);
+      const { settings, session, images, carrier } = await this.#open(signal);
       const properties = imageProperties({
         provider: this.name,
         request,
@@ -133,7 +140,11 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       };
       const name = `provider ${this.name}: upload of image ${imageId}`;
       const policy = { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal };
-      const externalId = await retry((attempt) => uploadImage(upload, attempt), policy);
+      const carry =
+        request.shared === true && carrier.shareable
+          ? async () => uploadShared({ ...upload, standstill, projectId: await session.projectId(signal) })
+          : (attempt: number) => uploadImage(upload, attempt);
+      const externalId = await retry(carry, policy);
       progress.end();
       return { externalId };
     });
@@ -166,9 +177,8 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   /** @throws OpenStackError */
   async candidates(filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     const signal = signalOf(options);
-    const { images, session } = await this.#open(signal);
-    const projectId = await session.projectId(signal);
-    return await findCandidates(filter, { ...options, images, projectId, signal });
+    const { images } = await this.#open(signal);
+    return await findCandidates(filter, { ...options, images, signal });
   }
 
   /** Ends what is under way: it rejects with `aborted`. */
@@ -238,6 +248,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const images = new ImageApi({
       cloud: settings.name,
       client: session.client({ ...settings.image, version: 'v2' }),
+      projectId: (signal) => session.projectId(signal),
       ...timing,
     });
     const carrier = settings.imageApiUseTasks

@@ -1,4 +1,4 @@
-import type { GlanceImage } from '../glance-image.ts';
+import type { GlanceImage, GlanceTask } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { poll } from './poll.ts';
@@ -73,11 +73,13 @@ async function isImporting(
   const tasks = await images.imageTasks(id, signal);
   const failure = tasks.find(({ status }) => status === 'failure');
   if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message})`);
-  return !hasBegun || tasks.some(({ status }) => UNDER_WAY.includes(status));
+  return !hasBegun || tasks.some(isUnderWay);
 }
 
-/** The statuses of a task that has not ended. */
-const UNDER_WAY: readonly string[] = ['pending', 'processing'];
+/** Whether a task has not ended. */
+export function isUnderWay({ status }: GlanceTask): boolean {
+  return status === 'pending' || status === 'processing';
+}
 
 function failed(images: ImageApi, id: string, what: string, cause?: Error): OpenStackError {
   return new OpenStackError(

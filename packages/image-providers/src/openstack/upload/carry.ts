@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Checksums } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
-import type { ImageApi, ImageData, ImageProperties, ImportMethod } from '../image-api.ts';
+import type { ImageApi, ImageData, ImportMethod } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { activeImage } from './active-image.ts';
 
@@ -9,8 +9,8 @@ import { activeImage } from './active-image.ts';
 export interface Transfer {
   readonly images: ImageApi;
   readonly uploadId: string;
-  /** What the image is made with. */
-  readonly properties: ImageProperties;
+  /** Makes the image, without data. */
+  readonly create: () => Promise<GlanceImage>;
   /** Absolute path of the file. */
   readonly path: string;
   readonly data: ImageData;
@@ -25,6 +25,8 @@ export interface Transfer {
 export interface Carrier {
   /** Whether the cloud may store something else than what it was given. */
   readonly convertible: boolean;
+  /** Whether several processes may carry the same upload at the same time: whether each image is made by `create`. */
+  readonly shareable: boolean;
   /**
    * Makes an image, and waits until it is active. What is left when it fails is the caller's to remove.
    *
@@ -38,8 +40,9 @@ export interface Carrier {
 /** The file is put, and stored as it is. */
 export const PUT_FILE: Carrier = {
   convertible: false,
-  async carry({ images, properties, data, timeout, signal }) {
-    const { id } = await images.create(properties, signal);
+  shareable: true,
+  async carry({ images, create, data, timeout, signal }) {
+    const { id } = await create();
     await images.putFile(id, data, signal);
     return await activeImage(images, id, { arrival: 'file', timeout, signal });
   },
@@ -48,9 +51,10 @@ export const PUT_FILE: Carrier = {
 /** The file is put beside the image, and the cloud imports it from there. */
 export const GLANCE_DIRECT: Carrier = {
   convertible: true,
-  async carry({ images, properties, data, timeout, signal }) {
+  shareable: true,
+  async carry({ images, create, data, timeout, signal }) {
     await requireMethod(images, 'glance-direct', signal);
-    const { id } = await images.create(properties, signal);
+    const { id } = await create();
     await images.stage(id, data, signal);
     await images.import(id, { name: 'glance-direct' }, signal);
     return await activeImage(images, id, { arrival: 'import', timeout, signal });
@@ -65,9 +69,10 @@ export const GLANCE_DIRECT: Carrier = {
 export function webDownload(baseUrl: string): Carrier {
   return {
     convertible: true,
-    async carry({ images, properties, path, timeout, signal }) {
+    shareable: true,
+    async carry({ images, create, path, timeout, signal }) {
       await requireMethod(images, 'web-download', signal);
-      const { id } = await images.create(properties, signal);
+      const { id } = await create();
       const uri = `${baseUrl.replace(/\/+$/, '')}/${encodeURIComponent(basename(path))}`;
       await images.import(id, { name: 'web-download', uri }, signal);
       return await activeImage(images, id, { arrival: 'import', timeout, signal });

@@ -20,6 +20,9 @@ export const IMAGE_NAME = 'nodepool_image_name';
 /** The property with the time at which the image's build ended, in ISO 8601. */
 export const BUILD_TIME = 'nodepool_build_time';
 
+/** The property with the md5 of the file, as openstacksdk calls it. */
+export const MD5 = 'owner_specified.openstack.md5';
+
 /** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
 const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd', 'vhd-fixed': 'vhd' };
 

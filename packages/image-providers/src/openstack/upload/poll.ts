@@ -6,6 +6,11 @@ const FIRST_PAUSE = 100;
 /** The longest time between two looks, in milliseconds. */
 const LONGEST_PAUSE = 2000;
 
+/** Milliseconds between looks, without an end. */
+export function* pausesBetweenLooks(): Generator<number, never, undefined> {
+  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) yield pause;
+}
+
 /** How long {@link poll} goes on. */
 export interface PollOptions {
   /** Seconds. */
@@ -21,11 +26,12 @@ export async function poll<T>(
   { timeout, signal, onTimeout }: PollOptions,
 ): Promise<T> {
   const end = performance.now() + timeout * 1000;
-  for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+  const pauses = pausesBetweenLooks();
+  for (;;) {
     const seen = await look();
     if (seen !== undefined) return seen;
     const left = end - performance.now();
     if (left <= 0) throw onTimeout();
-    await delay(Math.min(pause, left), undefined, { signal });
+    await delay(Math.min(pauses.next().value, left), undefined, { signal });
   }
 }
