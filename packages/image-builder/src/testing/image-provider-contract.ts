@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { checksumsOf } from '../checksums.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
+import type { ImageFilter } from '../image-filter/image-filter.ts';
+import { latestImage } from '../image-filter/latest-image.ts';
 import type { ImageFile, ImageProvider, Progress, ProviderImage, UploadRequest } from '../types.ts';
 
 /** Bytes of a source file: more than any buffer on the way holds. */
@@ -96,6 +98,76 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       await provider.discard(request.uploadId);
       await provider.discard('never-begun');
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
+    });
+
+    test('a candidate has all that a filter may ask for', async (t) => {
+      const provider = await open(t);
+      const builtAt = new Date('2026-05-01T12:00:00Z');
+      const { externalId } = await provider.upload({
+        ...(await uploadRequest(t, provider)),
+        builtAt,
+        metadata: { os: 'debian', architecture: 'x86_64', tags: 'ci, qa' },
+      });
+      const [candidate, ...others] = await provider.candidates({});
+      assert.ok(candidate);
+      assert.deepEqual(others, []);
+      const { imageName, isUsable, isOwn, architecture, tags, properties, createdAt } = candidate;
+      assert.deepEqual(
+        { id: candidate.externalId, imageName, isUsable, isOwn, architecture, tags: tags.toSorted() },
+        {
+          id: externalId,
+          imageName: 'debian',
+          isUsable: true,
+          isOwn: true,
+          architecture: 'x86_64',
+          tags: ['ci', 'qa'],
+        },
+      );
+      assert.match(candidate.name, /debian/);
+      assert.equal(properties.os, 'debian');
+      assert.deepEqual(candidate.builtAt, builtAt);
+      assert.ok(
+        Math.abs(createdAt.getTime() - Date.now()) < 3_600_000,
+        `created at ${createdAt.toISOString()}`,
+      );
+    });
+
+    test('what passes a filter is among the candidates, and is found by it', async (t) => {
+      const provider = await open(t);
+      const request = await uploadRequest(t, provider);
+      const upload = async (imageName: string, day: number, tags: string): Promise<string> => {
+        const builtAt = new Date(Date.UTC(2026, 4, day));
+        const metadata = { os: 'debian', tags };
+        const other = { uploadId: `u${day}`, imageId: `id-${day}`, imageName, builtAt, metadata };
+        return (await provider.upload({ ...request, ...other })).externalId;
+      };
+      // That it comes in last makes it no newer.
+      const [newer, older] = [await upload('debian', 2, 'ci'), await upload('debian', 1, 'ci,qa')];
+      const other = await upload('ubuntu', 3, 'ci');
+      const filters: readonly [ImageFilter, string | undefined][] = [
+        [{}, other],
+        [{ name: ['debian-*'] }, newer],
+        [{ name: ['*id-1*', '?ebian-id-2*'] }, newer],
+        [{ name: ['Debian*'] }, undefined],
+        [{ imageName: ['debian'], tag: ['qa'] }, older],
+        [{ imageName: ['debian', 'ubuntu'], tag: ['qa', 'none'] }, older],
+        [{ properties: new Map([['os', ['debian', 'bsd']]]), createdAfter: new Date('2026-05-03') }, other],
+        [{ properties: new Map([['os', ['bsd']]]) }, undefined],
+        [{ owner: ['somebody-else'] }, undefined],
+      ];
+      for (const [filter, expected] of filters) {
+        for (const withRefused of [false, true]) {
+          const candidates = await provider.candidates(filter, { withRefused });
+          assert.equal(latestImage(candidates, filter).latest?.externalId, expected);
+        }
+      }
+    });
+
+    test('to know of an image that is not there makes it no candidate', async (t) => {
+      const provider = await open(t);
+      const { externalId } = await provider.upload(await uploadRequest(t, provider));
+      await provider.delete(externalId);
+      assert.deepEqual(await provider.candidates({}, { known: [externalId] }), []);
     });
 
     test('to delete an image that is not there is no error', async (t) => {

@@ -8,16 +8,15 @@ import { OpenStackError } from './openstack-error.ts';
 /** What {@link findCandidates} asks, and for whom. */
 export interface CandidateSearch extends CandidateOptions {
   readonly images: ImageApi;
-  /** Of the credentials in use; undefined in a cloud without Keystone. */
-  readonly projectId: string | undefined;
   readonly signal: AbortSignal;
 }
 
 /** Asks Glance for all images that may pass the filter, each once. */
 export async function findCandidates(
   filter: ImageFilter,
-  { images, projectId, known = [], withRefused = false, signal }: CandidateSearch,
+  { images, known = [], withRefused = false, signal }: CandidateSearch,
 ): Promise<readonly ImageCandidate[]> {
+  const projectId = await images.projectId(signal);
   const found = new Map<string, GlanceImage>();
   for (const query of imageQueries(filter, { projectId, withRefused })) {
     for (const image of await images.find(query, signal)) found.set(image.id, image);

@@ -32,6 +32,16 @@ export interface ImageData {
 /** Images of one page of a list. */
 const PAGE_SIZE = '1000';
 
+/** What an {@link ImageApi} works with. */
+export interface ImageApiOptions {
+  /** As messages call the cloud. */
+  readonly cloud: string;
+  readonly client: ServiceClient;
+  /** The project that the client's credentials are for. Default: there is none, as in a cloud without Keystone. */
+  readonly projectId?: (signal: AbortSignal) => Promise<string | undefined>;
+  readonly onTask?: OnTask;
+}
+
 /**
  * The part of Glance's Image API v2 that carries images. Each method is one request, `list` one for each page.
  * They throw OpenStackError; what is no proper answer is `invalid-answer`.
@@ -40,12 +50,19 @@ export class ImageApi {
   /** As messages call the cloud. */
   readonly cloud: string;
   readonly #client: ServiceClient;
+  readonly #projectId: NonNullable<ImageApiOptions['projectId']>;
   readonly #onTask: OnTask | undefined;
 
-  constructor({ cloud, client, onTask }: { cloud: string; client: ServiceClient; onTask?: OnTask }) {
+  constructor({ cloud, client, projectId = async () => undefined, onTask }: ImageApiOptions) {
     this.cloud = cloud;
+    this.#projectId = projectId;
     this.#client = client;
     this.#onTask = onTask;
+  }
+
+  /** The project that the credentials are for, which owns what they make; undefined in a cloud without Keystone. */
+  async projectId(signal: AbortSignal): Promise<string | undefined> {
+    return await this.#projectId(signal);
   }
 
   /** `POST /v2/images`: an image without data. It is not sent again when its answer is lost. */
@@ -100,15 +117,17 @@ export class ImageApi {
   }
 
   /**
-   * `GET /v2/images`, page by page: the images that have these properties, in any status. A cloud that does not
-   * filter by properties of one's own makes no difference.
+   * `GET /v2/images`, page by page: our own images that have these properties, in any status: whoever can publish an
+   * image can give it our properties. A cloud that does not filter by properties of one's own makes no difference.
    */
   async list(
     filters: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<readonly GlanceImage[]> {
-    return (await this.find(filters, signal)).filter(({ properties }) =>
-      Object.entries(filters).every(([name, value]) => properties[name] === value),
+    const owner = await this.projectId(signal);
+    const wanted = owner === undefined ? filters : { ...filters, owner };
+    return (await this.find(wanted, signal)).filter(({ properties }) =>
+      Object.entries(wanted).every(([name, value]) => properties[name] === value),
     );
   }
 

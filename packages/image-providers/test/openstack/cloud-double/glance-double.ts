@@ -76,7 +76,7 @@ export class GlanceDouble {
   #list(query: URLSearchParams): Answer {
     const filters = [...query].filter(([name]) => FILTERABLE(name));
     const all = [...this.images.values()].filter((image) =>
-      filters.every(([name, value]) => image[name] === value),
+      filters.every(([name, value]) => hasValue(image, name, value)),
     );
     const start = all.findIndex(({ id }) => id === query.get('marker')) + 1;
     const images = all.slice(start, start + this.pageSize);
@@ -98,4 +98,8 @@ export class GlanceDouble {
     this.images.delete(id);
     return { status: 204 };
   }
+}
+
+function hasValue(image: StoredImage, name: string, value: string): boolean {
+  return name === 'tag' ? (image.tags as string[]).includes(value) : image[name] === value;
 }
