@@ -11,6 +11,7 @@ import { GRACE_PERIOD } from './process/command.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
 import type { Staging } from './repository/staging.ts';
+import type { StateDirectory } from './repository/state-directory.ts';
 import type { ImageRepository } from './repository.ts';
 import { asImageError } from './system-error.ts';
 import type { Image, Logger, OperationOptions } from './types.ts';
@@ -66,7 +67,7 @@ export abstract class BaseImageBuilder {
     return await repository.add(
       imageId,
       name,
-      (staging, flight) => this.#make({ ...job, ...flight }, formats, staging),
+      (staging, flight, state) => this.#make({ ...job, ...flight }, formats, staging, state),
       job,
     );
   }
@@ -81,6 +82,7 @@ export abstract class BaseImageBuilder {
     job: BuildJob & Required<OperationOptions>,
     formats: readonly ImageFormat[],
     staging: Staging,
+    state: StateDirectory,
   ): Promise<Manifest> {
     const { imageId, repository, signal, logger } = job;
     const { name, buildTimeout, secrets, validation } = this.diskimage;
@@ -105,6 +107,7 @@ export abstract class BaseImageBuilder {
         environment: job.environment ?? process.env,
         signal: stop.signal,
         staging,
+        state,
         log,
         onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
       };

@@ -6,6 +6,7 @@ import type { ImageFormat } from './formats.ts';
 import type { CommandResult } from './process/command.ts';
 import { imageFileName } from './repository/layout.ts';
 import type { Staging } from './repository/staging.ts';
+import type { StateDirectory } from './repository/state-directory.ts';
 import type { Progress } from './types.ts';
 
 /** Settings of one command, see {@link BuildContext.run}. */
@@ -50,19 +51,28 @@ export interface BuildContext {
    * with the build, with what is mounted there, even if this process dies.
    */
   readonly temporaryDirectory: (parent: string) => Promise<string>;
+  /**
+   * A directory of the image name's on the file system of `images-dir`, with what an earlier build left there that
+   * failed or died: downloads to go on with, say. One build has it at a time, so that this waits while another does. It
+   * goes away when an image is published, and when no build has used it for a week.
+   *
+   * @throws the signal's reason
+   */
+  readonly stateDirectory: () => Promise<string>;
 }
 
 /** What a {@link BuildContext} is made of. */
 export interface BuildContextParts
   extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'signal'> {
   readonly staging: Staging;
+  readonly state: StateDirectory;
   readonly log: BuildLog;
   readonly onProgress: (progress: Progress) => void;
 }
 
 /** The context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
-  const { imageId, diskimage, formats, environment, signal, staging, log, onProgress } = parts;
+  const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
   const { directory } = staging;
   return {
     imageId,
@@ -80,6 +90,7 @@ export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCo
     log: (line) => void log.write(line),
     progress: (done, total) => onProgress({ done, total }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
+    stateDirectory: () => state.take(signal),
   };
 }
 

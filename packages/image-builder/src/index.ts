@@ -77,3 +77,4 @@ export { parseApiUrl } from './zuul/api-url.ts';
 export { type ArtifactRule, FORMAT_ALIASES } from './zuul/image-artifact.ts';
 export type { MqttSettings, ZuulImage } from './zuul/zuul-image.ts';
 export { type NamedBuild, parseZuulImageId, zuulImageId } from './zuul/zuul-image-id.ts';
+export { ZuulArtifactBuilder } from './zuul-artifact.ts';

@@ -2,12 +2,16 @@ import type { BaseImageBuilder } from './base.ts';
 import { DibBuilder } from './dib.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
+import { ZuulArtifactBuilder } from './zuul-artifact.ts';
 
 /** A class that makes images of the disk image it is given. */
 export type ImageBuilderClass = new (diskimage: DiskImage) => BaseImageBuilder;
 
 /** The builders that come with this package, by the name that the configuration uses. */
-export const IMAGE_BUILDERS: Readonly<Record<string, ImageBuilderClass>> = { dib: DibBuilder };
+export const IMAGE_BUILDERS: Readonly<Record<string, ImageBuilderClass>> = {
+  dib: DibBuilder,
+  'zuul-artifact': ZuulArtifactBuilder,
+};
 
 /**
  * Makes the builder called `name` for a disk image.

@@ -15,6 +15,7 @@ import { PendingDeletes } from './repository/pending-deletes.ts';
 import { describeFiles, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
 import { Staging } from './repository/staging.ts';
+import { StateDirectories, type StateDirectory } from './repository/state-directory.ts';
 import { SingleFlight } from './single-flight.ts';
 import { asImageError } from './system-error.ts';
 import type { Image, ImageFile, Logger, OperationOptions } from './types.ts';
@@ -38,7 +39,11 @@ export interface ImageRepositoryOptions {
 }
 
 /** Leaves the files of an image in a staging directory, and describes them by a manifest. */
-export type MakeImage = (staging: Staging, options: Required<OperationOptions>) => Promise<Manifest>;
+export type MakeImage = (
+  staging: Staging,
+  options: Required<OperationOptions>,
+  state: StateDirectory,
+) => Promise<Manifest>;
 
 /** The images of one directory. One process owns it. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
@@ -46,6 +51,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #logger: Logger | undefined;
   readonly #catalog: ImageCatalog;
   readonly #pendingDeletes: PendingDeletes;
+  readonly #states: StateDirectories;
   readonly #builds = new SingleFlight<Image>();
   /** The image name of each build under way, by image id. */
   readonly #building = new Map<string, string>();
@@ -58,6 +64,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     super();
     this.#layout = new Layout(directory);
     this.#logger = logger;
+    this.#states = new StateDirectories(this.#layout.state);
     this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
       this.emit('deleteForgotten', imageId),
     );
@@ -240,13 +247,17 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     flight: Required<OperationOptions>,
   ): Promise<Image> {
     this.#building.set(imageId, imageName);
+    const state = this.#states.of(imageName);
     try {
       await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
       return await this.#staged(async (staging) => {
-        const manifest = await make(staging, flight);
-        return await this.#catalog.publish(staging, manifest, manifest.files);
+        const manifest = await make(staging, flight, state);
+        const image = await this.#catalog.publish(staging, manifest, manifest.files);
+        await state.clear().catch((error: unknown) => this.#logger?.error(String(error)));
+        return image;
       });
     } finally {
+      state.release();
       this.#building.delete(imageId);
     }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { readdir, realpath } from 'node:fs/promises';
+import { readdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { BuildContext, BuildJob, DiskImage } from '../src/index.ts';
@@ -99,4 +99,22 @@ test('a directory below another place is the build’s alone, and goes away with
     }
   });
   assert.deepEqual(await readdir(outside), []);
+});
+
+test('what a failed build leaves in the state directory is there for the next one, until an image is published', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  const found: string[][] = [];
+  let isGood = false;
+  const builder = new ScriptedBuilder(async (context) => {
+    const directory = await context.stateDirectory();
+    assert.equal(await context.stateDirectory(), directory);
+    found.push(await readdir(directory));
+    await writeFile(join(directory, 'begun'), 'content');
+    if (isGood) await makeImage(context);
+  });
+  await assert.rejects(builder.build({ imageId: 'debian-1', repository }));
+  isGood = true;
+  await builder.build({ imageId: 'debian-2', repository });
+  await builder.build({ imageId: 'debian-3', repository });
+  assert.deepEqual(found, [[], ['begun'], []]);
 });

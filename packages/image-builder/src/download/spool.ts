@@ -1,6 +1,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
+import { unlessAborted } from '../unless-aborted.ts';
 import { BLOCK_SIZE, Blocks, type Run } from './blocks.ts';
 import { Journal, type ObjectIdentity } from './journal.ts';
 import { writeSparse } from './sparse.ts';
@@ -126,17 +127,5 @@ export class Spool {
       if (bytesRead === 0) memory.fill(0, filled);
       filled += bytesRead === 0 ? memory.length : bytesRead;
     }
-  }
-}
-
-async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

@@ -26,6 +26,8 @@ export class Layout {
   readonly deletes: string;
   /** The same for each that has ended, but whose end the job server has not acknowledged. */
   readonly deleted: string;
+  /** What builds keep for the case that they are asked for again: a directory for each image name. */
+  readonly state: string;
   /** Build logs, unless they go elsewhere. */
   readonly logs: string;
 
@@ -40,6 +42,7 @@ export class Layout {
     this.manifests = join(workspace, 'manifests');
     this.deletes = join(workspace, 'deletes');
     this.deleted = join(workspace, 'deleted');
+    this.state = join(workspace, 'state');
     this.logs = join(workspace, 'logs');
   }
 

@@ -6,10 +6,12 @@ import { beganDeletes, emptyTrash, withdraw } from './deletion.ts';
 import type { Layout } from './layout.ts';
 import { completePublication } from './publication.ts';
 import { Staging } from './staging.ts';
+import { clearAbandoned } from './state-directory.ts';
 
 /**
  * Ends what a process before this one began: images that were ready are published, deletes are carried out, and
- * all else in staging is undone and removed. What cannot be undone stays as it is, and is logged.
+ * all else in staging is undone and removed, and so is what builds kept for another try that did not come. What cannot
+ * be undone stays as it is, and is logged.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
   for (const name of await readdir(layout.staging)) {
@@ -22,6 +24,7 @@ export async function recover(layout: Layout, logger: Logger | undefined): Promi
     logger?.info(`image ${imageId}: its delete, which was cut short, is done`);
   }
   await emptyTrash(layout);
+  await clearAbandoned(layout.state);
 }
 
 async function recoverStaging(layout: Layout, staging: Staging, logger: Logger | undefined): Promise<void> {

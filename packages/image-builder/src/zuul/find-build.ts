@@ -6,7 +6,7 @@ import type { ZuulApi } from './zuul-api.ts';
 import type { ZuulBuild } from './zuul-build.ts';
 
 /** Longer than a build of an image takes, in milliseconds. Zuul itself ends a job after three hours unless told otherwise. */
-const LONGEST_BUILD = 24 * 3_600_000;
+export const LONGEST_BUILD: number = 24 * 3_600_000;
 
 /** Which builds make an image, and what of them is the image. */
 export interface BuildSource {

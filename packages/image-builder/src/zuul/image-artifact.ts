@@ -31,8 +31,12 @@ export interface ImageArtifact {
 /** What the field writes, in a job's `metadata.format` and in `zuul-images`, for a format that has another name here. */
 export const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
 
-/** How many hexadecimal digits each digest has. */
-const DIGEST_LENGTHS = { sha256: 64, md5: 32, crc32: 8 } as const;
+/** Under which names of `metadata` each digest stands, and how many hexadecimal digits it has. */
+const DIGESTS = {
+  sha256: { names: ['sha256'], length: 64 },
+  md5: { names: ['md5sum', 'md5'], length: 32 },
+  crc32: { names: ['crc32'], length: 8 },
+} as const;
 
 /**
  * The artifacts of a build that hold the image, at most one per format.
@@ -64,10 +68,12 @@ function follows({ format, type }: ArtifactRule, { metadata }: ZuulArtifact): bo
   return typeof said !== 'string' || (FORMAT_ALIASES[said] ?? said) === format;
 }
 
-function digests({ name, metadata }: ZuulArtifact): Pick<ImageArtifact, keyof typeof DIGEST_LENGTHS> {
-  const found = Object.entries(DIGEST_LENGTHS).flatMap(([digest, length]) => {
-    const value = metadata[digest];
-    if (value === undefined || value === null || value === '') return [];
+function digests({ name, metadata }: ZuulArtifact): Pick<ImageArtifact, keyof typeof DIGESTS> {
+  const found = Object.entries(DIGESTS).flatMap(([digest, { names, length }]) => {
+    const value = names
+      .map((key) => metadata[key])
+      .find((written) => written !== undefined && written !== null);
+    if (value === undefined || value === '') return [];
     if (typeof value !== 'string' || value.length !== length || !/^[\da-f]+$/i.test(value)) {
       throw new Error(`the ${digest} of its artifact "${name}" is not ${length} hexadecimal digits`);
     }

@@ -90,6 +90,12 @@ describe('the artifacts of an image', () => {
     assert.deepEqual([image?.sha256, image?.md5, image?.crc32], ['ab'.repeat(32), undefined, '0a0b0c0d']);
   });
 
+  test('have the name of the md5 checksum that the roles of zuul-jobs return', () => {
+    const one = artifact('q', { type: 'image-qcow', md5sum: 'CD'.repeat(16) });
+    const [image] = imageArtifacts(makeBuild({ artifacts: [one] }), SEED);
+    assert.equal(image?.md5, 'cd'.repeat(16));
+  });
+
   test('are refused with a checksum that makes no sense', () => {
     for (const sha256 of ['abc', 'x'.repeat(64), 5]) {
       assert.throws(

@@ -1,0 +1,62 @@
+import { downloadArtifact } from '../download/download-artifact.ts';
+import { ImageError } from '../errors.ts';
+import { isConvertible } from '../formats/convert.ts';
+import { type DiskFile, diskInformation } from '../formats/disk-information.ts';
+import { checkSelfContained } from '../formats/self-contained.ts';
+import type { ImageFile, Logger, OperationOptions } from '../types.ts';
+import type { ArtifactAccess } from '../zuul/artifact-access.ts';
+import { withoutQuery } from '../zuul/artifact-url.ts';
+import type { ImageArtifact } from '../zuul/image-artifact.ts';
+import type { KeptFiles } from './kept-files.ts';
+
+/** Bytes that stay free where images are, so that a download which fills the disk does not stop what else is recorded there. */
+const LEAVE_FREE = 64 * 2 ** 20;
+
+/** Settings of {@link fetchArtifact}. */
+export interface FetchOptions extends OperationOptions {
+  readonly access: ArtifactAccess;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Downloads an artifact, and keeps it if it is what it is said to be.
+ *
+ * @throws ImageError
+ * @throws the signal's reason
+ */
+export async function fetchArtifact(
+  { format, url, ...expected }: ImageArtifact,
+  kept: KeptFiles,
+  { access, ...options }: FetchOptions,
+): Promise<ImageFile> {
+  const destination = kept.draft(format);
+  await downloadArtifact(
+    {
+      ...access,
+      url,
+      destination,
+      stateDirectory: kept.downloads,
+      expected,
+      leaveFree: LEAVE_FREE,
+    },
+    options,
+  );
+  await checkFormat({ format, path: destination }, withoutQuery(url), options.signal);
+  return await kept.keep(format);
+}
+
+/** Refuses what is no image of this format, or one that refers to files of this host. A raw one may hold anything. */
+async function checkFormat(file: DiskFile, name: string, signal: AbortSignal): Promise<void> {
+  if (!isConvertible(file.format)) return;
+  try {
+    checkSelfContained(file, await diskInformation(file, signal));
+  } catch (cause) {
+    if (!(cause instanceof ImageError) || cause.code !== 'conversion-failed') throw cause;
+    throw new ImageError(
+      'artifact-damaged',
+      `${name} is no ${file.format} image that can be used: ${cause.message}; correct the job, or the format under artifacts`,
+      { cause },
+    );
+  }
+}

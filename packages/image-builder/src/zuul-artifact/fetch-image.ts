@@ -1,0 +1,49 @@
+import type { BuildContext } from '../context.ts';
+import { ImageError, type ImageErrorCode } from '../errors.ts';
+import type { Logger } from '../types.ts';
+import { artifactAccessOf } from '../zuul/artifact-access.ts';
+import { buildSourceOf, zuulApiOf } from '../zuul/image-source.ts';
+import { ZuulError } from '../zuul/zuul-error.ts';
+import type { ZuulImage } from '../zuul/zuul-image.ts';
+import { takeImage } from './take-image.ts';
+import { wantedBuilds } from './wanted-builds.ts';
+
+/**
+ * Leaves the image of a build of Zuul where the context wants it.
+ *
+ * @throws ImageError
+ * @throws the signal's reason
+ */
+export async function fetchImage(zuul: ZuulImage, context: BuildContext): Promise<void> {
+  const logger = loggerOf(context);
+  try {
+    const [api, access] = await Promise.all([zuulApiOf(zuul, { logger }), artifactAccessOf(zuul)]);
+    const source = buildSourceOf(context.imageName, zuul);
+    let expired: ImageError | undefined;
+    for await (const wanted of wantedBuilds(api, source, context)) {
+      try {
+        await takeImage(wanted, { access, context, logger });
+        return;
+      } catch (error) {
+        if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;
+        context.log(error.message);
+        expired ??= error;
+      }
+    }
+    if (expired !== undefined) throw expired;
+  } catch (error) {
+    throw error instanceof ZuulError ? asImageError(error) : error;
+  }
+}
+
+/** Of what goes on in between, the build's log is told. */
+function loggerOf({ log }: BuildContext): Logger {
+  return { debug: () => {}, info: log, warn: log, error: log };
+}
+
+function asImageError(error: ZuulError): ImageError {
+  const code: ImageErrorCode = error.retriable ? 'zuul-unavailable' : 'zuul-refused';
+  return new ImageError(error.code === 'invalid-settings' ? 'invalid-configuration' : code, error.message, {
+    cause: error,
+  });
+}

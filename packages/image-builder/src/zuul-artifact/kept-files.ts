@@ -1,0 +1,80 @@
+import type { Stats } from 'node:fs';
+import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncToDisk } from '../durable.ts';
+import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
+import { imageFileName } from '../repository/layout.ts';
+import { safeName } from '../repository/state-directory.ts';
+import { unlessMissing } from '../system-error.ts';
+import type { ImageFile } from '../types.ts';
+import type { ZuulBuild } from '../zuul/zuul-build.ts';
+
+/** Bytes of a block in `stat`, whatever the file system's own are (stat(2)). */
+const STAT_BLOCK = 512;
+
+/** What has come of the image of one build, for this try and the next. */
+export class KeptFiles {
+  readonly #directory: string;
+  /** When the build ended is the time of modification of its whole files: one that was changed since is none. */
+  readonly #time: Date;
+
+  private constructor(directory: string, time: Date) {
+    this.#directory = directory;
+    this.#time = time;
+  }
+
+  /** Those of a build in the state directory of its image. With those of other builds nobody will go on. */
+  static async open(stateDirectory: string, { uuid, endTime = 0 }: ZuulBuild): Promise<KeptFiles> {
+    const own = safeName(uuid);
+    for (const name of await readdir(stateDirectory)) {
+      if (name !== own) await rm(join(stateDirectory, name), { recursive: true, force: true });
+    }
+    const directory = join(stateDirectory, own);
+    await mkdir(directory, { recursive: true });
+    return new KeptFiles(directory, new Date(endTime));
+  }
+
+  /** Where downloads keep what has come of files that are not whole. */
+  get downloads(): string {
+    return join(this.#directory, 'downloads');
+  }
+
+  /** Where a file of this format goes until it is whole. */
+  draft(format: ImageFormat): string {
+    return `${this.#path(format)}.new`;
+  }
+
+  /** The whole files. The size of each is what it takes on the disk. */
+  async files(): Promise<readonly ImageFile[]> {
+    const files = await Promise.all(FORMAT_NAMES.map((format) => this.#find(format)));
+    return files.filter((file) => file !== undefined);
+  }
+
+  /** Takes the draft for a whole file, which a loss of power does not change any more. */
+  async keep(format: ImageFormat): Promise<ImageFile> {
+    const [draft, path] = [this.draft(format), this.#path(format)];
+    await utimes(draft, this.#time, this.#time);
+    await syncToDisk(draft);
+    await rename(draft, path);
+    return { format, path, size: usageOf(await stat(path)) };
+  }
+
+  /** Removes all of them. */
+  async clear(): Promise<void> {
+    await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  #path(format: ImageFormat): string {
+    return join(this.#directory, imageFileName('image', format));
+  }
+
+  async #find(format: ImageFormat): Promise<ImageFile | undefined> {
+    const path = this.#path(format);
+    const state = await unlessMissing(stat(path));
+    return state?.mtimeMs === this.#time.getTime() ? { format, path, size: usageOf(state) } : undefined;
+  }
+}
+
+function usageOf({ blocks }: Stats): number {
+  return blocks * STAT_BLOCK;
+}

@@ -1,0 +1,98 @@
+import { link } from 'node:fs/promises';
+import type { BuildContext } from '../context.ts';
+import { ImageError } from '../errors.ts';
+import { convertImage } from '../formats/convert.ts';
+import type { ImageFormat } from '../formats.ts';
+import { portion } from '../progress.ts';
+import type { ImageFile, Logger } from '../types.ts';
+import type { ArtifactAccess } from '../zuul/artifact-access.ts';
+import { artifactsLeft } from '../zuul/artifacts-left.ts';
+import type { ImageArtifact } from '../zuul/image-artifact.ts';
+import { fetchArtifact } from './fetch-artifact.ts';
+import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
+import { KeptFiles } from './kept-files.ts';
+import type { WantedBuild } from './wanted-builds.ts';
+
+/** What {@link takeImage} works with. */
+export interface TakeOptions {
+  readonly access: ArtifactAccess;
+  readonly context: BuildContext;
+  readonly logger: Logger;
+}
+
+/**
+ * Leaves the image of one build in the formats that are wanted, by the way that is least work. What has come stays in
+ * the state directory if another try may go on with it.
+ *
+ * @throws ImageError
+ * @throws the signal's reason
+ */
+export async function takeImage(wanted: WantedBuild, options: TakeOptions): Promise<void> {
+  const { stateDirectory, log, signal } = options.context;
+  const { uuid, jobName, pipeline, endTime = 0 } = wanted.build;
+  log(
+    `build ${uuid} of ${jobName} in pipeline ${pipeline}, which ended at ${new Date(endTime).toISOString()}`,
+  );
+  const kept = await KeptFiles.open(await stateDirectory(), wanted.build);
+  try {
+    await makeFormats(wanted, kept, options);
+  } catch (error) {
+    if (error instanceof ImageError && !error.retriable && !signal.aborted) await kept.clear();
+    throw error;
+  }
+}
+
+async function makeFormats(
+  { build, artifacts }: WantedBuild,
+  kept: KeptFiles,
+  { access, context, logger }: TakeOptions,
+): Promise<void> {
+  const { formats, output, progress, log, signal } = context;
+  const files = new Map((await kept.files()).map((file) => [file.format, file]));
+  const plan = await findPlan(build.uuid, artifacts, files, { access, context });
+  const total = costOf(plan);
+  let done = 0;
+  for (const { from, format, cost } of plan) {
+    const onProgress = portion((part) => progress(part.done, total), done, done + cost);
+    const source = from && files.get(from);
+    const artifact = artifacts.find((one) => one.format === format);
+    if (source !== undefined) {
+      log(`converting ${from} to ${format}`);
+      await convertImage(source, format, output(format), { signal, onProgress });
+    } else if (artifact !== undefined) {
+      const file =
+        files.get(format) ?? (await fetchArtifact(artifact, kept, { access, logger, signal, onProgress }));
+      files.set(format, file);
+      // a link: whoever dies before the image is published finds the file again
+      if (formats.includes(format)) await link(file.path, output(format));
+    }
+    done += cost;
+  }
+}
+
+async function findPlan(
+  uuid: string,
+  artifacts: readonly ImageArtifact[],
+  files: ReadonlyMap<ImageFormat, ImageFile>,
+  { access, context: { formats, signal } }: Pick<TakeOptions, 'access' | 'context'>,
+): Promise<readonly FetchStep[]> {
+  const missing = artifacts.filter(({ format }) => !files.has(format));
+  const { left, gone } = await artifactsLeft(missing, access, signal);
+  const offers: readonly OfferedFormat[] = [
+    ...Array.from(files.values(), ({ format, size }) => ({ format, toFetch: 0, size })),
+    ...left.map(({ artifact: { format }, size }) => ({
+      format,
+      ...(size !== undefined && { toFetch: size }),
+    })),
+  ];
+  const plan = planFetch(formats, offers);
+  if (plan !== undefined) return plan;
+  throw (
+    gone[0] ??
+    new ImageError(
+      'format-unavailable',
+      `build ${uuid} returned the image as ${offers.map(({ format }) => format).join(', ')}, and ${formats.join(', ')} ` +
+        'cannot be made of that; have the job return what is wanted',
+    )
+  );
+}

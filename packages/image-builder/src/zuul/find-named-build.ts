@@ -1,0 +1,27 @@
+import type { BuildQuery } from './build-query.ts';
+import { LONGEST_BUILD } from './find-build.ts';
+import type { ZuulApi } from './zuul-api.ts';
+import type { ZuulBuild } from './zuul-build.ts';
+import type { NamedBuild } from './zuul-image-id.ts';
+
+/**
+ * Asks for one build among those of an image; undefined if it is none of them. It reads on until every further build
+ * began more than a day before this one ended.
+ *
+ * @throws ZuulError
+ * @throws the signal's reason
+ */
+export async function findNamedBuild(
+  api: Pick<ZuulApi, 'builds'>,
+  query: BuildQuery,
+  { uuid, endTime }: Pick<NamedBuild, 'uuid' | 'endTime'>,
+  signal: AbortSignal,
+): Promise<ZuulBuild | undefined> {
+  for await (const page of api.builds(query, signal)) {
+    const build = page.find((candidate) => candidate.uuid === uuid);
+    if (build !== undefined) return build;
+    const earliest = page.at(-1)?.startTime;
+    if (earliest !== undefined && earliest < endTime - LONGEST_BUILD) return undefined;
+  }
+  return undefined;
+}
