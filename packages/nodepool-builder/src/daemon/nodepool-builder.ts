@@ -197,8 +197,11 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
     clearImmediate(this.#offerDue);
-    await this.#zuulPollers.close();
-    await Promise.all([this.#buildWorker.close(options), this.#uploadWorker.close(options)]);
+    await Promise.all([
+      this.#zuulPollers.close(),
+      this.#buildWorker.close(options),
+      this.#uploadWorker.close(options),
+    ]);
     await this.#abandoned.close();
     this.#providers[Symbol.dispose]();
     await this.#jobServer?.close();

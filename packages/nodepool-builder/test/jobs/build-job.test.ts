@@ -1,28 +1,62 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
-import { ImageRepository } from '@nodepool-builder/image-builder';
+import {
+  BaseImageBuilder,
+  type DiskImage,
+  ImageRepository,
+  type ZuulImage,
+} from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { runBuildJob } from '../../src/jobs/build-job.ts';
+import { type BuildJobContext, runBuildJob } from '../../src/jobs/build-job.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
-it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', async (t) => {
-  const repository = await ImageRepository.open(temporaryDirectory(t));
-  t.after(() => repository.close());
-  const context = {
+const UUID = '0123456789abcdef0123456789abcdef';
+
+/** Has nothing that it could make an image of. */
+class UnneededBuilder extends BaseImageBuilder {
+  protected override createImage(): Promise<void> {
+    return Promise.reject(new Error('nobody needs this'));
+  }
+}
+
+function contextOf(repository: ImageRepository, builder?: BaseImageBuilder, offered = ''): BuildJobContext {
+  return {
     repository,
-    builder: () => undefined,
+    builder: () => builder,
     buildLogDir: undefined,
     buildLogRetention: 7,
     statistics: new Statistics(undefined),
     logger: () => new RecordingLogger(),
-    isOffered: () => Promise.resolve(false),
+    isOffered: async (imageId) => imageId === offered,
     offered: () => Promise.resolve(),
   };
+}
+
+it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
   await assert.rejects(
-    runBuildJob(context, fakeJob('image-build:debian', '{"image-id": "1"}')),
+    runBuildJob(contextOf(repository), fakeJob('image-build:debian', '{"image-id": "1"}')),
     (error) => error instanceof JobFailure && /"debian" is not configured here/.test(error.message),
   );
+});
+
+it('the image of a build of Zuul that a builder offers is not made again', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const zuul = { project: 'images' } as ZuulImage;
+  const run = async (imageId: string, more: Partial<DiskImage>): Promise<unknown> => {
+    const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'], ...more });
+    const context = contextOf(repository, builder, imageId);
+    return await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId })));
+  };
+  const imageId = `noble-1763773261-${UUID}`;
+  assert.equal(await run(imageId, { zuul }), `{"image-id": "${imageId}"}`);
+  // what bears another name may be anything
+  await assert.rejects(run(`jammy-1763773261-${UUID}`, { zuul }), /nobody needs this/);
+  await assert.rejects(run('noble-1', { zuul }), /nobody needs this/);
+  await assert.rejects(run(imageId, {}), /nobody needs this/);
 });

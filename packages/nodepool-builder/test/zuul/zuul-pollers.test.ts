@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { Admin, JobServer, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
+import type { ZuulImage } from '@nodepool-builder/image-builder';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
+import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { QUERY, startZuul } from '../../../image-builder/test/zuul/api-fixture.ts';
+import type { ZuulDiskImage } from '../../src/zuul/zuul-disk-image.ts';
+import { ZuulPollers } from '../../src/zuul/zuul-pollers.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** What needs encoding in the name of a file. */
+const NAME = 'noble/arm64';
+
+function imageOf(zuul: ZuulDouble, name: string, more: Partial<ZuulImage> = {}): ZuulDiskImage {
+  return {
+    name,
+    formats: ['qcow2'],
+    zuul: {
+      ...QUERY,
+      apiUrl: zuul.url,
+      artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
+      authentication: { type: 'none' },
+      pollInterval: 3600,
+      ...more,
+    },
+  };
+}
+
+class Fixture {
+  readonly directory: string;
+  readonly logger = new RecordingLogger();
+  readonly jobServer: JobServer;
+  readonly #t: TestContext;
+
+  private constructor(t: TestContext, jobServer: JobServer) {
+    this.#t = t;
+    this.directory = temporaryDirectory(t);
+    this.jobServer = jobServer;
+  }
+
+  static async create(t: TestContext): Promise<Fixture> {
+    const jobServer = new JobServer();
+    await jobServer.listen(0);
+    undoAfter(t, () => jobServer.close());
+    return new Fixture(t, jobServer);
+  }
+
+  get servers(): readonly [{ host: string; port: number }] {
+    return [this.jobServer.address as { host: string; port: number }];
+  }
+
+  start(): ZuulPollers {
+    const { directory, servers, logger } = this;
+    const pollers = new ZuulPollers({ directory, servers, logger });
+    undoAfter(this.#t, () => pollers.close());
+    return pollers;
+  }
+
+  /** Resolves when so many wait for a job: with its name, a client sends the job. */
+  async waiting(count: number): Promise<void> {
+    const admin = new Admin(this.servers[0]);
+    await waitUntil(`${count} to wait for a job`, async () => {
+      const clients = (await admin.workers()).filter(({ clientId }) => /zuul poller/.test(clientId));
+      return clients.length === count;
+    });
+    await admin.close();
+  }
+
+  /** A builder whose jobs last until `end` is called. */
+  startBuilder(name: string): { readonly jobs: WorkerJob[]; readonly end: () => void } {
+    const jobs: WorkerJob[] = [];
+    const ended = Promise.withResolvers<string>();
+    const worker = new Worker({ servers: this.servers, clientId: 'builder' });
+    undoAfter(this.#t, () => worker.close());
+    worker.add(`image-build:${name}`, (job) => {
+      jobs.push(job);
+      return ended.promise;
+    });
+    return { jobs, end: () => ended.resolve('') };
+  }
+}
+
+/** The jobs whose builds were asked for, in order. */
+function looks(zuul: ZuulDouble): readonly (string | null)[] {
+  return zuul.listings.map(({ query }) => query.get('job_name'));
+}
+
+describe('the pollers of a daemon', () => {
+  test('follow the configuration: what did not change is not looked for anew', async (t) => {
+    const zuul = await startZuul(t);
+    const pollers = (await Fixture.create(t)).start();
+    const looked = (count: number): Promise<unknown> =>
+      waitUntil(`look ${count}`, () => zuul.listings.length === count);
+    pollers.configure([imageOf(zuul, 'a', { job: 'build-a' })]);
+    await looked(1);
+    pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-b' })]);
+    await looked(2);
+    pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-c' })]);
+    await looked(3);
+    pollers.configure([imageOf(zuul, 'b', { job: 'build-c' })]);
+    pollers.configure([imageOf(zuul, 'b', { job: 'build-c' }), imageOf(zuul, 'a', { job: 'build-a' })]);
+    await looked(4);
+    await pollers.close();
+    assert.deepEqual(looks(zuul), ['build-a', 'build-b', 'build-c', 'build-a']);
+  });
+
+  test('leave a job to its builder when they stop, and wait for the same one when they start again', async (t) => {
+    const zuul = await startZuul(t);
+    const { uuid } = zuul.table().add([qcowArtifact('1')]);
+    const fixture = await Fixture.create(t);
+    const builder = fixture.startBuilder(NAME);
+    const first = fixture.start();
+    first.configure([imageOf(zuul, NAME)]);
+    await waitUntil('the job', () => builder.jobs.length === 1);
+    await first.close();
+    await fixture.waiting(0);
+    fixture.start().configure([imageOf(zuul, NAME)]);
+    await fixture.waiting(1);
+    builder.end();
+    const file = join(fixture.directory, 'noble%2Farm64.json');
+    const memory = await waitUntil('the build to be taken', () =>
+      readFile(file, 'utf8').catch(() => undefined),
+    );
+    assert.match(memory, new RegExp(uuid));
+    assert.deepEqual(
+      builder.jobs.map(({ unique }) => unique),
+      [uuid],
+    );
+    assert.deepEqual(
+      fixture.logger.lines.filter((line) => line.startsWith('warn')),
+      [],
+    );
+  });
+
+  test('say what keeps them from looking, and mend when it is mended', async (t) => {
+    const zuul = await startZuul(t);
+    const fixture = await Fixture.create(t);
+    const file = join(fixture.directory, 'noble.json');
+    await writeFile(file, 'nothing');
+    const pollers = fixture.start();
+    pollers.configure([imageOf(zuul, 'noble', { pollInterval: 0.01 })]);
+    await waitUntil('a warning', () => fixture.logger.lines.length > 0);
+    assert.match(
+      fixture.logger.lines[0] ?? '',
+      /^warn looking for new builds of noble failed: .*; remove it/,
+    );
+    await writeFile(file, '{"version": 1, "builds": []}');
+    await waitUntil('a look', () => zuul.listings.length > 0);
+  });
+});
