@@ -5,7 +5,7 @@ export interface ManagerConfiguration {
   readonly timing: Timing;
 }
 
-/** One entry of `diskimages`. */
+/** One entry of `diskimages`, or of `zuul-images`. */
 export interface ManagedDiskImage {
   readonly name: string;
   /** Digest of what the entry says of the build: a rebuild is due when it changes. Secrets are only in it as a digest. */
@@ -16,6 +16,11 @@ export interface ManagedDiskImage {
   readonly rebuildAge?: number;
   /** When builds are due, as a cron expression, in the local time zone. */
   readonly rebuildCron?: string;
+  /**
+   * Jobs of Zuul build it, and builders take each build on their own: what they offer is adopted. The manager has one
+   * taken only on request, or when the newest is absent. Default false.
+   */
+  readonly followsZuul?: boolean;
   /** How many ready ones are kept, on disk and in each provider. At least 1. */
   readonly keep: number;
   /** How long a build may take once it runs. */

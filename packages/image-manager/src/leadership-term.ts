@@ -10,6 +10,7 @@ import type { BuilderFleet, Observation } from './gearman/builder-fleet.ts';
 import { Hopeless } from './gearman/hopeless.ts';
 import { LeakCollector } from './leaks/leak-collector.ts';
 import { LedState } from './led-state.ts';
+import { buildsToAdopt } from './planning/adoption.ts';
 import { plan } from './planning/plan.ts';
 import type { OfferedFunctions, World } from './planning/step.ts';
 import { RetryTimes } from './retry-times.ts';
@@ -113,12 +114,22 @@ export class LeadershipTerm {
     this.#abandonHopeless();
     this.#leaks.lookWhenDue(signal, () => this.#replan());
     if (signal.aborted || (configuration === this.#planned && now() < this.#planDue)) return;
+    await this.#adopt(configuration);
     const begun = performance.now();
     const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#world());
     this.#rest = REST * (performance.now() - begun);
     this.#planned = configuration;
     this.#planDue = Math.min(nextAt, now() + LONGEST_PAUSE);
     await beginSteps(this.#context, this.#acts, steps, this.#demands);
+  }
+
+  /** Puts on record what builders have taken of Zuul, all in one go. */
+  async #adopt(configuration: ManagerConfiguration): Promise<void> {
+    const builds = buildsToAdopt(configuration, this.#state.builds, this.#observation.offered.uploads);
+    if (builds.length === 0) return;
+    await this.#state.change({ builds });
+    const { logger } = this.#options;
+    for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has it`);
   }
 
   /** Until it is time to look again, or something has changed. */

@@ -4,8 +4,9 @@ import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { findStrayImages, type StrayImage } from './leaks/find-leaks.ts';
 import { listProviders } from './leaks/list-providers.ts';
+import { buildsToAdopt } from './planning/adoption.ts';
 import { plan } from './planning/plan.ts';
-import type { Plan } from './planning/step.ts';
+import type { Plan, World } from './planning/step.ts';
 import type { StateStore } from './store/state-store.ts';
 
 /** What a look at a manager's affairs needs: it changes nothing, and needs no manager that runs. */
@@ -29,16 +30,18 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
       ...[...state.builds.values()].filter((build) => build.state === 'building'),
       ...[...state.uploads.values()].filter((upload) => upload.state === 'uploading'),
     ];
-    return plan(configuration, state, {
+    const adopted = buildsToAdopt(configuration, state.builds, offered.uploads);
+    const builds = new Map([...state.builds, ...adopted.map((build) => [build.id, build] as const)]);
+    const demanded = requests.flatMap(({ request }) => (request.kind === 'build' ? [request.diskimage] : []));
+    const world: World = {
       now: Date.now(),
       offered,
       underWay: new Set(inProgress.map(({ id }) => id)),
       absentSince: new Map(),
       retryAt: new Map(),
-      demanded: new Set(
-        requests.flatMap(({ request }) => (request.kind === 'build' ? [request.diskimage] : [])),
-      ),
-    });
+      demanded: new Set(demanded),
+    };
+    return plan(configuration, { ...state, builds }, world);
   } finally {
     await fleet.close();
   }

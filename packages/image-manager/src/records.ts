@@ -9,7 +9,7 @@ export type UploadState = 'uploading' | 'ready' | 'failed' | 'deleting' | 'delet
 
 /** One build of a disk image, and the image in `images-dir` of the builder that made it. All times are milliseconds since 1970. */
 export interface Build {
-  /** The image-id, made by {@link imageIdOf}. */
+  /** The image-id, made by {@link imageIdOf}; of a build of Zuul that a builder took on its own, by zuulImageId. */
   readonly id: string;
   /** `diskimages[].name`. */
   readonly diskimage: string;
@@ -18,6 +18,7 @@ export interface Build {
   readonly configuration: string;
   /** Why it was asked for, in words. */
   readonly reason: string;
+  /** Of a build of Zuul that was adopted: when it ended there. */
   readonly requestedAt: number;
   /** When it became ready or failed. */
   readonly endedAt?: number;

@@ -43,7 +43,11 @@ export function findStrayImages({ owner, state, listings, offered }: Sight): rea
       const build = state.builds.get(imageId);
       return build === undefined || build.state === 'failed' || build.state === 'deleted';
     })
-    .map((imageId): StrayImage => ({ place: 'builder', imageId, isOurs: isOwn(imageId, owner) }));
+    .map((imageId): StrayImage => {
+      // Adopted images do not carry our mark, but have a record as long as they are remembered.
+      const isOurs = isOwn(imageId, owner) || state.builds.has(imageId);
+      return { place: 'builder', imageId, isOurs };
+    });
   return [...atProviders, ...atBuilders];
 }
 

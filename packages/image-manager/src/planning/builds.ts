@@ -39,6 +39,7 @@ function* planNewBuild(pass: Pass, diskimage: SurveyedDiskImage, entry: ManagedD
   if (due === undefined) {
     if (entry.pause) return;
     for (const { at, reason } of occasions) yield { diskimage: name, at, reason };
+    if (entry.followsZuul === true) yield { subject, reason: whyNothingIsDue(pass, diskimage) };
     return;
   }
   const { reason } = due;
@@ -61,4 +62,13 @@ function* planNewBuild(pass: Pass, diskimage: SurveyedDiskImage, entry: ManagedD
     return;
   }
   yield { act: 'build', diskimage: name, reason };
+}
+
+/** Of a disk image that Zuul builds. */
+function whyNothingIsDue({ world }: Pass, { name, builds }: SurveyedDiskImage): string {
+  if (!world.offered.builds.has(name)) {
+    return `no builder offers image-build:${name}, so that none looks what Zuul has built`;
+  }
+  const next = 'builders take the next build of Zuul on their own';
+  return builds.some(({ state }) => state === 'ready') ? next : `there is no ready build of it; ${next}`;
 }

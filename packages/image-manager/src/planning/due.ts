@@ -12,8 +12,17 @@ export interface Occasion {
   readonly reason: string;
 }
 
-/** Why a disk image is to be built, now or later. */
+/** Why a disk image is to be built, now or later. When Zuul builds one is not ours to say. */
 export function* occasionsToBuild(
+  pass: Pass,
+  diskimage: SurveyedDiskImage,
+  entry: ManagedDiskImage,
+): Iterable<Occasion> {
+  if (entry.followsZuul !== true) yield* byConfiguration(pass, diskimage, entry);
+  yield* byAbsence(pass, diskimage);
+}
+
+function* byConfiguration(
   pass: Pass,
   diskimage: SurveyedDiskImage,
   entry: ManagedDiskImage,
@@ -28,7 +37,6 @@ export function* occasionsToBuild(
   }
   if (entry.rebuildAge !== undefined) yield byAge(newestSuccess, entry.rebuildAge, pass.world.now);
   if (entry.rebuildCron !== undefined) yield* byCron(pass, newestSuccess, entry.rebuildCron);
-  yield* byAbsence(pass, diskimage);
 }
 
 function byAge(newest: Build, rebuildAge: number, now: number): Occasion {

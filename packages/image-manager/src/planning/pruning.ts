@@ -43,10 +43,14 @@ function prunableBuilds(
   { entry, builds, newestSuccess }: SurveyedDiskImage,
   keptFailures: number,
 ): readonly Build[] {
-  const deleted = builds.filter(
-    (build) => build.state === 'deleted' && (entry === undefined || build !== newestSuccess),
-  );
-  return [...surplusFailures(builds, entry === undefined ? 0 : keptFailures), ...deleted];
+  const deleted = builds.filter(({ state }) => state === 'deleted');
+  // What a person took away is not to be adopted when a builder that was away comes back with it.
+  const isRemembered = (build: Build): boolean =>
+    entry !== undefined && (build === newestSuccess || (build.withdrawn && entry.followsZuul === true));
+  return [
+    ...surplusFailures(builds, entry === undefined ? 0 : keptFailures),
+    ...deleted.filter((build) => !isRemembered(build)),
+  ];
 }
 
 /** Failures that a success has followed, and those in a row beyond the newest `kept`. */

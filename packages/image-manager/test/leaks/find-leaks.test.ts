@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ProviderImage } from '@nodepool-builder/image-builder';
-import type { BuildState, UploadState } from '@nodepool-builder/image-manager';
+import { type ProviderImage, zuulImageId } from '@nodepool-builder/image-builder';
+import type { Build, BuildState, UploadState } from '@nodepool-builder/image-manager';
 import { findStrayImages, locateUploads } from '../../src/leaks/find-leaks.ts';
 import { build, upload } from '../store/records.ts';
 
@@ -41,6 +41,23 @@ for (const [state, held] of Object.entries(STATES)) {
     );
   });
 }
+
+test('an image of Zuul that was adopted and deleted is ours if it comes back, another is not', () => {
+  const [known, unknown] = ['a', 'b'].map((digit) =>
+    zuulImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
+  );
+  const record: Build = { ...BUILD, id: known ?? '', state: 'deleted' };
+  const found = findStrayImages({
+    owner: OWNER,
+    state: { builds: new Map([[record.id, record]]), uploads: new Map() },
+    listings: [],
+    offered: [record.id, unknown ?? ''],
+  });
+  assert.deepEqual(
+    found.map(({ isOurs }) => isOurs),
+    [true, false],
+  );
+});
 
 test('uploads that are ready are looked for where they were put', () => {
   const ready = (number: number, fields: object) =>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ZuulImage } from '@nodepool-builder/image-builder';
 import type {
   ManagedDiskImage,
   ManagedProvider,
@@ -26,13 +27,14 @@ export function toManagerConfiguration(configuration: Configuration): ManagerCon
 }
 
 function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage {
-  const { name, pause, rebuildAge, rebuildCron, keep, buildTimeout = BUILD_TIMEOUT } = diskimage;
+  const { name, pause, rebuildAge, rebuildCron, zuul, keep, buildTimeout = BUILD_TIMEOUT } = diskimage;
   return {
     name,
     digest: digestOf(diskimage),
     pause,
     ...(rebuildAge !== undefined && { rebuildAge }),
     ...(rebuildCron !== undefined && { rebuildCron }),
+    ...(zuul !== undefined && { followsZuul: true }),
     keep,
     buildTimeout,
   };
@@ -43,7 +45,7 @@ function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage
  * are secrets: they are the builders', and a manager beside them need not know them.
  */
 function digestOf(diskimage: DiskImageConfiguration): string {
-  const { builder, elements, release, envVars = {}, secrets = [], options, command } = diskimage;
+  const { builder, elements, release, envVars = {}, secrets = [], options, command, zuul } = diskimage;
   const known = Object.entries(envVars).filter(([, value]) => !secrets.includes(value as string));
   const content = [
     builder,
@@ -52,8 +54,23 @@ function digestOf(diskimage: DiskImageConfiguration): string {
     sorted(Object.fromEntries(known)),
     sorted(options),
     command,
+    ...(zuul === undefined ? [] : [whatZuulBuilds(zuul)]),
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex');
+}
+
+/** Which builds are taken, and what of them; not how one gets at them. */
+function whatZuulBuilds({
+  apiUrl,
+  tenant,
+  project,
+  pipelines,
+  job,
+  branch,
+  imageName,
+  artifacts,
+}: ZuulImage): unknown {
+  return [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts];
 }
 
 /** In whatever order a file has its keys. */

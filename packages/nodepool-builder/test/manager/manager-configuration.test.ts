@@ -92,6 +92,29 @@ describe("a manager's configuration", () => {
     assert.equal(other.digest, plain.digest);
   });
 
+  it('knows what Zuul builds, and has another digest for other builds, not for other ways to get at them', async (t) => {
+    const zuulImage = async (entry: string): Promise<ManagedDiskImage> => {
+      const needed = 'api-url: "https://zuul/", project: p, job: j, artifacts: [{format: raw, type: r}]';
+      const { diskimages } = await managerConfiguration(t, `zuul-images: {noble: {${needed}, ${entry}}}\n`);
+      return diskimages[0] ?? assert.fail('there is no disk image');
+    };
+    const { digest, ...plain } = await zuulImage('pipelines: [post]');
+    assert.deepEqual(plain, {
+      name: 'noble',
+      pause: false,
+      followsZuul: true,
+      keep: 2,
+      buildTimeout: 28_800,
+    });
+    assert.equal(
+      (await zuulImage('pipelines: [post], auth: {token-file: t}, poll-interval: 5')).digest,
+      digest,
+    );
+    for (const entry of ['pipelines: [periodic]', 'pipelines: [post], branch: main']) {
+      assert.notEqual((await zuulImage(entry)).digest, digest, entry);
+    }
+  });
+
   it('has the same digest with secrets and without: only builders know them', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1"}');
     const secure = 'diskimages: [{name: debian, env-vars: {PASSWORD: hunter2}}]';

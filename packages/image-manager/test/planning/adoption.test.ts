@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { zuulImageId } from '@nodepool-builder/image-builder';
+import type { Build } from '@nodepool-builder/image-manager';
+import { buildsToAdopt } from '../../src/planning/adoption.ts';
+import { imageId, Situation } from './situation.ts';
+
+const END = Date.UTC(2026, 1, 3);
+
+const { configuration } = new Situation()
+  .diskimage('noble', { followsZuul: true, digest: 'noble today' })
+  .diskimage('noble-arm', { followsZuul: true })
+  .diskimage('debian');
+
+function idOf(image: string, digit: string, endTime: number = END): string {
+  return zuulImageId({ image, uuid: digit.repeat(32), endTime });
+}
+
+function adopt(offered: readonly string[], known: readonly Build[] = []): readonly Build[] {
+  return buildsToAdopt(configuration, new Map(known.map((build) => [build.id, build])), offered);
+}
+
+test('what a builder offers of a build of Zuul is as old as the build', () => {
+  assert.deepEqual(adopt([idOf('noble', 'a')]), [
+    {
+      id: idOf('noble', 'a'),
+      diskimage: 'noble',
+      state: 'ready',
+      configuration: 'noble today',
+      reason: 'Zuul built it',
+      requestedAt: END,
+      endedAt: END,
+      withdrawn: false,
+    },
+  ]);
+});
+
+test('each goes to the disk image that its id names', () => {
+  const adopted = adopt([idOf('noble-arm', 'a'), idOf('noble', 'b', END + 1000)]);
+  assert.deepEqual(
+    adopted.map(({ diskimage, requestedAt }) => [diskimage, requestedAt]),
+    [
+      ['noble-arm', END],
+      ['noble', END + 1000],
+    ],
+  );
+});
+
+test('what no build of Zuul made, or no configured one, is left alone', () => {
+  assert.deepEqual(adopt([imageId(1, 'noble'), 'noble-1', idOf('debian', 'a'), idOf('jammy', 'a')]), []);
+});
+
+for (const state of ['ready', 'deleting', 'deleted'] as const) {
+  test(`what is on record as ${state} stays as it is`, () => {
+    const [build = assert.fail('none was adopted')] = adopt([idOf('noble', 'a')]);
+    assert.deepEqual(adopt([build.id], [{ ...build, state }]), []);
+  });
+}
