@@ -1,27 +1,28 @@
-import { constants, type Stats } from 'node:fs';
-import { copyFile, open, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { link, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   asImageError,
   type CandidateOptions,
-  type Checksums,
+  checksumsOf,
   formatRow,
   type ImageCandidate,
   ImageError,
-  type ImageFile,
   type ImageFilter,
   type ImageFormat,
   type ImageProvider,
   imageIdFault,
+  type Leftover,
   type OperationOptions,
   type ProviderImage,
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import { toCandidate } from './candidate.ts';
+import { copyImage } from './copy-image.ts';
+import { listPartials } from './leftovers.ts';
 import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
-import { partialPath, removeStalePartials, replaceFile, syncDirectory } from './partial-file.ts';
-import { sparseCopy } from './sparse-copy.ts';
+import { partialPath, removeStalePartials, replaceFile, syncDirectory, uploadOwner } from './partial-file.ts';
 
 /** How a {@link DirectoryProvider} is set up. */
 export interface DirectoryProviderOptions {
@@ -55,28 +56,16 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { uploadId, imageId, imageName, file, metadata = {} } = request;
+    const { imageId, imageName, file, shared = false } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
     return await this.#explain(`upload of ${externalId}`, async () => {
       options.signal?.throwIfAborted();
       await removeStalePartials(this.#directory);
-      await this.#refuseForeign(target, imageName, imageId);
-      const source = await stat(file.path);
-      const { builtAt = source.mtime } = request;
-      const checksums = await this.#place(file, target, options);
-      const manifest: DirectoryManifest = {
-        'image-id': imageId,
-        'image-name': imageName,
-        'upload-id': uploadId,
-        format: file.format,
-        size: source.size,
-        ...checksums,
-        built: builtAt.toISOString(),
-        uploaded: new Date().toISOString(),
-        metadata,
-      };
-      await replaceFile(manifestPath(target), `${JSON.stringify(manifest, null, 2)}\n`);
+      const there = await readManifest(target);
+      refuseForeign(target, there, request);
+      if (!shared || there === undefined || !(await exists(target)))
+        await this.#bring(request, target, options);
       await this.#linkLatest(imageName, file.format);
       await syncDirectory(this.#directory);
       return { externalId };
@@ -114,6 +103,7 @@ export class DirectoryProvider implements ImageProvider {
       await this.#linkLatest(manifest['image-name'], manifest.format, externalId);
       await rm(target, { force: true });
       await rm(manifestPath(target), { force: true });
+      await this.#linkLatest(manifest['image-name'], manifest.format); // another process may have moved it back
       await syncDirectory(this.#directory);
     });
   }
@@ -141,6 +131,13 @@ export class DirectoryProvider implements ImageProvider {
     });
   }
 
+  async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
+    return await this.#explain('list of leftovers', async () => {
+      options.signal?.throwIfAborted();
+      return await listPartials(this.#directory);
+    });
+  }
+
   #fileName(imageName: string, imageId: string, format: ImageFormat): string {
     const name = `${imageName}-${imageId}.${formatRow(format).extension}`;
     const fault = imageIdFault(name);
@@ -151,31 +148,34 @@ export class DirectoryProvider implements ImageProvider {
     );
   }
 
-  /** `a-b` of image `c` and `a` of image `b-c` would share a file name. */
-  async #refuseForeign(target: string, imageName: string, imageId: string): Promise<void> {
-    const there = await readManifest(target);
-    if (there === undefined || (there['image-id'] === imageId && there['image-name'] === imageName)) return;
-    throw new ImageError(
-      'provider-refused',
-      `${target} is image ${there['image-id']} of ${there['image-name']} already; delete that one or use another image-id`,
-    );
-  }
-
-  /** Brings the file in place and returns its digests. */
-  async #place(file: ImageFile, target: string, options: OperationOptions): Promise<Checksums> {
-    const partial = partialPath(this.#directory);
+  /**
+   * Brings the file and its manifest in place. Of several processes at a shared upload, the first one's file stays, so
+   * that whatever manifest is there describes it. Until there is one, the file has its hidden name, too: whoever looks
+   * for leftovers finds it by that.
+   */
+  async #bring(request: UploadRequest, target: string, options: OperationOptions): Promise<void> {
+    const { uploadId, imageId, imageName, file, shared = false, metadata = {} } = request;
+    const owner = shared ? uploadOwner(uploadId) : undefined;
+    const { mtime } = await stat(file.path);
+    const partial = partialPath(this.#directory, owner);
     try {
-      const reflinked = file.checksums !== undefined && (await reflink(file.path, partial));
-      const checksums = reflinked ? file.checksums : await sparseCopy(file.path, partial, options);
-      if (file.checksums !== undefined && checksums?.sha256 !== file.checksums.sha256) {
-        throw new ImageError(
-          'provider-refused',
-          `${file.path} is not what the builder made: its sha256 is ${checksums?.sha256}, not ${file.checksums.sha256}; build the image again`,
-        );
-      }
+      const copied = await copyImage(file, partial, options);
       options.signal?.throwIfAborted();
-      await rename(partial, target);
-      return checksums;
+      const isFirst = shared
+        ? await linkUnlessThere(partial, target)
+        : await rename(partial, target).then(() => true);
+      const manifest: DirectoryManifest = {
+        'image-id': imageId,
+        'image-name': imageName,
+        'upload-id': uploadId,
+        format: file.format,
+        size: (await stat(target)).size,
+        ...(isFirst ? copied : await checksumsOf(target, options)),
+        built: (request.builtAt ?? mtime).toISOString(),
+        uploaded: new Date().toISOString(),
+        metadata,
+      };
+      await replaceFile(manifestPath(target), `${JSON.stringify(manifest, null, 2)}\n`, owner);
     } finally {
       await rm(partial, { force: true });
     }
@@ -183,21 +183,25 @@ export class DirectoryProvider implements ImageProvider {
 
   /** Points `<image-name>-latest` at the image that was built last, `without` left out; removes it if there is none. */
   async #linkLatest(imageName: string, format: ImageFormat, without?: string): Promise<void> {
-    const link = async (): Promise<void> => {
+    const point = async (): Promise<void> => {
       const latest = join(this.#directory, `${imageName}-latest.${formatRow(format).extension}`);
-      const candidates = (await this.#manifests())
-        .filter(([id, m]) => id !== without && m['image-name'] === imageName && m.format === format)
-        .toSorted(([, a], [, b]) => b.built.localeCompare(a.built));
-      const newest = candidates[0]?.[0];
-      if (newest === undefined) {
-        await rm(latest, { force: true });
-      } else if (newest !== (await readlink(latest).catch(() => undefined))) {
-        const partial = partialPath(this.#directory);
-        await symlink(newest, partial);
-        await rename(partial, latest);
+      // Once more after each change: another process may have made one, too, and not have seen this one's image.
+      for (;;) {
+        const candidates = (await this.#manifests())
+          .filter(([id, m]) => id !== without && m['image-name'] === imageName && m.format === format)
+          .toSorted(([, a], [, b]) => b.built.localeCompare(a.built));
+        const newest = candidates[0]?.[0];
+        if (newest === (await readlink(latest).catch(() => undefined))) return;
+        if (newest === undefined) {
+          await rm(latest, { force: true });
+        } else {
+          const partial = partialPath(this.#directory);
+          await symlink(newest, partial);
+          await rename(partial, latest);
+        }
       }
     };
-    const turn = this.#linking.then(link);
+    const turn = this.#linking.then(point);
     this.#linking = turn.catch(() => {}); // the failure is the caller's; the next one starts afresh
     await turn;
   }
@@ -224,24 +228,31 @@ export class DirectoryProvider implements ImageProvider {
   }
 }
 
-/** Shares the blocks of a file, where the file system can; false where it cannot. */
-async function reflink(source: string, target: string): Promise<boolean> {
-  try {
-    await copyFile(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE);
-  } catch (error) {
-    if (NO_REFLINK.has((error as NodeJS.ErrnoException).code ?? '')) return false;
-    throw error;
-  }
-  const file = await open(target, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  return true;
+/** `a-b` of image `c` and `a` of image `b-c` would share a file name; a shared upload replaces nothing at all. */
+function refuseForeign(
+  target: string,
+  there: DirectoryManifest | undefined,
+  { uploadId, imageId, imageName, shared = false }: UploadRequest,
+): void {
+  if (there === undefined) return;
+  const isSame = there['image-id'] === imageId && there['image-name'] === imageName;
+  if (isSame && (!shared || there['upload-id'] === uploadId)) return;
+  throw new ImageError(
+    'provider-refused',
+    `${target} is image ${there['image-id']} of ${there['image-name']} already; delete that one or use another image-id`,
+  );
 }
 
-const NO_REFLINK = new Set(['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOTTY', 'ENOSYS']);
+/** Gives a file one more name, unless there is a file of that name; returns whether it did. */
+async function linkUnlessThere(path: string, name: string): Promise<boolean> {
+  try {
+    await link(path, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
 
 async function exists(path: string): Promise<boolean> {
   const found: Stats | undefined = await stat(path).catch((error: NodeJS.ErrnoException) => {

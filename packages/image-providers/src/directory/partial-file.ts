@@ -6,9 +6,27 @@ import { dirname, join } from 'node:path';
 /** `.upload-<host>.<pid>.<random>.part`: hidden from whoever serves the directory, and it names its owner. */
 const PARTIAL_NAME = /^\.upload-(?<host>.+)\.(?<pid>\d+)\.[0-9a-f]{8}\.part$/;
 
-/** A fresh temporary path in `directory`, so that a rename puts the file in its place. */
-export function partialPath(directory: string): string {
-  return join(directory, `.upload-${hostname()}.${process.pid}.${randomBytes(4).toString('hex')}.part`);
+/** `.upload-<encoded upload-id>.<random>.part`: of a shared upload, whose processes may be anywhere. */
+const SHARED_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
+
+/** What names a shared upload in the name of a temporary file. */
+export function uploadOwner(uploadId: string): string {
+  return encodeURIComponent(uploadId).replaceAll('.', '%2E');
+}
+
+/** The shared upload that a temporary file is of; undefined for any other file. */
+export function sharedUploadOf(fileName: string): string | undefined {
+  const encoded = SHARED_NAME.exec(fileName)?.groups?.upload;
+  return encoded === undefined ? undefined : decodeURIComponent(encoded);
+}
+
+/**
+ * A fresh temporary path in `directory`, so that a rename puts the file in its place.
+ *
+ * @param owner default: this process
+ */
+export function partialPath(directory: string, owner: string = `${hostname()}.${process.pid}`): string {
+  return join(directory, `.upload-${owner}.${randomBytes(4).toString('hex')}.part`);
 }
 
 /** Removes what processes of this host left here when they were killed. */
@@ -30,8 +48,8 @@ function isAlive(pid: number): boolean {
 }
 
 /** Puts a small file in place so that a reader sees the old one or the new one, whole, even after a power cut. */
-export async function replaceFile(path: string, content: string): Promise<void> {
-  const partial = partialPath(dirname(path));
+export async function replaceFile(path: string, content: string, owner?: string): Promise<void> {
+  const partial = partialPath(dirname(path), owner);
   const file = await open(partial, 'wx');
   try {
     await file.writeFile(content);

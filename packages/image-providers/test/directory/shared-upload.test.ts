@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { link, mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { ImageError, type UploadRequest } from '@nodepool-builder/image-builder';
+import { DirectoryProvider } from '../../src/directory/directory-provider.ts';
+
+const IMAGE = 'debian-0001.qcow2';
+const MANIFEST = `${IMAGE}.json`;
+const LATEST = 'debian-latest.qcow2';
+const UPLOAD_ID = 'job/a.b';
+const PARTIAL = '.upload-job%2Fa%2Eb.0123abcd.part';
+
+let root: string;
+let pool: string;
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'shared-upload-'));
+  pool = join(root, 'pool');
+  await mkdir(pool);
+});
+afterEach(() => rm(root, { recursive: true }));
+
+function openProvider(): DirectoryProvider {
+  return new DirectoryProvider({ name: 'pool', directory: pool });
+}
+
+/** A request to upload a file with this content. */
+async function request(content: string, options: Partial<UploadRequest> = {}): Promise<UploadRequest> {
+  const path = join(root, `${sha256(content)}.qcow2`);
+  await writeFile(path, content);
+  const file = { format: 'qcow2', path, size: content.length } as const;
+  return { uploadId: UPLOAD_ID, imageId: '0001', imageName: 'debian', file, shared: true, ...options };
+}
+
+function sha256(content: string): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+async function names(): Promise<string[]> {
+  return (await readdir(pool)).toSorted();
+}
+
+/** What the manifest says, and what is there. */
+async function digests(): Promise<[manifest: string, file: string]> {
+  const manifest: { sha256: string } = JSON.parse(await readFile(join(pool, MANIFEST), 'utf8'));
+  return [manifest.sha256, sha256(await readFile(join(pool, IMAGE), 'utf8'))];
+}
+
+describe('a shared upload to a directory', () => {
+  it('leaves one image, whose manifest is true, when several at once bring files that differ', async () => {
+    const requests = await Promise.all(['one', 'other', 'third'].map((content) => request(content)));
+    const results = await Promise.all(requests.map((each) => openProvider().upload(each)));
+    assert.deepEqual(
+      results,
+      requests.map(() => ({ externalId: IMAGE })),
+    );
+    assert.deepEqual(await names(), [IMAGE, MANIFEST, LATEST]);
+    const [said, there] = await digests();
+    assert.equal(said, there);
+  });
+
+  it('leaves the image of an earlier one as it is', async () => {
+    await openProvider().upload(await request('one'));
+    const before = await readFile(join(pool, MANIFEST), 'utf8');
+    await openProvider().upload(await request('other'));
+    assert.equal(await readFile(join(pool, MANIFEST), 'utf8'), before);
+    assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
+  });
+
+  it('takes over a file whose upload was killed before its manifest', async () => {
+    await writeFile(join(pool, IMAGE), 'one');
+    await openProvider().upload(await request('other'));
+    assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
+  });
+
+  it('replaces no image of another upload', async () => {
+    await openProvider().upload(await request('one', { uploadId: 'another' }));
+    await assert.rejects(
+      openProvider().upload(await request('other')),
+      (error) => error instanceof ImageError && error.code === 'provider-refused',
+    );
+    assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
+  });
+});
+
+describe('the leftovers in a directory', () => {
+  it('are the temporary files of shared uploads, which go with the name of an image that has no manifest', async () => {
+    await openProvider().upload(await request('whole', { imageId: '0002' }));
+    const whole = await names();
+    await writeFile(join(pool, PARTIAL), 'half');
+    await link(join(pool, PARTIAL), join(pool, IMAGE));
+    const old = new Date('2026-01-01');
+    await utimes(join(pool, PARTIAL), old, old);
+    await writeFile(join(pool, '.upload-host.1.0123abcd.part'), 'of a builder');
+    const [leftover, ...others] = await openProvider().leftovers();
+    assert.deepEqual(
+      [leftover?.uploadId, leftover?.subject, leftover?.changedAt, others],
+      [UPLOAD_ID, `file ${PARTIAL}`, old, []],
+    );
+    assert.equal(await leftover?.remove(), true);
+    assert.deepEqual(await names(), ['.upload-host.1.0123abcd.part', ...whole]);
+    assert.equal(await leftover?.remove(), false);
+  });
+
+  it('stay if they have changed since they were listed, and when they are whole', async () => {
+    await openProvider().upload(await request('whole'));
+    await link(join(pool, IMAGE), join(pool, PARTIAL));
+    const [whole] = await openProvider().leftovers();
+    assert.equal(await whole?.remove(), true);
+    assert.deepEqual(await names(), [IMAGE, MANIFEST, LATEST]);
+    await writeFile(join(pool, PARTIAL), 'half');
+    const [moving] = await openProvider().leftovers();
+    await utimes(join(pool, PARTIAL), new Date(), new Date('2030-01-01'));
+    assert.equal(await moving?.remove(), false);
+    assert.ok((await names()).includes(PARTIAL));
+  });
+});
