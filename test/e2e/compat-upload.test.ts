@@ -95,6 +95,8 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.match(image.name, /^template-trusty-\d{10}$/);
     const content = await readFile(join(site.images, '1.raw'));
     const digest = (algorithm: string): string => createHash(algorithm).update(content).digest('hex');
+    const manifest = await readFile(join(site.images, '.nodepool-builder/manifests/1.json'), 'utf8');
+    const { finished } = JSON.parse(manifest) as { finished: string };
     const expected = {
       status: 'active',
       disk_format: 'raw',
@@ -104,6 +106,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
       'owner_specified.shade.md5': digest('md5'),
       'owner_specified.shade.sha256': digest('sha256'),
       'owner_specified.shade.object': `images/${image.name}`,
+      nodepool_build_time: finished,
       os: 'linux',
       managed: 'False',
       cores: '4',

@@ -12,6 +12,7 @@ import { registerImageDelete } from './commands/image-delete.ts';
 import { registerImageList } from './commands/image-list.ts';
 import { registerImageStatus } from './commands/image-status.ts';
 import { registerImageUpload } from './commands/image-upload.ts';
+import { registerLatest } from './commands/latest.ts';
 import { completeLongOptions } from './commands/long-options.ts';
 import { registerManage } from './commands/manage.ts';
 import { registerManagerRequests } from './commands/manager-requests.ts';
@@ -58,6 +59,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerAlienImageList(program, names);
   registerManagerRequests(program, names);
   registerImageData(program, names);
+  registerLatest(program, names);
   registerValidate(program, names);
   registerGearmand(program);
   try {
@@ -67,9 +69,9 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     // Not at the top: a builder alone does without, and starts the sooner.
     const { StoreError } = await import('@nodepool-builder/image-manager');
-    const known = [CommandError, ConfigurationError, GearmanError, ImageError, StoreError].some(
-      (type) => error instanceof type,
-    );
+    const { OpenStackError } = await import('@nodepool-builder/image-providers');
+    const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
+    const known = types.some((type) => error instanceof type);
     console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
     return 1;
   }

@@ -59,6 +59,7 @@ async function upload(
 ): Promise<string> {
   const started = performance.now();
   const file = await context.repository.file(imageId, provider.formats, { signal: job.signal });
+  const builtAt = context.repository.get(imageId)?.builtAt;
   const entry = newEntry(job, imageId, configuration, image.name);
   const onProgress = reportProgress(job);
   const carry = async (recorded: LedgerEntry): Promise<{ externalId: string }> => {
@@ -66,6 +67,7 @@ async function upload(
       uploadId: recorded['upload-id'],
       imageId,
       imageName: image.name,
+      ...(builtAt && { builtAt }),
       externalName: recorded['external-name'],
       file,
       metadata: image.meta,

@@ -1,0 +1,122 @@
+import {
+  type CandidateOptions,
+  filterEntry,
+  type ImageCandidate,
+  type ImageFilter,
+  type ImageProvider,
+  type LatestImage,
+  latestImage,
+  parseImageFilter,
+} from '@nodepool-builder/image-builder';
+import type { Command } from 'commander';
+import { CommandError } from './command-error.ts';
+import {
+  type ProviderOptions,
+  providerConfigOption,
+  providerOption,
+  withProvider,
+} from './provider-option.ts';
+import { textTable } from './text-table.ts';
+
+interface LatestOptions extends ProviderOptions {
+  readonly filter?: readonly string[];
+  readonly known?: readonly string[];
+  readonly explain?: true;
+  readonly json?: true;
+}
+
+/** `latest`: the most recent image in a provider that passes a filter. */
+export function registerLatest(program: Command, builders: readonly string[]): void {
+  program
+    .command('latest')
+    .summary('find the latest image in a provider')
+    .description(
+      'Prints the external-id of the most recent image that passes all filters, and fails if there is none. Images ' +
+        'that are pending, failed, withdrawn or hidden never pass, nor do those of other owners unless "owner" names ' +
+        'them. The time of the build decides if all that pass have one, otherwise the time of creation in the provider.',
+    )
+    .addOption(providerOption())
+    .addOption(providerConfigOption())
+    .option('--filter <key=value>', 'what the image has to have; again: any value of a key, all keys', append)
+    .option('--known <external-id>', 'an image that is there, even if the cloud does not list it yet', append)
+    .option('--explain', 'list on standard error all images whose name fits, and why each was not chosen')
+    .option('--json', 'print JSON')
+    .addHelpText('after', EXAMPLES)
+    .action(async (options: LatestOptions) => {
+      const { provider: name, filter: texts = [], known = [], explain = false, json = false } = options;
+      const filter = parseImageFilter(texts.map(filterEntry));
+      const found = await withProvider(options, builders, ({ provider }, signal) =>
+        findLatest(provider, filter, { known, withRefused: explain, signal }),
+      );
+      const { latest } = found;
+      if (json) console.log(JSON.stringify(describeAll(found, explain), null, 2));
+      else if (latest !== undefined) console.log(latest.externalId);
+      if (explain && !json) console.error(await explanation(found));
+      if (latest === undefined) throw new CommandError(noImage(name, found));
+    });
+}
+
+const EXAMPLES = `
+Keys: name (with * and ?), image-name, tag, owner (an id; default: self), architecture, visibility, property:NAME,
+created-after (a time), not-older-than (12h, 7d).
+
+Example:
+  $ nodepool-builder latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain`;
+
+function append(value: string, values: readonly string[] = []): readonly string[] {
+  return [...values, value];
+}
+
+/** What is refused is asked for only if it is wanted, or if nothing else is there. */
+async function findLatest(
+  provider: ImageProvider,
+  filter: ImageFilter,
+  options: CandidateOptions,
+): Promise<LatestImage> {
+  const found = latestImage(await provider.candidates(filter, options), filter);
+  if (found.latest !== undefined || options.withRefused === true) return found;
+  return latestImage(await provider.candidates(filter, { ...options, withRefused: true }), filter);
+}
+
+function describeAll({ latest, refused }: LatestImage, explain: boolean): object {
+  return {
+    ...(latest === undefined ? { 'external-id': null } : describe(latest)),
+    ...(explain && { refused: refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason })) }),
+  };
+}
+
+function describe(candidate: ImageCandidate): Record<string, string | null> {
+  const { externalId, name, imageName, owner, status, createdAt, builtAt } = candidate;
+  return {
+    'external-id': externalId,
+    name,
+    'image-name': imageName ?? null,
+    owner: owner ?? null,
+    status,
+    created: createdAt.toISOString(),
+    built: builtAt?.toISOString() ?? null,
+  };
+}
+
+async function explanation({ latest, refused }: LatestImage): Promise<string> {
+  const rows = refused.map(({ candidate, reason }) => row(candidate, `not chosen: ${reason}`));
+  if (latest !== undefined) rows.unshift(row(latest, 'it is the latest'));
+  return await textTable(['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'], rows);
+}
+
+function row({ externalId, name, createdAt, builtAt }: ImageCandidate, why: string): string[] {
+  return [externalId, name, createdAt.toISOString(), builtAt?.toISOString() ?? '-', why];
+}
+
+/** How many reasons a message names. */
+const MOST_REASONS = 5;
+
+function noImage(provider: string, { refused }: LatestImage): string {
+  const nothing = `no image in provider "${provider}" passes the filters`;
+  if (refused.length === 0) return `${nothing}: none there has such a name`;
+  const counts = new Map<string, number>();
+  for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  const reasons = [...counts].map(([reason, count]) => `${reason} (${count})`);
+  const rest = reasons.length > MOST_REASONS ? '; and so on, see --explain' : '';
+  return `${nothing}; ${refused.length} have such a name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
+}

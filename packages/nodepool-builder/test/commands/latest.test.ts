@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { main } from '../../src/main.ts';
+
+/** A directory with two images of debian and one of ubuntu, the newest of debian last touched first. */
+async function createPool(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'latest-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const pool = join(directory, 'pool');
+  await mkdir(pool);
+  const provider = new DirectoryProvider({ name: 'pool', directory: pool });
+  for (const [imageName, imageId, day] of [
+    ['debian', '2', 2],
+    ['debian', '1', 1],
+    ['ubuntu', '3', 3],
+  ] as const) {
+    const path = join(directory, `${imageId}.qcow2`);
+    await writeFile(path, imageId);
+    const { externalId } = await provider.upload({
+      uploadId: imageId,
+      imageId,
+      imageName,
+      builtAt: new Date(Date.UTC(2026, 4, day)),
+      file: { format: 'qcow2', path, size: 1 },
+    });
+    const touched = new Date(Date.UTC(2026, 5, 10 - day));
+    await utimes(join(pool, externalId), touched, touched);
+  }
+  return directory;
+}
+
+/** Runs the command in this process. */
+async function latest(
+  t: TestContext,
+  ...args: readonly string[]
+): Promise<[code: number, stdout: string, stderr: string]> {
+  const printed = ['log', 'error'].map((stream) => t.mock.method(console, stream as 'log', () => {}));
+  const code = await main(['latest', ...args]);
+  const [stdout = '', stderr = ''] = printed.map(({ mock }) =>
+    mock.calls.map((call) => String(call.arguments[0])).join('\n'),
+  );
+  t.mock.restoreAll();
+  return [code, stdout, stderr];
+}
+
+test('latest prints the id alone, by the time of the build and not of the file', async (t) => {
+  const provider = `directory:${await createPool(t)}/pool`;
+  const [code, stdout, stderr] = await latest(t, '--provider', provider, '--filter', 'name=debian-*');
+  assert.deepEqual([code, stdout, stderr], [0, 'debian-2.qcow2', '']);
+});
+
+test('latest of a provider of nodepool.yaml, with --explain and --json', async (t) => {
+  const directory = await createPool(t);
+  const config = join(directory, 'nodepool.yaml');
+  const providers = [{ name: 'local', type: 'directory', directory: 'pool', images: [] }];
+  await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers }));
+  const args = ['-c', config, '--provider', 'local', '--filter', 'image-name=debian', '--explain'];
+  const [code, stdout, stderr] = await latest(t, ...args);
+  assert.deepEqual([code, stdout], [0, 'debian-2.qcow2']);
+  assert.match(
+    stderr,
+    /^EXTERNAL-ID +NAME +CREATED +BUILT +WHY\ndebian-2\.qcow2 .* 2026-05-02T00:00:00\.000Z +it is the latest\ndebian-1\.qcow2 .* not chosen: it was built earlier, at 2026-05-01T00:00:00\.000Z$/,
+  );
+  const [, json] = await latest(t, ...args, '--json');
+  const { refused, ...found } = JSON.parse(json);
+  assert.deepEqual(
+    { ...found, created: undefined, refused: refused.map((image: object) => Object.keys(image)) },
+    {
+      'external-id': 'debian-2.qcow2',
+      name: 'debian-2.qcow2',
+      'image-name': 'debian',
+      owner: null,
+      status: 'whole',
+      created: undefined,
+      built: '2026-05-02T00:00:00.000Z',
+      refused: [['external-id', 'name', 'image-name', 'owner', 'status', 'created', 'built', 'reason']],
+    },
+  );
+  const missing = await latest(t, '-c', config, '--provider', 'cloud');
+  assert.deepEqual(missing, [
+    1,
+    '',
+    `nodepool-builder: provider "cloud" is not in ${config}; there is local`,
+  ]);
+});
+
+test('latest fails where no image passes, and says why', async (t) => {
+  const provider = `directory:${await createPool(t)}/pool`;
+  const args = ['--provider', provider, '--filter', 'property:os=bsd'];
+  assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [
+    1,
+    '',
+    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 have such a name: its property os is not known, not bsd (2)`,
+  ]);
+  assert.deepEqual(await latest(t, ...args, '--filter', 'name=bsd', '--json'), [
+    1,
+    '{\n  "external-id": null\n}',
+    `nodepool-builder: no image in provider "${provider}" passes the filters: none there has such a name`,
+  ]);
+  const [code, , stderr] = await latest(t, '--provider', provider, '--filter', 'status=active');
+  assert.equal(code, 1);
+  assert.match(stderr, /^nodepool-builder: image filter: there is no "status"; there is name, /);
+});
