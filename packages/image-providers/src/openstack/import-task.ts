@@ -1,9 +1,15 @@
+import type { OperationOptions } from '@nodepool-builder/image-builder';
 import type { ImageApi } from './image-api.ts';
 import type { ObjectStore } from './object-store.ts';
 import { OpenStackError } from './openstack-error.ts';
 import { activeImage } from './upload/active-image.ts';
 import type { Carrier, Transfer } from './upload/carry.ts';
-import { deleteLargeObject, type LargeObjectPlace, putLargeObject } from './upload/large-object.ts';
+import {
+  deleteLargeObject,
+  type LargeObjectPlace,
+  listLargeObjects,
+  putLargeObject,
+} from './upload/large-object.ts';
 import { poll } from './upload/poll.ts';
 
 /** The container that shade used. */
@@ -44,12 +50,29 @@ export function importByTask({ objects, segmentSize = SEGMENT_SIZE }: ImportByTa
       const { name } = placeOf(uploadId);
       for (const { id } of await images.list({ name }, signal)) await images.delete(id, signal);
     },
+    async leftovers(images, signal) {
+      const found = await listLargeObjects(objects, { container: CONTAINER, prefix: PREFIX }, signal);
+      return Array.from(found, ([name, changedAt]) => {
+        const uploadId = name.slice(PREFIX.length);
+        const remove = async (options: OperationOptions = {}): Promise<boolean> => {
+          const stop = options.signal ?? new AbortController().signal;
+          const place = { container: CONTAINER, prefix: name };
+          const now = (await listLargeObjects(objects, place, stop)).get(name);
+          if (now?.getTime() !== changedAt.getTime()) return false;
+          await this.clear?.(images, uploadId, stop);
+          return true;
+        };
+        return { uploadId, subject: `object ${CONTAINER}/${name}`, changedAt, remove };
+      });
+    },
   };
 }
 
 /** The object, and the image until it gets its properties, are called after the upload: so they are found again. */
+const PREFIX = 'nodepool-upload-';
+
 function placeOf(uploadId: string): LargeObjectPlace {
-  return { container: CONTAINER, name: `nodepool-upload-${uploadId}` };
+  return { container: CONTAINER, name: `${PREFIX}${uploadId}` };
 }
 
 /** Runs the task, a second time if it must be, and returns the id of what it made. */

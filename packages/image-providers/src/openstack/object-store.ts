@@ -1,3 +1,4 @@
+import { record, text, time } from './session/answer-shape.ts';
 import type { ServiceClient } from './session/service-client.ts';
 import { type CloudTask, type OnTask, timed } from './task-timing.ts';
 
@@ -9,6 +10,13 @@ export interface Segment {
   readonly etag: string;
   /** Bytes. */
   readonly size: number;
+}
+
+/** An object in a list. */
+export interface ListedObject {
+  readonly name: string;
+  /** When it was put. */
+  readonly changedAt: Date;
 }
 
 /** How an object is put. */
@@ -75,18 +83,18 @@ export class ObjectStore {
     await this.#timed('ObjectCreate', () => this.#client.json('PUT', pathOf(container, name), options));
   }
 
-  /** The names in a container that begin so; none if there is no such container. */
-  async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly string[]> {
-    const names: string[] = [];
+  /** The objects in a container whose names begin so; none if there is no such container. */
+  async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
+    const objects: ListedObject[] = [];
     for (;;) {
-      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: names.at(-1) ?? '' };
-      const options = { query, expect: [200, 204, 404], validate: readNames, signal };
+      const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: objects.at(-1)?.name ?? '' };
+      const options = { query, expect: [200, 204, 404], validate: readObjects, signal };
       const { value } = await this.#timed('ContainerGet', () =>
         this.#client.json('GET', pathOf(container), options),
       );
       // the store may have smaller pages
-      if (value.length === 0) return names;
-      names.push(...value);
+      if (value.length === 0) return objects;
+      objects.push(...value);
     }
   }
 
@@ -106,10 +114,14 @@ function pathOf(...names: readonly string[]): string {
 }
 
 /** No container, and an empty one: no body. */
-function readNames(value: unknown): readonly string[] {
+function readObjects(value: unknown): readonly ListedObject[] {
   if (!Array.isArray(value)) return [];
-  return value.map((entry: { readonly name?: unknown }) => {
-    if (typeof entry.name === 'string') return entry.name;
-    throw new Error('an object has no name');
+  return value.map((entry: unknown) => {
+    const { name, last_modified: changed } = record(entry, 'an object');
+    // Swift's times have no zone: they are UTC.
+    return {
+      name: text(name, 'name'),
+      changedAt: new Date(time(`${text(changed, 'last_modified')}Z`, 'last_modified')),
+    };
   });
 }

@@ -6,6 +6,7 @@ import {
   type ImageFormat,
   type ImageProvider,
   isImageFormat,
+  type Leftover,
   type Logger,
   type OperationOptions,
   type ProviderImage,
@@ -17,6 +18,7 @@ import { findCandidates } from './find-candidates.ts';
 import type { GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { importByTask } from './import-task.ts';
+import { findLeftovers } from './leftovers.ts';
 import { ObjectStore } from './object-store.ts';
 import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
 import type { OnTask } from './task-timing.ts';
@@ -179,6 +181,14 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const signal = signalOf(options);
     const { images } = await this.#open(signal);
     return await findCandidates(filter, { ...options, images, signal });
+  }
+
+  /** @throws OpenStackError */
+  async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
+    const signal = signalOf(options);
+    const { images, carrier, session } = await this.#open(signal);
+    const projectId = await session.projectId(signal);
+    return await findLeftovers({ provider: this.name, projectId, images, carrier, signal });
   }
 
   /** Ends what is under way: it rejects with `aborted`. */

@@ -60,7 +60,24 @@ export async function deleteLargeObject(
 ): Promise<void> {
   await store.delete(container, name, signal);
   const segments = await store.list(segmentContainer(container), segmentPrefix(name), signal);
-  for (const segment of segments) await store.delete(segmentContainer(container), segment, signal);
+  for (const segment of segments) await store.delete(segmentContainer(container), segment.name, signal);
+}
+
+/** The large objects whose names begin so, whole or not, and when the newest part of each was put. */
+export async function listLargeObjects(
+  store: ObjectStore,
+  { container, prefix }: { readonly container: string; readonly prefix: string },
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Date>> {
+  const changes = new Map<string, Date>();
+  const see = (name: string, changedAt: Date): void => {
+    if (changedAt > (changes.get(name) ?? new Date(0))) changes.set(name, changedAt);
+  };
+  for (const { name, changedAt } of await store.list(container, prefix, signal)) see(name, changedAt);
+  for (const { name, changedAt } of await store.list(segmentContainer(container), prefix, signal)) {
+    see(name.slice(0, name.lastIndexOf('/')), changedAt);
+  }
+  return changes;
 }
 
 async function putSegment(

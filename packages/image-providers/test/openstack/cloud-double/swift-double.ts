@@ -5,6 +5,8 @@ import type { Answer, DoubleRequest } from './cloud-double.ts';
 /** An object in the double. */
 export interface StoredObject {
   readonly data: Buffer;
+  /** As Swift writes it: UTC, without saying so. */
+  readonly lastModified: string;
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -49,7 +51,12 @@ export class SwiftDouble {
     const prefix = query.get('prefix') ?? '';
     const marker = query.get('marker') ?? '';
     const names = [...objects.keys()].toSorted().filter((name) => name.startsWith(prefix) && name > marker);
-    return { status: 200, body: names.slice(0, this.pageSize).map((name) => ({ name })) };
+    return {
+      status: 200,
+      body: names
+        .slice(0, this.pageSize)
+        .map((name) => ({ name, last_modified: objects.get(name)?.lastModified })),
+    };
   }
 
   #object(container: string, name: string, { method, query, headers, body }: DoubleRequest): Answer {
@@ -58,7 +65,7 @@ export class SwiftDouble {
     if (method === 'DELETE') return { status: objects.delete(name) ? 204 : 404 };
     const data = query.get('multipart-manifest') === 'put' ? this.#assemble(body) : body;
     if (data === undefined) return { status: 400, body: 'Errors: segment etag or size mismatch' };
-    objects.set(name, { data, headers });
+    objects.set(name, { data, headers, lastModified: new Date().toISOString().replace('Z', '000') });
     return { status: 201, headers: { etag: createHash('md5').update(data).digest('hex') } };
   }
 

@@ -1,0 +1,57 @@
+import type { Leftover, OperationOptions } from '@nodepool-builder/image-builder';
+import type { GlanceImage } from './glance-image.ts';
+import type { ImageApi } from './image-api.ts';
+import { OpenStackError } from './openstack-error.ts';
+import type { Carrier } from './upload/carry.ts';
+import { PROVIDER_NAME, UPLOAD_ID } from './upload/image-properties.ts';
+
+/** The statuses of an image that may yet become whole, or never. */
+const UNFINISHED: readonly string[] = ['queued', 'saving', 'uploading', 'importing', 'killed'];
+
+/** Where leftovers are looked for. */
+export interface LeftoverPlace {
+  /** `providers[].name`. */
+  readonly provider: string;
+  /** Of the credentials; undefined where there are no projects. */
+  readonly projectId: string | undefined;
+  readonly images: ImageApi;
+  readonly carrier: Carrier;
+  readonly signal: AbortSignal;
+}
+
+/** The images of a provider that are not whole, and what its carrier keeps beside images. */
+export async function findLeftovers(place: LeftoverPlace): Promise<readonly Leftover[]> {
+  const { provider, projectId, images, carrier, signal } = place;
+  const found = await images.list(
+    { [PROVIDER_NAME]: provider, ...(projectId !== undefined && { owner: projectId }) },
+    signal,
+  );
+  const unfinished = found
+    .filter(({ status }) => UNFINISHED.includes(status))
+    .flatMap((image) => toLeftover(images, image) ?? []);
+  return [...unfinished, ...((await carrier.leftovers?.(images, signal)) ?? [])];
+}
+
+function toLeftover(images: ImageApi, image: GlanceImage): Leftover | undefined {
+  const { id, status, updatedAt, properties } = image;
+  const { [UPLOAD_ID]: uploadId } = properties;
+  if (typeof uploadId !== 'string') return undefined;
+  const remove = (options?: OperationOptions): Promise<boolean> => removeUnchanged(images, image, options);
+  return { uploadId, subject: `image ${id} (${status})`, changedAt: updatedAt, remove };
+}
+
+async function removeUnchanged(
+  images: ImageApi,
+  { id, status, updatedAt }: GlanceImage,
+  { signal = new AbortController().signal }: OperationOptions = {},
+): Promise<boolean> {
+  try {
+    const now = await images.get(id, signal);
+    if (now.status !== status || now.updatedAt.getTime() !== updatedAt.getTime()) return false;
+  } catch (error) {
+    if (error instanceof OpenStackError && error.code === 'not-found') return false;
+    throw error;
+  }
+  await images.delete(id, signal);
+  return true;
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { CloudDouble } from './cloud-double/cloud-double.ts';
+import { openProvider, uploadRequest } from './provider-fixture.ts';
+import { openRealCloud } from './real-cloud.ts';
+
+describe('the leftovers in a cloud', () => {
+  test('are the images of this provider that never became whole, as long as they stay so', async (t) => {
+    const { settings, account, images } = await openRealCloud(t);
+    const provider = openProvider(t, settings);
+    const whole = await provider.upload(await uploadRequest(t));
+    const glance = await account.glance();
+    const begun = async (properties: object): Promise<string> => {
+      const image = { disk_format: 'raw', container_format: 'bare', ...properties };
+      return (await glance.request<{ id: string }>('POST', '/images', image)).id;
+    };
+    await begun({ nodepool_provider_name: 'another', nodepool_upload_id: 'u2' });
+    await begun({ nodepool_provider_name: 'cloud' });
+    const left = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u3' });
+    const moving = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u4' });
+    const leftovers = await provider.leftovers();
+    assert.deepEqual(
+      new Set(leftovers.map(({ uploadId, subject }) => `${uploadId}: ${subject}`)),
+      new Set([`u3: image ${left} (queued)`, `u4: image ${moving} (queued)`]),
+    );
+    await glance.request('PUT', `/images/${moving}/file`, {}, { 'content-type': 'application/octet-stream' });
+    const removed = [];
+    for (const { uploadId, remove } of leftovers) if (await remove()) removed.push(uploadId);
+    assert.deepEqual(removed, ['u3']);
+    const ids = (await images()).map(({ id }) => id);
+    assert.ok(ids.includes(whole.externalId) && ids.includes(moving) && !ids.includes(left));
+  });
+
+  test('are the objects that wait for a task, as one for each upload', async (t) => {
+    const cloud = await CloudDouble.start(t);
+    const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
+    const store = cloud.settings().objectStore.endpointOverride;
+    const put = async (container: string, name: string): Promise<unknown> =>
+      await fetch(`${store}/${container}${name}`, { method: 'PUT', body: 'data' });
+    for (const container of ['images', 'images_segments']) await put(container, '');
+    await put('images', '/of-somebody');
+    await put('images', '/nodepool-upload-u1');
+    await put('images_segments', '/nodepool-upload-u1/000000');
+    await put('images_segments', '/nodepool-upload-u2/000000');
+    const [one, other, ...others] = await provider.leftovers();
+    assert.deepEqual([one?.uploadId, other?.uploadId, others], ['u1', 'u2', []]);
+    assert.equal(one?.subject, 'object images/nodepool-upload-u1');
+    assert.equal(await one?.remove(), true);
+    assert.deepEqual(cloud.swift.names, ['images/of-somebody', 'images_segments/nodepool-upload-u2/000000']);
+    assert.equal(await one?.remove(), false);
+  });
+});
