@@ -18,6 +18,9 @@ registerHooks({
 /** What only the manager needs. */
 const OF_THE_MANAGER = /loads .*(?:image-manager|\/croner\/|\/pg\/|node:sqlite)/;
 
+/** What only images of Zuul need. */
+const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
+
 for (const [options, isLoaded] of [
   [['--embedded-gearmand'], false],
   [['--all-in-one'], true],
@@ -33,6 +36,10 @@ for (const [options, isLoaded] of [
     assert.equal(
       builder.log.some((line) => OF_THE_MANAGER.test(line)),
       isLoaded,
+    );
+    assert.deepEqual(
+      builder.log.filter((line) => OF_ZUUL.test(line)),
+      [],
     );
   });
 }

@@ -2,18 +2,15 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
-import { listBuilds } from '../../../../test/fixtures/zuul/build-list.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
-import { ZUUL_RELEASES } from '../../../../test/fixtures/zuul/zuul-release.ts';
 import { type BuildMemory, NOTHING_SEEN, withGivenUp, withTaken } from '../../src/zuul/build-memory.ts';
-import { buildParameters, matchesQuery } from '../../src/zuul/build-query.ts';
 import { type BuildSource, findBuild } from '../../src/zuul/find-build.ts';
-import { parseBuild } from '../../src/zuul/parse-build.ts';
 import { SeenBuilds } from '../../src/zuul/seen-builds.ts';
-import type { ZuulApi } from '../../src/zuul/zuul-api.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
+import { directly } from './direct-api.ts';
+import { seeded } from './seeded.ts';
 
 const BUILDS = 1200;
 
@@ -21,32 +18,6 @@ const SOURCE: BuildSource = {
   query: { ...QUERY, pipelines: ['periodic', 'post', 'promote'] },
   rules: { imageName: 'ubuntu-noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
 };
-
-/** The same numbers for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** The lists of builds without HTTP between. */
-function directly({ rows }: BuildTable): Pick<ZuulApi, 'builds'> {
-  return {
-    async *builds(query) {
-      for (let skip = 0; ; skip += 50) {
-        const parameters = buildParameters(query, ['complete', 'final'], { limit: 50, skip });
-        const answer = listBuilds(rows, parameters, ZUUL_RELEASES['11.3']);
-        const page = 'builds' in answer ? answer.builds : [];
-        yield page.map(parseBuild).filter((build) => matchesQuery(build, query));
-        if (page.length < 50) return;
-      }
-    },
-  };
-}
 
 /** What is right, told from what really happened: the image that is newest of those newer than the last one taken. */
 class Expectation {

@@ -16,7 +16,7 @@ export interface BuildImporterOptions {
   readonly name: string;
   readonly api: Pick<ZuulApi, 'builds'>;
   readonly source: BuildSource;
-  readonly seen: SeenBuilds;
+  readonly seen: Pick<SeenBuilds, 'memory' | 'taken' | 'givenUp'>;
   readonly builds: ImageBuilds;
   /** Whether the image of a build cannot be had any more. */
   readonly isGone: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;

@@ -1,20 +1,34 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { zuulImageId } from '@nodepool-builder/image-builder';
+import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
-import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { ImporterFixture, jobFailed, jobLost, uuidsOf } from './importer-fixture.ts';
+import { BuildTable, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
+import { directly } from '../../../image-builder/test/zuul/direct-api.ts';
+import { seeded } from '../../../image-builder/test/zuul/seeded.ts';
+import {
+  DisklessSeenBuilds,
+  FakeBuilders,
+  ImporterFixture,
+  jobFailed,
+  jobLost,
+  uuidsOf,
+} from './importer-fixture.ts';
 
 function imageIdOf({ uuid, end }: BuildRow): string {
   return zuulImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
 }
 
+/** Simulated builds, of which about half make an image. */
+const BUILDS = 1200;
+
 describe('importing new builds', () => {
   test('has an image made of the newest, under an id that names the build, once', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders, logger } = fixture;
-    zuul.table().add([qcowArtifact('1')]);
-    const newest = zuul.table().add([qcowArtifact('2')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders, logger } = fixture;
+    table.add([qcowArtifact('1')]);
+    const newest = table.add([qcowArtifact('2')]);
     await fixture.look();
     const { uuid } = newest;
     assert.deepEqual(builders.asked, [{ name: 'noble', imageId: imageIdOf(newest), uuid }]);
@@ -30,9 +44,10 @@ describe('importing new builds', () => {
   });
 
   test('takes for done what a builder offers, and leaves it so when it is deleted', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders } = fixture;
-    const row = zuul.table().add([qcowArtifact('1')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders } = fixture;
+    const row = table.add([qcowArtifact('1')]);
     builders.offered.add(imageIdOf(row));
     await fixture.look();
     builders.offered.clear();
@@ -42,25 +57,27 @@ describe('importing new builds', () => {
   });
 
   test('takes what ends while another is imported', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders } = fixture;
-    const rows = [zuul.table().add([qcowArtifact('1')])];
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders } = fixture;
+    const rows = [table.add([qcowArtifact('1')])];
     builders.onJob = () => {
-      if (rows.length < 3) rows.push(zuul.table().add([qcowArtifact(`${rows.length + 1}`)]));
+      if (rows.length < 3) rows.push(table.add([qcowArtifact(`${rows.length + 1}`)]));
     };
     await fixture.look();
-    assert.deepEqual(builders.built, uuidsOf(...rows));
+    assert.deepEqual(builders.askedFor, uuidsOf(...rows));
   });
 
   test('gives up a build whose artifacts are gone, for good, and takes the one before', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders, gone, logger } = fixture;
-    const older = zuul.table().add([qcowArtifact('1')]);
-    const newer = zuul.table().add([qcowArtifact('2')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders, gone, logger } = fixture;
+    const older = table.add([qcowArtifact('1')]);
+    const newer = table.add([qcowArtifact('2')]);
     gone.add(newer.uuid);
     builders.failures.push(jobFailed());
     await fixture.look();
-    assert.deepEqual(builders.built, uuidsOf(newer, older));
+    assert.deepEqual(builders.askedFor, uuidsOf(newer, older));
     assert.match(logger.lines[1] ?? '', /^warn build .* given up: its artifacts are gone$/);
     fixture.restart();
     await fixture.look();
@@ -68,47 +85,74 @@ describe('importing new builds', () => {
   });
 
   test('tries again later what failed while the artifacts are there', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders } = fixture;
-    const row = zuul.table().add([qcowArtifact('1')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders } = fixture;
+    const row = table.add([qcowArtifact('1')]);
     builders.failures.push(jobFailed());
     await assert.rejects(fixture.look(), { code: 'job-failed' });
     await fixture.look();
-    assert.deepEqual(builders.built, uuidsOf(row, row));
+    assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
   test('gives nothing up for a job server that was lost', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders, gone } = fixture;
-    const row = zuul.table().add([qcowArtifact('1')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders, gone } = fixture;
+    const row = table.add([qcowArtifact('1')]);
     gone.add(row.uuid);
     builders.failures.push(jobLost());
     await assert.rejects(fixture.look(), { code: 'job-lost' });
     await fixture.look();
-    assert.deepEqual(builders.built, uuidsOf(row, row));
+    assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
 
   test('prefers a newer build to one that failed', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, builders } = fixture;
-    const failed = zuul.table().add([qcowArtifact('1')]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { builders } = fixture;
+    const failed = table.add([qcowArtifact('1')]);
     builders.failures.push(jobFailed());
     await assert.rejects(fixture.look());
-    const newer = zuul.table().add([qcowArtifact('2')]);
+    const newer = table.add([qcowArtifact('2')]);
     await fixture.look();
-    assert.deepEqual(builders.built, uuidsOf(failed, newer));
+    assert.deepEqual(builders.askedFor, uuidsOf(failed, newer));
   });
 
   test('says once of a build that it does not return the image', async (t) => {
-    const fixture = await ImporterFixture.create(t);
-    const { zuul, logger } = fixture;
-    const { uuid } = zuul.table().add([]);
+    const table = new BuildTable();
+    const fixture = new ImporterFixture(t, directly(table));
+    const { logger } = fixture;
+    const { uuid } = table.add([]);
     const line = `warn build ${uuid} of noble is of no use: none of its artifacts is the image`;
     await fixture.look();
     await fixture.look();
     assert.deepEqual(logger.lines, [line]);
-    zuul.table().add([]);
+    table.add([]);
     await fixture.look();
     assert.equal(logger.lines.length, 2);
   });
+});
+
+test('of weeks of builds each image is imported once, whichever of two hosts looks first, fails or is restarted', async (t) => {
+  const random = seeded(4);
+  const table = new BuildTable();
+  const history = new BuildHistory(table, BUILDS, random);
+  const builders = new FakeBuilders();
+  const hosts = [1, 2].map(
+    () => new ImporterFixture(t, directly(table), { builders, seen: new DisklessSeenBuilds() }),
+  );
+  for (let known = 0; history.next(); known = history.images.length) {
+    // most of the rest is of no concern
+    if (history.images.length === known && random() < 0.9) continue;
+    const [first, second] = random() < 0.5 ? hosts : hosts.toReversed();
+    if (random() < 0.1) first?.restart();
+    if (random() < 0.1) builders.failures.push(jobFailed());
+    await first?.look().catch(() => undefined);
+    builders.failures.length = 0;
+    await second?.look();
+  }
+  assert.ok(history.images.length > 500, `${history.images.length} images`);
+  assert.ok(builders.asked.length > history.images.length, 'no job failed');
+  assert.deepEqual(builders.built, history.images.map(imageIdOf));
 });

@@ -1,18 +1,24 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { JobFailedError, JobLostError } from '@nodepool-builder/gearman-node';
-import { type BuildSource, type ChosenBuild, SeenBuilds } from '@nodepool-builder/image-builder/zuul';
+import {
+  type BuildMemory,
+  type BuildSource,
+  type ChosenBuild,
+  NOTHING_SEEN,
+  SeenBuilds,
+} from '@nodepool-builder/image-builder/zuul';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
-import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { withGivenUp, withTaken } from '../../../image-builder/src/zuul/build-memory.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { ApiFixture, ON, QUERY, startZuul } from '../../../image-builder/test/zuul/api-fixture.ts';
+import { ON, QUERY } from '../../../image-builder/test/zuul/api-fixture.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/zuul/build-importer.ts';
 import type { ImageBuilds, WantedImage } from '../../src/zuul/image-builds.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** What is the image `noble`. */
-export const SOURCE: BuildSource = {
-  query: QUERY,
+const SOURCE: BuildSource = {
+  query: { ...QUERY, pipelines: ['periodic', 'post', 'promote'] },
   rules: { imageName: 'noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
 };
 
@@ -20,6 +26,8 @@ export const SOURCE: BuildSource = {
 export class FakeBuilders implements ImageBuilds {
   readonly asked: WantedImage[] = [];
   readonly offered = new Set<string>();
+  /** Image-ids, in the order in which they came about. */
+  readonly built: string[] = [];
   /** How the next jobs end, unless well. */
   readonly failures: Error[] = [];
   /** Called when a job is asked for, before it is done. */
@@ -35,9 +43,11 @@ export class FakeBuilders implements ImageBuilds {
     const failure = this.failures.shift();
     if (failure !== undefined) throw failure;
     this.offered.add(image.imageId);
+    this.built.push(image.imageId);
   }
 
-  get built(): readonly string[] {
+  /** Uuids of the builds of all jobs. */
+  get askedFor(): readonly string[] {
     return this.asked.map(({ uuid }) => uuid);
   }
 }
@@ -50,23 +60,41 @@ export function jobLost(): Error {
   return new JobLostError('image-build:noble', 'H:1');
 }
 
+/** What is remembered without a disk, whose writes take most of the time of many. */
+export class DisklessSeenBuilds {
+  memory: BuildMemory = NOTHING_SEEN;
+
+  async taken(chosen: ChosenBuild): Promise<void> {
+    this.memory = withTaken(this.memory, chosen);
+  }
+
+  async givenUp(chosen: ChosenBuild): Promise<void> {
+    this.memory = withGivenUp(this.memory, chosen);
+  }
+}
+
+/** Settings of an {@link ImporterFixture}. */
+interface FixtureOptions {
+  readonly builders?: FakeBuilders;
+  /** Default: a file that is read anew after each restart. */
+  readonly seen?: BuildImporterOptions['seen'];
+}
+
 /** An importer of `noble`, and all that it works with. */
 export class ImporterFixture {
-  readonly zuul: ZuulDouble;
-  readonly builders = new FakeBuilders();
+  readonly builders: FakeBuilders;
   readonly logger = new RecordingLogger();
   /** Uuids of builds whose artifacts are gone. */
   readonly gone = new Set<string>();
-  readonly #path: string;
+  readonly #api: BuildImporterOptions['api'];
+  readonly #openSeen: () => Promise<BuildImporterOptions['seen']>;
   #importer: BuildImporter | undefined;
 
-  private constructor(zuul: ZuulDouble, path: string) {
-    this.zuul = zuul;
-    this.#path = path;
-  }
-
-  static async create(t: TestContext): Promise<ImporterFixture> {
-    return new ImporterFixture(await startZuul(t), join(temporaryDirectory(t), 'noble.json'));
+  constructor(t: TestContext, api: BuildImporterOptions['api'], { builders, seen }: FixtureOptions = {}) {
+    const path = join(temporaryDirectory(t), 'noble.json');
+    this.#api = api;
+    this.#openSeen = async () => seen ?? (await SeenBuilds.open(path));
+    this.builders = builders ?? new FakeBuilders();
   }
 
   async look(): Promise<void> {
@@ -80,16 +108,15 @@ export class ImporterFixture {
   }
 
   async #open(): Promise<BuildImporter> {
-    const options: BuildImporterOptions = {
+    return new BuildImporter({
       name: 'noble',
-      api: new ApiFixture(this.zuul).api,
+      api: this.#api,
       source: SOURCE,
-      seen: await SeenBuilds.open(this.#path),
+      seen: await this.#openSeen(),
       builds: this.builders,
       isGone: async ({ build }: ChosenBuild) => this.gone.has(build.uuid),
       logger: this.logger,
-    };
-    return new BuildImporter(options);
+    });
   }
 }
 
