@@ -25,7 +25,7 @@ describe('the leftovers in a cloud', () => {
     );
     await glance.request('PUT', `/images/${moving}/file`, {}, { 'content-type': 'application/octet-stream' });
     const removed = [];
-    for (const { uploadId, remove } of leftovers) if (await remove()) removed.push(uploadId);
+    for (const leftover of leftovers) if (await leftover.remove()) removed.push(leftover.uploadId);
     assert.deepEqual(removed, ['u3']);
     const ids = (await images()).map(({ id }) => id);
     assert.ok(ids.includes(whole.externalId) && ids.includes(moving) && !ids.includes(left));
