@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -7,7 +10,15 @@ import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
 import { ZuulArtifactBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { withCode } from './with-code.ts';
-import { ArtifactServer, digest, idOf, imageOf, SIGNATURE, ZuulSite } from './zuul-artifact/zuul-site.ts';
+import {
+  ArtifactServer,
+  digest,
+  idOf,
+  imageOf,
+  overlayOf,
+  SIGNATURE,
+  ZuulSite,
+} from './zuul-artifact/zuul-site.ts';
 
 /** Bytes that are sent of a file besides its content: it is looked at before, and looked at when it is fetched. */
 const LOOKS = 2;
@@ -181,16 +192,26 @@ describe('artifacts that are gone', () => {
 
 describe('an artifact that is not what it should be', () => {
   const CASES = [
-    ['has another checksum', (qcow2: Buffer) => Buffer.concat([qcow2, Buffer.alloc(1)]), /its sha256 is/],
-    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /no qcow2 image that can be used/],
+    [
+      'has other bytes than its checksum says',
+      () => Buffer.concat([server.qcow2, Buffer.alloc(1)]),
+      /its sha256 is/,
+    ],
+    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is no qcow2 image that can be used/],
+    [
+      'refers to a file of this host',
+      () => overlayOf('/etc/passwd'),
+      /refers to another file, "\/etc\/passwd"/,
+    ],
   ] as const;
   for (const [what, contentOf, message] of CASES) {
     test(`is refused: it ${what}`, async (t) => {
       const site = await ZuulSite.start(t, server);
-      const row = await site.addQcow2('image.qcow2', contentOf(server.qcow2));
-      if (what === 'has another checksum') {
-        await site.put('image.qcow2', server.qcow2, {});
-      }
+      const content = contentOf();
+      const sha256 = digest('sha256', content.subarray(0, server.qcow2.length));
+      const row = site.zuul
+        .table()
+        .add([await site.put('image.qcow2', content, { type: 'image-qcow', sha256 })]);
       const { repository } = site.repository;
       await assert.rejects(
         site.builder().build({ imageId: idOf(row), repository }),
@@ -213,6 +234,32 @@ test('what has come is kept when the build fails behind it, and not fetched agai
   assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS });
   assert.ok((await readFile(files[0]?.path ?? '')).equals(server.qcow2));
   assert.deepEqual(await kept(site), []);
+});
+
+test('killed in the middle of a download, it goes on with it', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const content = randomBytes(24 * 2 ** 20);
+  const artifact = await site.put('image.raw', content, {
+    type: 'image-raw',
+    sha256: digest('sha256', content),
+  });
+  const imageId = idOf(site.zuul.table().add([artifact]));
+  const { repository: fixture } = site;
+  await fixture.close();
+  const diskimage = site.diskimage({ formats: ['raw'] });
+  const victim = join(import.meta.dirname, 'zuul-artifact', 'zuul-artifact-victim.ts');
+  const args = [...process.execArgv, victim, JSON.stringify(diskimage), fixture.directory, imageId, '60'];
+  assert.deepEqual(await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit'), [
+    null,
+    'SIGKILL',
+  ]);
+  const sentFirst = (await site.sent())['image.raw'] ?? 0;
+  assert.ok(sentFirst > content.length / 2, `${sentFirst} bytes were sent`);
+  const repository = await fixture.open();
+  const { files } = await new ZuulArtifactBuilder(diskimage).build({ imageId, repository });
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', content));
+  const sent = (await site.sent())['image.raw'] ?? 0;
+  assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
 });
 
 test('a Zuul that fails, or refuses, is told apart', async (t) => {

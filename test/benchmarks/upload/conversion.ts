@@ -32,7 +32,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       { name: PLAIN, sample: () => rateOf(() => promisify(execFile)('qemu-img', plain, { signal })) },
       {
         name: OURS,
-        sample: () => rateOf(() => convertImage({ format: 'raw', path, size }, 'qcow2', target, { signal })),
+        sample: () => rateOf(() => convertImage({ format: 'raw', path }, 'qcow2', target, { signal })),
       },
     ],
     context,

@@ -25,7 +25,7 @@ const SECTOR = 512;
 /**
  * Reads the header of an image. A raw one has none.
  *
- * @throws ImageError `conversion-failed` for what is no such image
+ * @throws ImageError `conversion-failed` for what is no such image, `command-not-found`
  * @throws the signal's reason
  */
 export async function diskInformation(image: DiskFile, signal?: AbortSignal): Promise<DiskInformation> {
@@ -71,7 +71,7 @@ async function qemuImg(
   signal: AbortSignal | undefined,
 ): Promise<string> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
-  const { failed, stdout, stderr, shortMessage } = await execa(
+  const { failed, code, stdout, stderr, shortMessage } = await execa(
     'qemu-img',
     // The driver is named, never guessed: a raw image could begin like one of another format.
     [command, '--output=json', '-f', driverOf(image), ...args, image.path],
@@ -79,6 +79,9 @@ async function qemuImg(
   );
   signal?.throwIfAborted();
   if (!failed) return stdout;
+  if (code === 'ENOENT') {
+    throw new ImageError('command-not-found', 'the command "qemu-img" is not installed; install qemu-utils');
+  }
   const reason = stderr || shortMessage;
   throw new ImageError('conversion-failed', `"${image.path}" is no ${image.format} image: ${reason}`);
 }

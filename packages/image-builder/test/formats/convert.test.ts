@@ -76,7 +76,7 @@ test('a raw image that begins like a qcow2 that names another file is copied as 
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', source.path, '-F', 'raw', trap]);
   const { size } = await stat(trap);
   const target = join(directory, 'target.raw');
-  await convertImage({ format: 'raw', path: trap, size }, 'raw', target);
+  await convertImage({ format: 'raw', path: trap }, 'raw', target);
   execFileSync('cmp', ['--bytes', `${size}`, trap, target]);
 });
 
@@ -113,7 +113,7 @@ test('a source that is damaged is told with what qemu-img says', async (t) => {
   const path = join(directory, 'damaged.qcow2');
   await writeFile(path, randomBytes(MEBIBYTE));
   await assert.rejects(
-    convertImage({ format: 'qcow2', path, size: MEBIBYTE }, 'raw', join(directory, 'image.raw')),
+    convertImage({ format: 'qcow2', path }, 'raw', join(directory, 'image.raw')),
     withCode('conversion-failed', /damaged\.qcow2" is no qcow2 image: .*not in qcow2 format/s),
   );
 });

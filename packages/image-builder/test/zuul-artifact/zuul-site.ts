@@ -62,6 +62,23 @@ export class ArtifactServer {
   }
 }
 
+/** The header of a qcow2 image of 4 MiB that lies over another file. */
+export function overlayOf(backingFile: string): Buffer {
+  const header = Buffer.alloc(2 ** 18);
+  header.write('QFI\xfb', 'latin1');
+  header.writeUInt32BE(2, 4); // version
+  header.writeBigUInt64BE(72n, 8); // where the name begins
+  header.writeUInt32BE(backingFile.length, 16);
+  header.writeUInt32BE(16, 20); // bits of a cluster
+  header.writeBigUInt64BE(2n ** 22n, 24);
+  header.writeUInt32BE(1, 36); // entries of the first table
+  header.writeBigUInt64BE(2n ** 16n, 40); // where that begins
+  header.writeBigUInt64BE(2n ** 17n, 48); // where that of reference counts begins
+  header.writeUInt32BE(1, 56);
+  header.write(backingFile, 72);
+  return header;
+}
+
 /** A Zuul whose job makes an image, and a repository that takes it. */
 export class ZuulSite {
   readonly zuul: ZuulDouble;

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,19 +6,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { HttpClient } from '../../src/zuul/http-client.ts';
 import { ApiFixture, ON, startZuul } from './api-fixture.ts';
+import { selfSigned } from './self-signed.ts';
 import { zuulFailure } from './zuul-failure.ts';
-
-const SELF_SIGNED = `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -keyout - -out -
-  -subj /CN=zuul -addext subjectAltName=IP:127.0.0.1`;
-
-function selfSigned(): { readonly cert: string; readonly key: string } {
-  const printed = execFileSync('openssl', SELF_SIGNED.split(/\s+/), {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const start = printed.indexOf('-----BEGIN CERTIFICATE-----');
-  return { cert: printed.slice(start), key: printed.slice(0, start) };
-}
 
 async function listen(t: TestContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener);

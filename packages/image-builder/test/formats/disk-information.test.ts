@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { diskInformation } from '../../src/formats/disk-information.ts';
+import { withCode } from '../with-code.ts';
+
+test('without qemu-img it says what to install', async (t) => {
+  const { PATH } = process.env;
+  t.after(() => (process.env.PATH = PATH));
+  process.env.PATH = '/nonexistent';
+  await assert.rejects(
+    diskInformation({ format: 'qcow2', path: '/nonexistent/image.qcow2' }),
+    withCode('command-not-found', /install qemu-utils/),
+  );
+});
