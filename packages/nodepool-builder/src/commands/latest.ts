@@ -1,5 +1,6 @@
 import {
   type CandidateOptions,
+  type FilterEntry,
   filterEntry,
   type ImageCandidate,
   type ImageFilter,
@@ -8,7 +9,8 @@ import {
   latestImage,
   parseImageFilter,
 } from '@nodepool-builder/image-builder';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { CommandError } from './command-error.ts';
 import {
   type ProviderOptions,
@@ -20,6 +22,7 @@ import { textTable } from './text-table.ts';
 
 interface LatestOptions extends ProviderOptions {
   readonly filter?: readonly string[];
+  readonly image?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
   readonly json?: true;
@@ -38,16 +41,22 @@ export function registerLatest(program: Command, builders: readonly string[]): v
     .addOption(providerOption())
     .addOption(providerConfigOption())
     .option('--filter <key=value>', 'what the image has to have; again: any value of a key, all keys', append)
+    .addOption(
+      new Option(
+        '--image <name>',
+        'by its image-filters, for an image of the provider in nodepool.yaml',
+      ).conflicts('filter'),
+    )
     .option('--known <external-id>', 'an image that is there, even if the cloud does not list it yet', append)
     .option('--explain', 'list on standard error all images whose name fits, and why each was not chosen')
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: LatestOptions) => {
-      const { provider: name, filter: texts = [], known = [], explain = false, json = false } = options;
-      const filter = parseImageFilter(texts.map(filterEntry));
-      const found = await withProvider(options, builders, ({ provider }, signal) =>
-        findLatest(provider, filter, { known, withRefused: explain, signal }),
-      );
+      const { provider: name, known = [], explain = false, json = false } = options;
+      const found = await withProvider(options, builders, ({ configuration, provider }, signal) => {
+        const filter = parseImageFilter(filterEntries(options, configuration));
+        return findLatest(provider, filter, { known, withRefused: explain, signal });
+      });
       const { latest } = found;
       if (json) console.log(JSON.stringify(describeAll(found, explain), null, 2));
       else if (latest !== undefined) console.log(latest.externalId);
@@ -65,6 +74,20 @@ Example:
 
 function append(value: string, values: readonly string[] = []): readonly string[] {
   return [...values, value];
+}
+
+function filterEntries(
+  { filter = [], image }: LatestOptions,
+  { name, images }: ProviderConfiguration,
+): readonly FilterEntry[] {
+  if (image === undefined) return filter.map(filterEntry);
+  const entries = images.find((configured) => configured.name === image)?.imageFilters;
+  if (entries !== undefined) return entries;
+  const usable = images.filter(({ imageFilters }) => imageFilters !== undefined);
+  const names = usable.map((configured) => configured.name).join(', ') || 'none';
+  throw new CommandError(
+    `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; there is ${names}; or use --filter`,
+  );
 }
 
 /** What is refused is asked for only if it is wanted, or if nothing else is there. */

@@ -1,4 +1,4 @@
-import type { DiskImage, ImageFormat } from '@nodepool-builder/image-builder';
+import type { DiskImage, FilterEntry, ImageFormat } from '@nodepool-builder/image-builder';
 import type { Timing } from '@nodepool-builder/image-manager';
 import type { CloudSettings, ImageImport } from '@nodepool-builder/image-providers';
 
@@ -83,4 +83,6 @@ export interface ProviderImageConfiguration {
   /** It is not uploaded by a manager for the time being. */
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
+  /** Which image of the provider is meant, whoever brought it. */
+  readonly imageFilters?: readonly FilterEntry[];
 }

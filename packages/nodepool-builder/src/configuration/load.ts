@@ -7,6 +7,7 @@ import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
+import { imageFilterFaults } from './image-filters.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
 import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
@@ -67,6 +68,7 @@ export async function loadConfiguration(
   faults.push(
     ...referenceFaults(document, source, builders),
     ...zuulImageFaults(document, source),
+    ...imageFilterFaults(document, source),
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);

@@ -1,5 +1,6 @@
 import type { ImageImport } from '@nodepool-builder/image-providers';
 import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
+import { toFilterEntries } from './image-filters.ts';
 import { lastOfEachName } from './normalise.ts';
 import { programPath } from './program-path.ts';
 import { toText } from './scalar.ts';
@@ -45,12 +46,15 @@ export function toProvider(
       postUploadHook: programPath(source['post-upload-hook'], absolute),
     }),
     pause: source.pause ?? false,
-    images: lastOfEachName(source.images ?? []).map(({ name, diskimage, pause = false, meta }) => ({
-      name,
-      ...(diskimage && { diskimage }),
-      pause,
-      meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
-    })),
+    images: lastOfEachName(source.images ?? []).map(
+      ({ name, diskimage, pause = false, meta, 'image-filters': filters }) => ({
+        name,
+        ...(diskimage && { diskimage }),
+        pause,
+        meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
+        ...(filters && { imageFilters: toFilterEntries(filters) }),
+      }),
+    ),
   };
 }
 

@@ -1,4 +1,5 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { IMAGE_FILTERS_SCHEMA } from './image-filters.ts';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
 import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
 
@@ -179,6 +180,7 @@ const PROVIDER_IMAGE: SchemaNode = {
       default: false,
       description: 'The manager uploads it no more for the time being; what is there stays.',
     },
+    'image-filters': IMAGE_FILTERS_SCHEMA,
     ...elsewhere(
       'min-ram',
       'base-image',

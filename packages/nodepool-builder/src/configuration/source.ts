@@ -85,4 +85,11 @@ export interface ProviderImageSource {
   readonly diskimage?: string | null;
   readonly pause?: boolean;
   readonly meta?: Readonly<Record<string, unknown>> | null;
+  readonly 'image-filters'?: readonly ImageFilterSource[] | null;
+}
+
+/** An entry of `providers[].images[].image-filters` as it stands in the file. */
+export interface ImageFilterSource {
+  readonly name: string;
+  readonly values: readonly (string | number | boolean)[];
 }

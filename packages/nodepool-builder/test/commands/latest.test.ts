@@ -34,6 +34,11 @@ async function createPool(t: TestContext): Promise<string> {
   return directory;
 }
 
+const IMAGES = [
+  { name: 'debian' },
+  { name: 'newest', 'image-filters': [{ name: 'image-name', values: ['ubuntu', 'debian'] }] },
+];
+
 /** Runs the command in this process. */
 async function latest(
   t: TestContext,
@@ -57,7 +62,7 @@ test('latest prints the id alone, by the time of the build and not of the file',
 test('latest of a provider of nodepool.yaml, with --explain and --json', async (t) => {
   const directory = await createPool(t);
   const config = join(directory, 'nodepool.yaml');
-  const providers = [{ name: 'local', type: 'directory', directory: 'pool', images: [] }];
+  const providers = [{ name: 'local', type: 'directory', directory: 'pool', images: IMAGES }];
   await writeFile(config, JSON.stringify({ 'images-dir': 'images', providers }));
   const args = ['-c', config, '--provider', 'local', '--filter', 'image-name=debian', '--explain'];
   const [code, stdout, stderr] = await latest(t, ...args);
@@ -80,6 +85,12 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
       built: '2026-05-02T00:00:00.000Z',
       refused: [['external-id', 'name', 'image-name', 'owner', 'status', 'created', 'built', 'reason']],
     },
+  );
+  const byImage = ['-c', config, '--provider', 'local', '--image'];
+  assert.deepEqual(await latest(t, ...byImage, 'newest'), [0, 'ubuntu-3.qcow2', '']);
+  assert.match(
+    (await latest(t, ...byImage, 'debian')).join(),
+    /^1,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; there is newest; or use --filter$/,
   );
   const missing = await latest(t, '-c', config, '--provider', 'cloud');
   assert.deepEqual(missing, [

@@ -1,0 +1,58 @@
+import { type FilterEntry, ImageError, parseImageFilter } from '@nodepool-builder/image-builder';
+import type { Fault } from './fault.ts';
+import { toText } from './scalar.ts';
+import type { SchemaNode } from './schema.ts';
+import { humanPath } from './schema-faults.ts';
+import type { ConfigurationSource, ImageFilterSource } from './source.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** `image-filters` of an image of a provider. */
+export const IMAGE_FILTERS_SCHEMA: SchemaNode = {
+  type: ['array', 'null'],
+  items: {
+    type: 'object',
+    required: ['name', 'values'],
+    additionalProperties: false,
+    properties: {
+      name: { type: 'string', minLength: 1, description: 'What it is about; a key of `--filter`.' },
+      values: {
+        type: 'array',
+        items: { type: ['string', 'number', 'boolean'] },
+        description: 'Any of them will do.',
+      },
+    },
+  },
+  description:
+    'Which image of the provider `nodepool-builder latest --image` finds; all of them have to be met.',
+};
+
+/** The entries as a filter is made of, which is when it is used: an age counts from then. */
+export function toFilterEntries(source: readonly ImageFilterSource[]): readonly FilterEntry[] {
+  return source.map(({ name, values }) => ({ name, values: values.map((value) => toText(value)) }));
+}
+
+/** Filters that nothing can be meant by. */
+export function imageFilterFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
+  return (source.providers ?? []).flatMap(({ images }, provider) =>
+    (images ?? []).flatMap(({ 'image-filters': filters }, image) => {
+      const reason = filterFault(toFilterEntries(filters ?? []));
+      if (reason === undefined) return [];
+      const pointer = `/providers/${provider}/images/${image}/image-filters`;
+      const position = document.positionOf(pointer);
+      const remedy = 'correct it';
+      return [
+        { ...position, severity: 'error', reason: `${humanPath(pointer)}: ${reason}`, remedy } as const,
+      ];
+    }),
+  );
+}
+
+function filterFault(entries: readonly FilterEntry[]): string | undefined {
+  try {
+    parseImageFilter(entries);
+    return undefined;
+  } catch (error) {
+    if (error instanceof ImageError) return error.message;
+    throw error;
+  }
+}
