@@ -95,7 +95,7 @@ export function referenceFaults(
         pointer,
         'error',
         `${humanPath(pointer)} "${builder}" is not there`,
-        `use one of ${builders.join(', ')}`,
+        `use one of ${builders.filter((name) => name !== ZUUL_BUILDER).join(', ')}`,
       ),
     ];
   });
