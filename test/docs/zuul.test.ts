@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { glob, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { load } from 'js-yaml';
+import { loadConfiguration } from 'nodepool-builder';
+import { AUTH_KINDS } from '../../packages/nodepool-builder/src/configuration/zuul-image.ts';
+import { ZUUL_JOBS } from '../fixtures/ansible-playbook.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { codeBlocks, readPage } from './markdown.ts';
+
+const page = await readPage('docs/zuul.md');
+
+test('docs/zuul.md shows the files of the example as they are, each of them', async () => {
+  const shown = page.matchAll(/^\[`(.*)`\]\(\.\.\/examples\/zuul-jobs\/\1\):\n\n```yaml\n(.*?)^```$/gms);
+  const files = new Map([...shown].map(([, path = '', content]) => [path, content]));
+  const there = new Set(['nodepool.yaml']);
+  for await (const path of glob('{zuul.d,playbooks}/**/*.yaml', { cwd: ZUUL_JOBS })) there.add(path);
+  assert.deepEqual(new Set(files.keys()), there);
+  for (const [path, content] of files) assert.equal(content, await readFile(join(ZUUL_JOBS, path), 'utf8'));
+});
+
+/** The warnings about the example's `nodepool.yaml` with these keys in its image. */
+async function warningsWith(t: TestContext, keys: object): Promise<readonly unknown[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'docs-zuul-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const example = load(await readFile(join(ZUUL_JOBS, 'nodepool.yaml'), 'utf8')) as {
+    'zuul-images': [object];
+  };
+  const images = example['zuul-images'].map((image) => ({ ...image, ...keys }));
+  const file = join(directory, 'nodepool.yaml');
+  await writeFile(file, JSON.stringify({ ...example, 'zuul-images': images }));
+  const auth = {
+    auth_url: 'https://keystone.example.com/v3',
+    username: 'u',
+    password: 'p',
+    project_name: 'x',
+  };
+  await writeFile(join(directory, 'clouds.yaml'), JSON.stringify({ clouds: { example: { auth } } }));
+  const place = { env: {}, cwd: directory, home: directory };
+  return (await loadConfiguration(file, { place })).warnings;
+}
+
+test('the nodepool.yaml of the example is good, without a warning', async (t) => {
+  assert.deepEqual(await warningsWith(t, {}), []);
+});
+
+test('docs/zuul.md shows each way to authenticate, and MQTT, as they can be written', async (t) => {
+  const fragments = codeBlocks(page, 'yaml')
+    .filter((text) => /^(?:auth|mqtt):/.test(text))
+    .map((text) => load(text) as { auth?: object; mqtt?: object });
+  for (const fragment of fragments) assert.deepEqual(await warningsWith(t, fragment), []);
+  const kinds = fragments.flatMap(({ auth = {} }) => Object.keys(auth));
+  assert.deepEqual(new Set(kinds), new Set(AUTH_KINDS));
+  assert.ok(fragments.some(({ mqtt }) => mqtt !== undefined));
+});
