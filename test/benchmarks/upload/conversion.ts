@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { convertImage } from '../../../packages/image-builder/src/formats/convert.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
@@ -18,7 +18,6 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const { signal } = context;
   const path = await largeImage(context);
   const target = `${path}.qcow2`;
-  const { size } = await stat(path);
   const rateOf = async (convert: () => Promise<unknown>): Promise<number> => {
     const begin = performance.now();
     await convert();
