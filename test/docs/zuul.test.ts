@@ -15,22 +15,21 @@ const page = await readPage('docs/zuul.md');
 test('docs/zuul.md shows the files of the example as they are, each of them', async () => {
   const shown = page.matchAll(/^\[`(.*)`\]\(\.\.\/examples\/zuul-jobs\/\1\):\n\n```yaml\n(.*?)^```$/gms);
   const files = new Map([...shown].map(([, path = '', content]) => [path, content]));
-  const there = new Set(['nodepool.yaml']);
-  for await (const path of glob('{zuul.d,playbooks}/**/*.yaml', { cwd: ZUUL_JOBS })) there.add(path);
+  const there = new Set<string>();
+  for await (const path of glob('{nodepool,playbooks,zuul.d}/**/*.yaml', { cwd: ZUUL_JOBS })) there.add(path);
   assert.deepEqual(new Set(files.keys()), there);
   for (const [path, content] of files) assert.equal(content, await readFile(join(ZUUL_JOBS, path), 'utf8'));
 });
 
-/** The warnings about the example's `nodepool.yaml` with these keys in its image. */
-async function warningsWith(t: TestContext, keys: object): Promise<readonly unknown[]> {
+/** The warnings about a `nodepool.yaml` of the example, with these keys in its images of Zuul. */
+async function warningsWith(t: TestContext, name: string, keys: object = {}): Promise<readonly unknown[]> {
   const directory = await mkdtemp(join(tmpdir(), 'docs-zuul-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
-  const example = load(await readFile(join(ZUUL_JOBS, 'nodepool.yaml'), 'utf8')) as {
-    'zuul-images': [object];
-  };
-  const images = example['zuul-images'].map((image) => ({ ...image, ...keys }));
+  const text = await readFile(join(ZUUL_JOBS, 'nodepool', name), 'utf8');
+  const { 'zuul-images': images = [], ...others } = load(text) as { 'zuul-images'?: object[] };
   const file = join(directory, 'nodepool.yaml');
-  await writeFile(file, JSON.stringify({ ...example, 'zuul-images': images }));
+  const zuulImages = images.map((image) => ({ ...image, ...keys }));
+  await writeFile(file, JSON.stringify({ ...others, 'zuul-images': zuulImages }));
   const auth = {
     auth_url: 'https://keystone.example.com/v3',
     username: 'u',
@@ -42,15 +41,18 @@ async function warningsWith(t: TestContext, keys: object): Promise<readonly unkn
   return (await loadConfiguration(file, { place })).warnings;
 }
 
-test('the nodepool.yaml of the example is good, without a warning', async (t) => {
-  assert.deepEqual(await warningsWith(t, {}), []);
-});
+for (const name of ['nodepool-deletes-images.yaml', 'zuul-deletes-images.yaml']) {
+  test(`nodepool/${name} of the example is good, without a warning`, async (t) => {
+    assert.deepEqual(await warningsWith(t, name), []);
+  });
+}
 
 test('docs/zuul.md shows each way to authenticate, and MQTT, as they can be written', async (t) => {
   const fragments = codeBlocks(page, 'yaml')
     .filter((text) => /^(?:auth|mqtt):/.test(text))
     .map((text) => load(text) as { auth?: object; mqtt?: object });
-  for (const fragment of fragments) assert.deepEqual(await warningsWith(t, fragment), []);
+  for (const fragment of fragments)
+    assert.deepEqual(await warningsWith(t, 'nodepool-deletes-images.yaml', fragment), []);
   const kinds = fragments.flatMap(({ auth = {} }) => Object.keys(auth));
   assert.deepEqual(new Set(kinds), new Set(AUTH_KINDS));
   assert.ok(fragments.some(({ mqtt }) => mqtt !== undefined));

@@ -81,7 +81,9 @@ test('Nodepool deletes images: what the job publishes is imported, and uploaded'
     [`images/${UUID}-debian.qcow2`, `images/${UUID}-debian.raw.zst`],
   );
 
-  const example = load(await readFile(join(ZUUL_JOBS, 'nodepool.yaml'), 'utf8')) as Example;
+  const example = load(
+    await readFile(join(ZUUL_JOBS, 'nodepool/nodepool-deletes-images.yaml'), 'utf8'),
+  ) as Example;
   const [zuulImage] = example['zuul-images'];
   const [provider] = example.providers;
   const { project, pipelines, job } = zuulImage;
