@@ -10,8 +10,8 @@ export type { ExpectedArtifact } from './download/expected.ts';
 export type { HeadersOfHosts } from './download/http-source.ts';
 export type { RetryPolicy } from './download/retries.ts';
 export { clearDownloads } from './download/state-directory.ts';
-export { parseDuration } from './duration.ts';
 export { writeDurably } from './durable.ts';
+export { parseDuration } from './duration.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
 export { type ConversionOptions, convertImage, isConvertible } from './formats/convert.ts';
 export {
@@ -41,6 +41,7 @@ export type {
 export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
+export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
 export {
   type Accelerator,
@@ -49,7 +50,12 @@ export {
   optionValue,
   QEMU,
 } from './qemu/machine-arguments.ts';
-export { createImageBuilder, IMAGE_BUILDERS, type ImageBuilderClass } from './registry.ts';
+export {
+  type BuilderServices,
+  createImageBuilder,
+  IMAGE_BUILDERS,
+  type ImageBuilderClass,
+} from './registry.ts';
 export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
