@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
-import { compileSchema } from '../../packages/nodepool-builder/src/configuration/schema-faults.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
+import { createAjv } from '../../packages/nodepool-builder/src/create-ajv.ts';
 import { jsonSchema } from '../../scripts/docs/json-schema.ts';
 import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const FILE = 'packages/nodepool-builder/nodepool.schema.json';
 
 const schema = JSON.parse(await readPage(FILE));
-const validate = compileSchema(schema);
+const validate = createAjv({ allErrors: true, allowUnionTypes: true, strictTypes: false }).compile(schema);
 const known = await configurations();
 
 /** Every nodepool.yaml that a user may begin with, by where it stands. */

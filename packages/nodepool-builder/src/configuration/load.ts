@@ -13,13 +13,11 @@ import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
 import { CONFIGURATION_SCHEMA } from './schema.ts';
-import { compileSchema, humanPath, schemaFaults } from './schema-faults.ts';
+import { humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 import { namelessZuulImage, zuulImageFaults } from './zuul-image-faults.ts';
-
-const validate = compileSchema(CONFIGURATION_SCHEMA);
 
 /** A configuration, and what may be wrong with it although it can be used. */
 export interface LoadedConfiguration {
@@ -60,7 +58,7 @@ export async function loadConfiguration(
   const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
   const faults: Fault[] = [
     ...document.duplicates.map(toDuplicateFault),
-    ...(namelessZuulImage(document) ?? schemaFaults(document, validate)),
+    ...(namelessZuulImage(document) ?? schemaFaults(document, CONFIGURATION_SCHEMA)),
   ];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withFloatTexts(document, document.value as ConfigurationSource);

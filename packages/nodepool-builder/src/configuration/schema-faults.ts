@@ -1,4 +1,4 @@
-import type { DefinedError, ErrorObject, ValidateFunction } from 'ajv';
+import type { DefinedError, ErrorObject } from 'ajv';
 import leven from 'leven';
 import { createAjv } from '../create-ajv.ts';
 import type { Fault } from './fault.ts';
@@ -6,16 +6,11 @@ import { escapePointer, type YamlDocument } from './yaml-document.ts';
 
 const ajv = createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
 
-/** A JSON Schema, for {@link schemaFaults}. */
-export function compileSchema(schema: object): ValidateFunction {
-  return ajv.compile(schema);
-}
-
-/** What the schema finds wrong with a document, in the order of the file. */
-export function schemaFaults(document: YamlDocument, validate: ValidateFunction): readonly Fault[] {
-  if (validate(document.value)) return [];
+/** What a JSON Schema, which is compiled once, finds wrong with a document, in the order of the file. */
+export function schemaFaults(document: YamlDocument, schema: object): readonly Fault[] {
+  if (ajv.validate(schema, document.value)) return [];
   return (
-    (validate.errors ?? [])
+    (ajv.errors ?? [])
       // `propertyNames`, and what `else` asks for, tell it, too
       .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
       .map((error) => toFault(error, document))

@@ -1,7 +1,7 @@
 import { ConfigurationError } from './fault.ts';
 import { lastOfEachName } from './normalise.ts';
 import { readText } from './read-document.ts';
-import { compileSchema, schemaFaults } from './schema-faults.ts';
+import { schemaFaults } from './schema-faults.ts';
 import { type Position, parseYaml, type YamlDocument, YamlError } from './yaml-document.ts';
 
 /** What the file of `-s` adds to the `env-vars` of disk images, by their names. */
@@ -31,8 +31,6 @@ const SCHEMA = {
   },
 };
 
-const validate = compileSchema(SCHEMA);
-
 /** The first line of an INI file; in YAML it would be a list, and the file has to be a mapping. */
 const SECTION = /^(?:\s*(?:[#;].*)?\n)*\s*\[[\w -]+\]\s*\n/;
 
@@ -49,7 +47,7 @@ export async function readSecureFile(file: string): Promise<SecureEnvVars> {
     throw refused(file, { line: 1, column: 1 }, reason, remedy);
   }
   const document = parse(file, text);
-  const faults = schemaFaults(document, validate);
+  const faults = schemaFaults(document, SCHEMA);
   if (faults.length > 0) throw new ConfigurationError(file, faults);
   const { diskimages } = document.value as SecureSource;
   return new Map(lastOfEachName(diskimages ?? []).map((entry) => [entry.name, entry['env-vars'] ?? {}]));

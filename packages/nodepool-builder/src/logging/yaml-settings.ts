@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../configuration/fault.ts';
 import { parseDocument } from '../configuration/read-document.ts';
-import { compileSchema, schemaFaults } from '../configuration/schema-faults.ts';
+import { schemaFaults } from '../configuration/schema-faults.ts';
 import {
   LOG_LEVELS,
   type LogFileTarget,
@@ -41,7 +41,7 @@ const DEFAULT_MAX_FILES = 7;
 const LEVEL = { enum: LOG_LEVELS };
 const FORMAT = { enum: Object.keys(FORMATS) };
 
-const validate = compileSchema({
+const SCHEMA = {
   type: 'object',
   additionalProperties: false,
   properties: {
@@ -65,7 +65,7 @@ const validate = compileSchema({
       },
     },
   },
-});
+};
 
 /**
  * Reads level, loggers and outputs. Relative file names count from the directory of the file.
@@ -74,7 +74,7 @@ const validate = compileSchema({
  */
 export function parseYamlSettings(file: string, text: string): ReadLogSettings {
   const document = parseDocument(file, text);
-  const faults = schemaFaults(document, validate);
+  const faults = schemaFaults(document, SCHEMA);
   if (faults.some(({ severity }) => severity === 'error')) throw new ConfigurationError(file, faults);
   const { level = 'info', loggers = {}, outputs = [{ type: 'stderr' }] } = document.value as YamlLogSettings;
   const named = Object.entries(loggers).map(([name, threshold]): [string, LoggerSettings] => [
