@@ -125,10 +125,11 @@ export class LeadershipTerm {
 
   /** Puts on record what builders have taken of Zuul, all in one go. */
   async #adopt(configuration: ManagerConfiguration): Promise<void> {
-    const builds = buildsToAdopt(configuration, this.#state.builds, this.#observation.offered.uploads);
+    const { now, logger } = this.#options;
+    const { offered } = this.#observation;
+    const builds = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
     if (builds.length === 0) return;
     await this.#state.change({ builds });
-    const { logger } = this.#options;
     for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has it`);
   }
 

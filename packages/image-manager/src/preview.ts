@@ -30,11 +30,12 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
       ...[...state.builds.values()].filter((build) => build.state === 'building'),
       ...[...state.uploads.values()].filter((upload) => upload.state === 'uploading'),
     ];
-    const adopted = buildsToAdopt(configuration, state.builds, offered.uploads);
+    const now = Date.now();
+    const adopted = buildsToAdopt(configuration, state.builds, offered.uploads, now);
     const builds = new Map([...state.builds, ...adopted.map((build) => [build.id, build] as const)]);
     const demanded = requests.flatMap(({ request }) => (request.kind === 'build' ? [request.diskimage] : []));
     const world: World = {
-      now: Date.now(),
+      now,
       offered,
       underWay: new Set(inProgress.map(({ id }) => id)),
       absentSince: new Map(),

@@ -8,11 +8,13 @@ import type { Build } from '../records.ts';
  *
  * @param builds by image-id
  * @param offered image-ids
+ * @param now in milliseconds since 1970; nothing is younger, whatever the clock of Zuul says
  */
 export function buildsToAdopt(
   { diskimages }: Pick<ManagerConfiguration, 'diskimages'>,
   builds: ReadonlyMap<string, Build>,
   offered: Iterable<string>,
+  now: number,
 ): readonly Build[] {
   const followers = diskimages.filter(({ followsZuul }) => followsZuul === true);
   if (followers.length === 0) return [];
@@ -23,14 +25,15 @@ export function buildsToAdopt(
     const { image: diskimage = '', endTime = 0 } = parseZuulImageId(id) ?? {};
     const configuration = digests.get(diskimage);
     if (configuration === undefined) continue;
+    const endedAt = Math.min(endTime, now);
     adopted.push({
       id,
       diskimage,
       state: 'ready',
       configuration,
       reason: 'Zuul built it',
-      requestedAt: endTime,
-      endedAt: endTime,
+      requestedAt: endedAt,
+      endedAt,
       withdrawn: false,
     });
   }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { zuulImageId } from '@nodepool-builder/image-builder';
 import type { Build } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/adoption.ts';
-import { imageId, Situation } from './situation.ts';
+import { imageId, NOW, Situation } from './situation.ts';
 
 const END = Date.UTC(2026, 1, 3);
 
@@ -16,8 +16,8 @@ function idOf(image: string, digit: string, endTime: number = END): string {
   return zuulImageId({ image, uuid: digit.repeat(32), endTime });
 }
 
-function adopt(offered: readonly string[], known: readonly Build[] = []): readonly Build[] {
-  return buildsToAdopt(configuration, new Map(known.map((build) => [build.id, build])), offered);
+function adopt(offered: readonly string[], known: readonly Build[] = [], now = NOW): readonly Build[] {
+  return buildsToAdopt(configuration, new Map(known.map((build) => [build.id, build])), offered, now);
 }
 
 test('what a builder offers of a build of Zuul is as old as the build', () => {
@@ -33,6 +33,11 @@ test('what a builder offers of a build of Zuul is as old as the build', () => {
       withdrawn: false,
     },
   ]);
+});
+
+test('nothing is younger than now, though the clock of Zuul be ahead', () => {
+  const [build] = adopt([idOf('noble', 'a')], [], END - 1000);
+  assert.deepEqual([build?.requestedAt, build?.endedAt], [END - 1000, END - 1000]);
 });
 
 test('each goes to the disk image that its id names', () => {

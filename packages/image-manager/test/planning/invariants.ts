@@ -1,6 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import type { Build, ManagerState, Plan, Upload } from '@nodepool-builder/image-manager';
 import { plan } from '@nodepool-builder/image-manager';
+import { buildDateOf, newestFirst } from '../../src/planning/age.ts';
 import type { Simulation } from './simulation.ts';
 import { stepInWords } from './situation-table.ts';
 
@@ -86,13 +87,12 @@ export function checkEnd(simulation: Simulation): void {
   for (const [place, diskimage] of places) {
     const [newest] = [...state.builds.values()]
       .filter((each) => each.diskimage === diskimage && each.state === 'ready' && !each.withdrawn)
-      .toSorted((one, other) => (one.id < other.id ? 1 : -1));
+      .toSorted(newestFirst);
     const uploads = readyAt(state, place);
-    equal(
-      uploads.filter(({ imageId }) => imageId >= (newest?.id ?? '~')).length > 0,
-      true,
-      `${place} lacks it`,
+    const asNew = uploads.filter(
+      (upload) => newest !== undefined && newestFirst(buildDateOf(upload, state.builds), newest) <= 0,
     );
+    equal(asNew.length > 0, true, `${place} lacks it`);
     const keep = diskimages.find(({ name }) => name === diskimage)?.keep ?? 0;
     equal(uploads.length <= keep, true, `${place} has too many`);
     deepEqual(readyAt(state, place, diskimage), uploads, `${place} has others`);

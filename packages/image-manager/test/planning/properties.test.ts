@@ -29,6 +29,7 @@ const diskimages = fc.uniqueArray(
       rebuildAge: fc.constantFrom(HOUR, DAY),
       keep: fc.integer({ min: 1, max: 3 }),
       buildTimeout: fc.constant(HOUR),
+      followsZuul: fc.boolean(),
     },
     plain,
   ),
@@ -95,6 +96,12 @@ const wish = diskimageName.chain((name) =>
   ),
 );
 
+const ofZuul = fc
+  .tuple(diskimageName, fc.constantFrom(1, HOUR, DAY))
+  .map(([name, ago]) =>
+    event(`a builder takes a ${name} that is ${ago} s old`, (simulation) => simulation.take(name, ago)),
+  );
+
 const change = fc.oneof(
   diskimages.map((changed) =>
     event(`diskimages: ${fc.stringify(changed)}`, (simulation) => {
@@ -114,6 +121,7 @@ const history = fc.array(
     { weight: 4, arbitrary: later },
     { weight: 3, arbitrary: trouble },
     { weight: 4, arbitrary: wish },
+    { weight: 3, arbitrary: ofZuul },
     { weight: 2, arbitrary: change },
   ),
   { minLength: 20, maxLength: 80, size: 'large' },

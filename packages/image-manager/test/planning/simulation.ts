@@ -1,3 +1,4 @@
+import { zuulImageId } from '@nodepool-builder/image-builder';
 import type {
   Build,
   ManagedDiskImage,
@@ -10,6 +11,7 @@ import type {
   World,
 } from '@nodepool-builder/image-manager';
 import { plan } from '@nodepool-builder/image-manager';
+import { buildsToAdopt } from '../../src/planning/adoption.ts';
 import { imageId, NOW, uploadId } from './situation.ts';
 
 /** What acts of a plan are, once begun: they end well or badly, in any order. */
@@ -62,8 +64,17 @@ export class Simulation {
     };
   }
 
-  /** Looks for absent images, and plans. */
+  /** A builder takes a build of Zuul that ended so many seconds ago, and offers it. */
+  take(image: string, ago: number): void {
+    this.#number += 1;
+    const uuid = this.#number.toString(16).padStart(32, '0');
+    this.#disk.add(zuulImageId({ image, uuid, endTime: this.now - ago * 1000 }));
+  }
+
+  /** Adopts what is offered, looks for absent images, and plans. */
   plan(): Plan {
+    const offered = this.online ? this.#disk : [];
+    for (const build of buildsToAdopt(this.configuration, this.#builds, offered, this.now)) this.put(build);
     const ready = [...this.#builds.values()].filter(({ state }) => state === 'ready');
     const absent = ready.filter(({ id }) => !this.online || !this.#disk.has(id));
     this.#absentSince = new Map(absent.map(({ id }) => [id, this.#absentSince.get(id) ?? this.now]));
