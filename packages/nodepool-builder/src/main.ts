@@ -17,6 +17,9 @@ import { completeLongOptions } from './commands/long-options.ts';
 import { registerManage } from './commands/manage.ts';
 import { registerManagerRequests } from './commands/manager-requests.ts';
 import { registerPlan } from './commands/plan.ts';
+import { registerPrune } from './commands/prune.ts';
+import { registerReap } from './commands/reap.ts';
+import { registerUpload } from './commands/upload.ts';
 import { registerValidate } from './commands/validate.ts';
 import { ConfigurationError } from './configuration/fault.ts';
 import { packageVersion } from './version.ts';
@@ -59,7 +62,10 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerAlienImageList(program, names);
   registerManagerRequests(program, names);
   registerImageData(program, names);
+  registerUpload(program, names);
   registerLatest(program, names);
+  registerPrune(program, names);
+  registerReap(program, names);
   registerValidate(program, names);
   registerGearmand(program);
   try {

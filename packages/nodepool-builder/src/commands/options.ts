@@ -1,4 +1,5 @@
 import { homedir } from 'node:os';
+import { parseDuration } from '@nodepool-builder/image-builder';
 import { InvalidArgumentError, Option } from 'commander';
 
 /** Where nodepool keeps its configuration. */
@@ -31,6 +32,13 @@ export function positiveInteger(text: string): number {
 /** For options where 0 has a meaning of its own. */
 export function wholeNumber(text: string): number {
   return text === '0' ? 0 : positiveInteger(text);
+}
+
+/** For options that are a time, as people write it; milliseconds. */
+export function duration(text: string): number {
+  const milliseconds = parseDuration(text);
+  if (milliseconds !== undefined) return milliseconds;
+  throw new InvalidArgumentError('It has to be a number and a unit: 90m, 12h, 7d.');
 }
 
 /** For a TCP port; 0 lets the system choose one. */

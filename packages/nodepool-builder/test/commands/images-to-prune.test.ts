@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ImageCandidate } from '@nodepool-builder/image-builder';
+import { imagesToPrune } from '../../src/commands/images-to-prune.ts';
+
+const HOUR = 3_600_000;
+const NOW = Date.parse('2026-05-10T00:00:00Z');
+
+/** Created in the order of the list, an hour apart, the last of them an hour ago. */
+function images(...built: readonly (number | undefined)[]): ImageCandidate[] {
+  return built.map((hoursAgo, index) => ({
+    externalId: String(index + 1),
+    name: 'debian',
+    imageName: 'debian',
+    status: 'active',
+    isUsable: true,
+    isOwn: true,
+    tags: [],
+    properties: {},
+    createdAt: new Date(NOW - (built.length - index) * HOUR),
+    ...(hoursAgo !== undefined && { builtAt: new Date(NOW - hoursAgo * HOUR) }),
+  }));
+}
+
+function pruned(candidates: readonly ImageCandidate[], keep: number, hours: number): string {
+  return imagesToPrune(candidates, { keep, olderThan: hours * HOUR }, NOW)
+    .map(({ externalId }) => externalId)
+    .join(' ');
+}
+
+describe('the images that need not stay', () => {
+  it('are those behind the newest ones', () => {
+    assert.equal(pruned(images(4, 3, 2, 1), 2, 0), '2 1');
+    assert.equal(pruned(images(4, 3, 2, 1), 9, 0), '');
+  });
+
+  it('are newer by their builds, if all have one, or else by their creation', () => {
+    assert.equal(pruned(images(1, 2, 3), 1, 0), '2 3');
+    assert.equal(pruned(images(1, undefined, 3), 1, 0), '2 1');
+  });
+
+  it('are older than the limit, and never the last of a name', () => {
+    assert.equal(pruned(images(9, 8, 2, 1), 1, 5), '2 1');
+    assert.equal(pruned(images(90, 80), 1, 5), '1');
+    assert.equal(pruned(images(90), 1, 5), '');
+  });
+
+  it('are counted for each name', () => {
+    const others = images(7, 6).map((image) => ({
+      ...image,
+      externalId: `o${image.externalId}`,
+      imageName: 'other',
+    }));
+    assert.equal(pruned([...images(9, 8), ...others], 1, 0), '1 o1');
+  });
+});

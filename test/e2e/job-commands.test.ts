@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { jobUploadId } from '../../packages/nodepool-builder/src/commands/job-upload-id.ts';
+import { builderCommand } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { pausesAfter } from '../fixtures/fault-proxy/faults.ts';
+import { cloudsYaml } from '../fixtures/openstack/account.ts';
+import { faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
+import { openStack } from '../fixtures/openstack/openstack.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+const DAY = 86_400_000;
+
+async function createDirectory(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'job-commands-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  await mkdir(join(directory, 'pool'));
+  return directory;
+}
+
+describe('in a directory', () => {
+  test('upload converts what it is given, and leaves one image for several at once and again', async (t) => {
+    const directory = await createDirectory(t);
+    const image = join(directory, 'built.raw');
+    await writeFile(image, Buffer.alloc(1_048_576, 'image'));
+    const args = ['upload', image, '--provider', `directory:${directory}/pool`, '--name', 'debian'];
+    const dry = await runCommand(...args, '--dry-run');
+    assert.deepEqual([dry.code, dry.stdout], [0, '']);
+    assert.match(dry.stderr, /^would upload .*built\.raw to .*pool as debian, in the format qcow2$/m);
+    const [one, other] = await Promise.all([runCommand(...args), runCommand(...args, '--meta', 'os=debian')]);
+    assert.match(one.stdout, /^debian-[0-9a-f]{16}\.qcow2\n$/, one.stderr);
+    assert.match(one.stderr, /conversion of built\.raw to qcow2: 100 %/);
+    assert.deepEqual([other.code, other.stdout], [0, one.stdout], other.stderr);
+    const again = JSON.parse((await runCommand(...args, '--json')).stdout);
+    const { 'external-id': externalId, name, format, size, existed } = again;
+    assert.deepEqual(
+      { externalId, name, format, size, existed },
+      { externalId: one.stdout.trim(), name: 'debian', format: 'qcow2', size: 1_048_576, existed: true },
+    );
+    assert.deepEqual(
+      (await readdir(join(directory, 'pool'))).toSorted(),
+      [externalId, `${externalId}.json`, 'debian-latest.qcow2'].toSorted(),
+    );
+    assert.deepEqual((await readdir(directory)).toSorted(), ['built.raw', 'pool']);
+  });
+
+  test('prune deletes the old versions of jobs, several at once, and reap what a killed job left', async (t) => {
+    const directory = await createDirectory(t);
+    const pool = join(directory, 'pool');
+    const path = join(directory, 'image.qcow2');
+    await writeFile(path, 'image');
+    const provider = new DirectoryProvider({ name: 'pool', directory: pool });
+    const upload = async (imageId: string, days: number, uploadId: string): Promise<string> => {
+      const file = { format: 'qcow2', path, size: 5 } as const;
+      const builtAt = new Date(Date.now() - days * DAY);
+      return (await provider.upload({ uploadId, imageId, imageName: 'debian', builtAt, file })).externalId;
+    };
+    const idOf = (sha256: string): string =>
+      jobUploadId({ provider: 'pool', name: 'debian', format: 'qcow2', sha256 });
+    const oldest = await upload('1', 9, idOf('1'));
+    const older = await upload('2', 8, idOf('2'));
+    const kept = [
+      await upload('3', 2, idOf('3')),
+      await upload('4', 1, idOf('4')),
+      await upload('5', 9, '0000000042-k7f3q2xa'),
+    ];
+    const pruneAll = ['prune', '--provider', `directory:${pool}`, '--keep', '1', '--older-than', '3d'];
+    const dry = await runCommand(...pruneAll, '--dry-run');
+    assert.match(
+      dry.stdout,
+      new RegExp(`^would delete ${older} .*\nwould delete ${oldest} .*\n$`),
+      dry.stderr,
+    );
+    const outcomes = await Promise.all([runCommand(...pruneAll), runCommand(...pruneAll, '--json')]);
+    assert.deepEqual(
+      outcomes.map(({ code }) => code),
+      [0, 0],
+      JSON.stringify(outcomes),
+    );
+    assert.deepEqual((await provider.list()).map(({ externalId }) => externalId).toSorted(), kept);
+
+    const left = join(pool, `.upload-${idOf('6')}.0123abcd.part`);
+    await writeFile(left, 'half');
+    const reap = ['reap', '--provider', `directory:${pool}`, '--json'];
+    assert.equal((await runCommand(...reap)).stdout, '[]\n');
+    await utimes(left, 0, 0);
+    const [reaped] = JSON.parse((await runCommand(...reap)).stdout);
+    assert.deepEqual([reaped.action, reaped['upload-id']], ['deleted', idOf('6')]);
+    assert.ok(!(await readdir(pool)).some((name) => name.startsWith('.upload')));
+  });
+
+  test('what cannot be done is said, and nothing is touched', async (t) => {
+    const directory = await createDirectory(t);
+    const provider = ['--provider', `directory:${directory}/pool`];
+    const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
+      [['upload', 'image', ...provider, '--name', 'debian'], /name of image does not say its format/],
+      [['upload', '/no/i.tar', ...provider, '--name', 'debian'], /takes qcow2, and .* is tar/],
+      [['prune', ...provider], /say what is to be deleted/],
+      [['reap', ...provider, '--older-than', '5'], /It has to be a number and a unit/],
+    ];
+    await Promise.all(
+      cases.map(async ([args, message]) => assert.match((await runCommand(...args)).stderr, message)),
+    );
+    assert.deepEqual(await readdir(join(directory, 'pool')), []);
+  });
+});
+
+test('in a cloud, upload leaves nothing when it is stopped, and what it leaves when it is killed is reaped', async (t) => {
+  const account = await (await openStack()).createAccount();
+  const faulty = await faultyOpenStack(account);
+  undoAfter(t, () => faulty.close());
+  const directory = await createDirectory(t);
+  const image = join(directory, 'debian.qcow2');
+  await promisify(execFile)('qemu-img', [
+    'create',
+    '-q',
+    '-f',
+    'qcow2',
+    '-o',
+    'preallocation=full',
+    image,
+    '4M',
+  ]);
+  const clouds = join(directory, 'clouds.yaml');
+  await writeFile(clouds, cloudsYaml({ ci: faulty.account.cloud() }));
+  const env = { ...process.env, OS_CLIENT_CONFIG_FILE: clouds };
+  const run = async (...args: readonly string[]): Promise<string> => {
+    const [file, all] = builderCommand(...args, '--provider', 'ci');
+    return (await promisify(execFile)(file, all, { env })).stdout;
+  };
+  const upload = ['upload', image, '--name', 'debian'];
+  const end = async (signal: NodeJS.Signals): Promise<unknown> => {
+    faulty.glance.inject({ method: 'PUT', path: /\/file$/ }, pausesAfter(1_000_000, new Promise(() => {})));
+    const [file, args] = builderCommand(...upload, '--provider', 'ci');
+    const child = spawn(file, args, { env, stdio: 'ignore' });
+    undoAfter(t, () => child.kill('SIGKILL'));
+    await waitUntil('data at the cloud', async () =>
+      (await account.images()).some(({ status }) => status === 'saving'),
+    );
+    child.kill(signal);
+    const [code] = await once(child, 'close');
+    return code;
+  };
+
+  assert.equal(await end('SIGTERM'), 1);
+  assert.deepEqual(await account.images(), []);
+
+  assert.equal(await end('SIGKILL'), null);
+  await waitUntil('the cloud to notice', async () => (await account.images())[0]?.status === 'queued');
+  assert.equal(await run('reap'), '');
+  assert.match(await run('reap', '--older-than', '0s'), /^deleted image .* \(queued\)/);
+  assert.deepEqual(await account.images(), []);
+
+  const ids = await Promise.all([run(...upload), run(...upload)]);
+  assert.deepEqual(
+    (await account.images()).map(({ id, status }) => [`${id}\n`, `${id}\n`, status]),
+    [[...ids, 'active']],
+  );
+  assert.equal(await run('prune', '--keep', '1'), '');
+});
