@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
+import { DirectoryProvider } from '@nodepool-builder/image-providers';
 import { load } from 'js-yaml';
 import { freePort } from '../../scripts/free-port.ts';
+import { readPage } from '../docs/markdown.ts';
 import { runZuulJob, ZUUL_JOBS } from '../fixtures/ansible-playbook.ts';
-import { startBuilder } from '../fixtures/builder-process.ts';
+import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
 import { startNginx } from '../fixtures/nginx.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -30,7 +33,6 @@ function tinyImage(): Readonly<Record<string, unknown>> {
   return {
     build_diskimage_elements: ['mini-os'],
     build_diskimage_elements_path: [join(import.meta.dirname, '../elements')],
-    build_diskimage_formats: ['qcow2', 'raw'],
     build_diskimage_image_root: imageRoot,
     build_diskimage_environment: {
       DIB_NO_TMPFS: '1',
@@ -62,7 +64,7 @@ test('Nodepool deletes images: what the job publishes is imported, and uploaded'
     publish_image_directory: join(nginx.directory, 'images'),
     zuul: { build: UUID },
   };
-  const returned = await runZuulJob({ playbooks, variables, home: join(directory, 'home') });
+  const { returned } = await runZuulJob({ playbooks, variables, home: join(directory, 'home') });
   const { artifacts } = returned.zuul as { artifacts: readonly ArtifactRow[] };
   const image = await readFile(join(imageRoot, 'debian.qcow2'));
   assert.deepEqual(artifacts[0], {
@@ -111,10 +113,114 @@ test('Nodepool deletes images: what the job publishes is imported, and uploaded'
   assert.ok((await readFile(join(pool, upload))).equals(await readFile(join(imageRoot, 'debian.raw'))));
 });
 
+/** Has a version of the image lie in a pool as an earlier job has left it; its external-id. */
+async function uploadVersion(pool: string, daysAgo: number): Promise<string> {
+  const path = join(pool, 'image');
+  await writeFile(path, `of ${daysAgo} days ago`);
+  const { externalId } = await new DirectoryProvider({ name: 'pool', directory: pool }).upload({
+    uploadId: `job-${createHash('sha256').update(`${daysAgo}`).digest('hex')}`,
+    imageId: `${daysAgo}`,
+    imageName: 'debian',
+    file: { format: 'qcow2', path, size: (await stat(path)).size },
+    builtAt: new Date(Date.now() - daysAgo * 86_400_000),
+    shared: true,
+  });
+  await rm(path);
+  return externalId;
+}
+
+/** Has half of an upload lie there. */
+async function leavePartial(pool: string, uploadId: string, hoursAgo: number): Promise<string> {
+  const name = `.upload-${uploadId}.00000000.part`;
+  await writeFile(join(pool, name), '');
+  const time = Date.now() / 1000 - hoursAgo * 3600;
+  await utimes(join(pool, name), time, time);
+  return name;
+}
+
+test('Zuul deletes images: the job uploads, deletes what is old, and clears up after an aborted one', async (t) => {
+  const directory = await createDirectory(t, 'home', 'pool');
+  const [home, pool] = [join(directory, 'home'), join(directory, 'pool')];
+  const oldest = await uploadVersion(pool, 10);
+  const former = await uploadVersion(pool, 5);
+  const aborted = await leavePartial(pool, `job-${'0'.repeat(64)}`, 7);
+  const running = await leavePartial(pool, `job-${'1'.repeat(64)}`, 0);
+  const command = builderCommand().flat();
+  // the credentials are there while the job uploads
+  const spy = [
+    'sh',
+    '-c',
+    'cp --preserve=mode "$HOME/.config/openstack/clouds.yaml" "$HOME" && exec "$@"',
+    '-',
+  ];
+
+  const { playbooks, vars } = await readZuulJob('build-and-upload-debian-image');
+  const { returned, output } = await runZuulJob({
+    playbooks,
+    home,
+    variables: {
+      ...vars,
+      ...tinyImage(),
+      image_providers: [`directory:${pool}`],
+      configure_clouds_config: { clouds: { example: { auth: { password: 'correct-horse' } } } },
+      upload_image_command: [...spy, ...command],
+      upload_image_metadata: { os_distro: 'debian', built_by: 'Zuul=it' },
+      prune_images_command: command,
+      reap_images_command: command,
+      zuul: { build: UUID },
+    },
+  });
+
+  const {
+    uploaded_images: [upload],
+    pruned_images: [pruned],
+    reaped_images: [reaped],
+  } = returned as unknown as Returned;
+  const newest = `${upload['external-id']}`;
+  const image = await readFile(join(imageRoot, 'debian.qcow2'));
+  assert.ok((await readFile(join(pool, newest))).equals(image));
+  const manifest = JSON.parse(await readFile(join(pool, `${newest}.json`), 'utf8'));
+  assert.deepEqual(manifest.metadata, { os_distro: 'debian', built_by: 'Zuul=it' });
+  assert.deepEqual(
+    pruned.map((record) => record['external-id']),
+    [oldest],
+  );
+  assert.deepEqual(
+    reaped.map(({ subject }) => subject),
+    [`file ${aborted}`],
+  );
+  const files = await readdir(pool);
+  for (const name of [newest, former, running]) assert.ok(files.includes(name), name);
+  for (const name of [oldest, aborted]) assert.ok(!files.includes(name), name);
+
+  assert.match(await readFile(join(home, 'clouds.yaml'), 'utf8'), /password: correct-horse/);
+  assert.equal((await stat(join(home, 'clouds.yaml'))).mode & 0o777, 0o600);
+  assert.deepEqual(await readdir(join(home, '.config/openstack')), []);
+  assert.ok(!output.includes('correct-horse'));
+
+  const example = load(await readFile(join(ZUUL_JOBS, 'nodepool/zuul-deletes-images.yaml'), 'utf8')) as {
+    readonly providers: readonly [object];
+  };
+  const config = join(directory, 'nodepool.yaml');
+  const providers = [{ ...example.providers[0], type: 'directory', directory: 'pool' }];
+  await writeFile(config, JSON.stringify({ ...example, providers }));
+  const [, explain = ''] = /^nodepool-builder (.* --explain)$/m.exec(await readPage('docs/zuul.md')) ?? [];
+  const latest = await runCommand(...explain.replace('nodepool.yaml', config).split(' '));
+  assert.equal(latest.stdout, `${newest}\n`);
+  assert.match(latest.stderr, new RegExp(`^${former} .* not chosen: it was built earlier`, 'm'));
+});
+
 /** What the test looks at of the example's `nodepool.yaml`. */
 interface Example {
   readonly 'zuul-images': readonly [
     { readonly project: string; readonly pipelines: readonly [string]; readonly job: string },
   ];
   readonly providers: readonly [object];
+}
+
+/** What the job returns, for each provider. */
+interface Returned {
+  readonly reaped_images: readonly [readonly Record<string, string>[]];
+  readonly uploaded_images: readonly [Record<string, string>];
+  readonly pruned_images: readonly [readonly Record<string, string>[]];
 }
