@@ -34,6 +34,8 @@ openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
 qemu-system-x86           qemu-system-x86_64                 test
+dropbear-bin              dropbear                           test
+openssh-client            ssh                                test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
 curl                      curl                               test
@@ -144,6 +146,40 @@ set_up_debian_packages() {
   install_debian_packages $missing
 }
 
+# A kernel for machines under QEMU, with the modules that they load, in this order. It is not installed: the machine
+# that runs the tests would boot it from then on.
+LINUX='.cache/linux'
+LINUX_MODULES='virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk failover
+  net_failover virtio_net button evdev nls_cp437 nls_ascii fat vfat'
+
+download_linux() {
+  apt-get -q download "$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: *\(linux-image-[0-9]\)/\1/p')"
+}
+
+fetch_linux() {
+  [ "$purpose" = test ] && [ ! -e "$LINUX" ] || return 0
+  echo "setup: fetching a kernel for machines under QEMU to $LINUX"
+  rm -rf "$LINUX.new"
+  mkdir -p "$LINUX.new/modules"
+  (
+    cd "$LINUX.new"
+    download_linux || {
+      echo 'setup: that failed; trying once more with fresh package lists'
+      apt-get -q update
+      download_linux
+    }
+    dpkg-deb --fsys-tarfile ./*.deb | tar -x
+    mv boot/vmlinuz-* vmlinuz
+    number=10
+    for module in $LINUX_MODULES; do
+      mv "$(find lib/modules -name "$module.ko")" "modules/$number-$module.ko"
+      number=$((number + 1))
+    done
+    rm -rf ./*.deb boot lib usr
+  )
+  mv "$LINUX.new" "$LINUX"
+}
+
 # Inside "npm run" the npm and the Node that run it are known; they stay what they are while npm ci
 # replaces node_modules/.bin, which comes first in PATH.
 npm_ci() {
@@ -163,5 +199,6 @@ set_up_npm_packages() {
 
 # The Debian packages come first: naming what is missing should not take a minute.
 set_up_debian_packages
+fetch_linux
 set_up_npm_packages
 PATH=$PWD/node_modules/.bin:$PATH tsc -b packages/nodepool-builder

@@ -7,7 +7,7 @@ import fsPromises, { mkdir, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DibBuilder, ImageRepository } from '../src/index.ts';
-import { bootableDisk } from './boot-sector.ts';
+import { bootableDisk } from '../../../test/fixtures/qemu/boot-sector.ts';
 import { MINI_OS } from './mini-os.ts';
 import { ScriptedBuilder } from './scripted-builder.ts';
 

@@ -1,14 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceAddress, Probe } from './instance-provider.ts';
 
-/** How long one try may take, in milliseconds: a service that is there speaks sooner, even of an interpreted machine. */
-const PROBE_TIMEOUT = 5_000;
+/**
+ * How long the tries may take, in milliseconds, again and again in this order. What forwards the port may hold a
+ * connection that was made before the instance was up, and not notice for long that it is: most tries are short. On
+ * an interpreted machine a service may take its time: some are not.
+ */
+const TIMEOUTS: readonly number[] = [2_000, 2_000, 5_000];
 
 /** Between two tries, in milliseconds. */
 const INTERVAL = 250;
 
 /**
- * Tries again and again until the service at an address answers.
+ * Tries again and again until the service at an address answers. One try at a time: servers take few clients that
+ * have not logged in.
  *
  * @param check called before each try: it throws if trying is of no use any more.
  * @throws the signal's reason
@@ -19,10 +24,10 @@ export async function untilAnswered(
   check: () => Promise<void>,
   signal?: AbortSignal,
 ): Promise<void> {
-  for (;;) {
-    await check();
+  for (let round = 0; ; round += 1) {
     signal?.throwIfAborted();
-    const limit = AbortSignal.timeout(PROBE_TIMEOUT);
+    await check();
+    const limit = AbortSignal.timeout(TIMEOUTS[round % TIMEOUTS.length] ?? 0);
     const answered = await probe(
       address,
       signal === undefined ? limit : AbortSignal.any([limit, signal]),

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { ImageError, type ImageErrorCode } from '../errors.ts';
+import type {
+  Instance,
+  InstanceAddress,
+  InstanceProvider,
+  LaunchRequest,
+  Probe,
+} from '../instance/instance-provider.ts';
+
+/** Where instances are launched, and what is in them. */
+export interface InstanceSite {
+  /** Makes a provider without instances of other tests; called again, it is what a process sees that comes after. */
+  readonly open: () => InstanceProvider;
+  /** A base image whose system answers to {@link probe}, writes to its console, and heeds the power button. */
+  readonly request: Omit<LaunchRequest, 'buildId'>;
+  readonly probe: Probe;
+  /** Runs a command line in the system there, and returns what it wrote. */
+  readonly run: (address: InstanceAddress, command: string) => Promise<string>;
+}
+
+const never: Probe = () => Promise.reject(new Error('not yet'));
+
+/**
+ * The tests that every {@link InstanceProvider} passes.
+ *
+ * @param name of the group of tests.
+ * @param openSite prepares a site for one test; what has to be undone goes to `t.after`.
+ */
+export function instanceProviderContract(
+  name: string,
+  openSite: (t: TestContext) => Promise<InstanceSite>,
+): void {
+  describe(`${name} as an InstanceProvider`, () => {
+    test('what is changed on an instance is in the image that is captured of it', async (t) => {
+      const { open, request, probe, run } = await openSite(t);
+      const launched = await open().launch({ ...request, buildId: 'debian-0000000001' });
+      const address = await launched.waitReachable(probe);
+      assert.deepEqual(await launched.address(), address);
+      assert.notEqual((await launched.consoleLog()).trim(), '');
+      await run(address, 'echo changed > /root/mark; sync');
+      await assert.rejects(launched.capture({ imageId: 'debian-0000000001' }), withCode('instance-failed'));
+
+      // As a process does that comes after one that was killed.
+      const instance = await onlyInstance(open());
+      assert.equal(instance.id, launched.id);
+      assert.equal(instance.buildId, 'debian-0000000001');
+      assert.equal(instance.launchedAt.getTime(), launched.launchedAt.getTime());
+      assert.equal(await instance.state(), 'running');
+      assert.deepEqual(await instance.waitReachable(probe), address);
+      await instance.stop();
+      assert.equal(await instance.state(), 'stopped');
+      assert.equal(await launched.state(), 'stopped');
+      await instance.stop();
+      const captured = await instance.capture({ imageId: 'debian-0000000001' });
+      const [format] = captured.formats;
+      assert.ok(format !== undefined);
+      const path = join(await temporaryDirectory(t), 'captured');
+      await captured.save(format, path);
+      await instance.destroy();
+
+      const provider = open();
+      const image = captured.externalId ?? path;
+      const again = await provider.launch({ ...request, image, format, buildId: 'debian-0000000002' });
+      const off = again.waitStopped();
+      assert.equal(await run(await again.waitReachable(probe), 'cat /root/mark; poweroff'), 'changed\n');
+      await off;
+      assert.equal(await again.state(), 'stopped');
+      await again.destroy();
+      assert.deepEqual(await provider.list(), []);
+    });
+
+    test('instances of several builds are told apart, and are destroyed in any state', async (t) => {
+      const { open, request } = await openSite(t);
+      const provider = open();
+      const [one, other] = await Promise.all(
+        ['one', 'other'].map((buildId) => provider.launch({ ...request, buildId })),
+      );
+      assert.ok(one !== undefined && other !== undefined);
+      assert.notEqual(one.id, other.id);
+      assert.deepEqual((await provider.list()).map(({ buildId }) => buildId).toSorted(), ['one', 'other']);
+      await one.destroy();
+      assert.equal((await onlyInstance(provider)).id, other.id);
+      await one.destroy();
+      assert.equal(await one.state(), 'failed');
+      await assert.rejects(one.waitStopped(), withCode('instance-failed'));
+      await assert.rejects(one.stop(), withCode('instance-failed'));
+      await (await onlyInstance(open())).destroy();
+      assert.deepEqual(await provider.list(), []);
+      await other.destroy();
+    });
+
+    test('who waits may stop waiting, and the instance runs on', async (t) => {
+      const { open, request } = await openSite(t);
+      const instance = await open().launch({ ...request, buildId: 'debian-0000000001' });
+      const reason = new Error('enough');
+      const abort = new AbortController();
+      const { signal } = abort;
+      const waits = [
+        assert.rejects(instance.waitReachable(never, { signal }), reason),
+        assert.rejects(instance.waitStopped({ signal }), reason),
+      ];
+      abort.abort(reason);
+      await Promise.all(waits);
+      for (const call of ['state', 'address', 'consoleLog', 'stop', 'waitStopped'] as const) {
+        await assert.rejects(instance[call]({ signal }), reason, call);
+      }
+      assert.equal(await instance.state(), 'running');
+      await instance.destroy();
+    });
+
+    test('a launch that is aborted leaves nothing', async (t) => {
+      const { open, request } = await openSite(t);
+      const provider = open();
+      const reason = new Error('enough');
+      const launch = (signal: AbortSignal): Promise<Instance> =>
+        provider.launch({ ...request, buildId: 'debian-0000000001' }, { signal });
+      await assert.rejects(launch(AbortSignal.abort(reason)), reason);
+      const abort = new AbortController();
+      const launched = launch(abort.signal);
+      abort.abort(reason);
+      await assert.rejects(launched, reason);
+      assert.deepEqual(await provider.list(), []);
+    });
+
+    test('a launch from an image that is not there says so, and leaves nothing', async (t) => {
+      const { open, request } = await openSite(t);
+      const provider = open();
+      const image = request.image.replace(/[^/]+$/, 'absent-$&');
+      const launched = provider.launch({ ...request, image, buildId: 'debian-0000000001' });
+      await assert.rejects(launched, withCode('image-not-found'));
+      assert.deepEqual(await provider.list(), []);
+    });
+  });
+}
+
+async function onlyInstance(provider: InstanceProvider): Promise<Instance> {
+  const [instance, ...others] = await provider.list();
+  assert.ok(instance !== undefined);
+  assert.deepEqual(others, []);
+  return instance;
+}
+
+async function temporaryDirectory(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'captured-'));
+  t.after(() => rm(directory, { recursive: true }));
+  return directory;
+}
+
+function withCode(code: ImageErrorCode): (error: unknown) => boolean {
+  return (error) => error instanceof ImageError && error.code === code;
+}

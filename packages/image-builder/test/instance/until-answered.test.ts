@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { untilAnswered } from '../../src/index.ts';
+
+const ADDRESS = { host: '127.0.0.1', port: 22 };
+
+const well = (): Promise<void> => Promise.resolve();
+
+describe('waiting for an answer', () => {
+  test('goes on until there is one', async () => {
+    let tries = 0;
+    await untilAnswered(
+      ADDRESS,
+      (address) => {
+        assert.equal(address, ADDRESS);
+        tries += 1;
+        return tries === 3 ? Promise.resolve() : Promise.reject(new Error('not yet'));
+      },
+      well,
+    );
+    assert.equal(tries, 3);
+  });
+
+  test('ends a try that takes too long, and begins another', async () => {
+    let tries = 0;
+    await untilAnswered(
+      ADDRESS,
+      async (_, signal) => {
+        tries += 1;
+        if (tries === 1) await new Promise((_resolve, reject) => signal.addEventListener('abort', reject));
+      },
+      well,
+    );
+    assert.equal(tries, 2);
+  });
+
+  test('ends when it is of no use any more', async () => {
+    const gone = new Error('gone');
+    let looks = 0;
+    const waiting = untilAnswered(
+      ADDRESS,
+      () => Promise.reject(new Error('not yet')),
+      () => {
+        looks += 1;
+        return looks === 2 ? Promise.reject(gone) : Promise.resolve();
+      },
+    );
+    await assert.rejects(waiting, gone);
+  });
+
+  test('ends with the reason of its signal, and so does the try', async () => {
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    const tried = Promise.withResolvers<unknown>();
+    const waiting = untilAnswered(
+      ADDRESS,
+      async (_, signal) => {
+        queueMicrotask(() => abort.abort(reason));
+        await new Promise<void>((_resolve, reject) =>
+          signal.addEventListener('abort', () => {
+            tried.resolve(signal.reason);
+            reject(reason);
+          }),
+        );
+      },
+      well,
+      abort.signal,
+    );
+    await assert.rejects(waiting, reason);
+    assert.equal(await tried.promise, reason);
+  });
+});

@@ -1,0 +1,166 @@
+import {
+  type CapturedImage,
+  type CaptureRequest,
+  convertImage,
+  FORMAT_NAMES,
+  ImageError,
+  type Instance,
+  type InstanceAddress,
+  type InstanceState,
+  isConvertible,
+  type OperationOptions,
+  type Probe,
+  untilAnswered,
+} from '@nodepool-builder/image-builder';
+import { forwardedPort, INSTANCE_FILES } from './instance-arguments.ts';
+import type { InstanceDirectory } from './instance-directory.ts';
+import type { QmpConnection } from './qmp-connection.ts';
+import { SharedMonitor } from './shared-monitor.ts';
+
+/** Between two pushes of the power button, in milliseconds: while it boots, a system may not notice one. */
+const PUSH_INTERVAL = 10_000;
+
+/** What QEMU's states mean; all others are of a machine that stands still. */
+const STATES: Readonly<Record<string, InstanceState>> = { running: 'running', shutdown: 'stopped' };
+
+/** A machine of a QEMU on this host. */
+export class QemuInstance implements Instance {
+  readonly id: string;
+  readonly buildId: string;
+  readonly launchedAt: Date;
+  readonly #directory: InstanceDirectory;
+  readonly #monitor: SharedMonitor;
+
+  readonly #onDestroyed: () => void;
+
+  constructor(directory: InstanceDirectory, onDestroyed: () => void) {
+    this.id = directory.id;
+    this.buildId = directory.record.buildId;
+    this.launchedAt = new Date(directory.record.launchedAt);
+    this.#directory = directory;
+    this.#onDestroyed = onDestroyed;
+    this.#monitor = new SharedMonitor(directory.file(INSTANCE_FILES.monitor));
+  }
+
+  async state({ signal }: OperationOptions = {}): Promise<InstanceState> {
+    signal?.throwIfAborted();
+    const state = await this.#monitor.use(machineState).catch(unlessEnded);
+    if (state !== undefined) return state;
+    return (await this.#directory.isPoweredOff()) ? 'stopped' : 'failed';
+  }
+
+  async address({ signal }: OperationOptions = {}): Promise<InstanceAddress> {
+    signal?.throwIfAborted();
+    const usernet = await this.#monitor.use((qmp) =>
+      qmp.execute<string>('human-monitor-command', { 'command-line': 'info usernet' }),
+    );
+    const port = forwardedPort(usernet ?? '');
+    if (port === undefined) throw this.#failed('is not reached', await this.state());
+    return { host: '127.0.0.1', port };
+  }
+
+  async waitReachable(probe: Probe, { signal }: OperationOptions = {}): Promise<InstanceAddress> {
+    const address = await this.address({ ...(signal && { signal }) });
+    const check = async (): Promise<void> => {
+      const state = await this.state();
+      if (state !== 'running') throw this.#failed('is not reached', state);
+    };
+    await untilAnswered(address, probe, check, signal);
+    return address;
+  }
+
+  async consoleLog({ signal }: OperationOptions = {}): Promise<string> {
+    signal?.throwIfAborted();
+    return await this.#directory.tail(INSTANCE_FILES.console);
+  }
+
+  async screenshot(path: string, { signal }: OperationOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    const shown = await this.#monitor.use((qmp) =>
+      qmp.execute('screendump', { filename: path, format: 'png' }),
+    );
+    if (shown === undefined) throw this.#failed('has no display', await this.state());
+  }
+
+  async stop(options: OperationOptions = {}): Promise<void> {
+    const push = (): void => {
+      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait tells
+    };
+    if ((await this.state(options)) === 'running') push();
+    const pushing = setInterval(push, PUSH_INTERVAL);
+    try {
+      await this.waitStopped(options);
+    } finally {
+      clearInterval(pushing);
+    }
+  }
+
+  async waitStopped({ signal }: OperationOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#monitor.use((qmp) => untilNotRunning(qmp, signal)).catch(unlessEnded);
+    const state = await this.state();
+    if (state !== 'stopped') throw this.#failed('did not power off', state);
+    await this.#endStopped();
+  }
+
+  async capture(_request: CaptureRequest, { signal }: OperationOptions = {}): Promise<CapturedImage> {
+    signal?.throwIfAborted();
+    const state = await this.state();
+    if (state !== 'stopped') throw this.#failed('cannot be captured before it is stopped', state);
+    await this.#endStopped();
+    const backingFile = this.#directory.record.image;
+    const source = { format: 'qcow2', path: this.#directory.file(INSTANCE_FILES.disk) } as const;
+    return {
+      formats: FORMAT_NAMES.filter(isConvertible),
+      save: (format, path, options) => convertImage(source, format, path, { ...options, backingFile }),
+    };
+  }
+
+  async destroy({ signal }: OperationOptions = {}): Promise<void> {
+    signal?.throwIfAborted();
+    await this.#directory.endMachine();
+    await this.#directory.remove();
+    this.#onDestroyed();
+  }
+
+  /** Ends the QEMU of a machine that is off: it holds the disk. */
+  async #endStopped(): Promise<void> {
+    await this.#directory.setPoweredOff();
+    await this.#directory.endMachine();
+  }
+
+  #failed(what: string, state: InstanceState): ImageError {
+    return new ImageError(
+      'instance-failed',
+      `instance ${this.id} of build ${this.buildId} ${what}: ${REASONS[state]}; its console log may tell more`,
+    );
+  }
+}
+
+const REASONS: Readonly<Record<InstanceState, string>> = {
+  starting: 'it is not made yet',
+  running: 'it runs',
+  stopped: 'it is powered off',
+  failed: 'its QEMU stands still, was ended, or is not there any more',
+};
+
+async function machineState(qmp: QmpConnection): Promise<InstanceState> {
+  const { status } = await qmp.execute<{ readonly status: string }>('query-status');
+  return STATES[status] ?? 'failed';
+}
+
+async function untilNotRunning(qmp: QmpConnection, signal: AbortSignal | undefined): Promise<void> {
+  for (;;) {
+    // Listened for before the question: an event in between would be missed.
+    const event = qmp.nextEvent(signal);
+    event.catch(() => {}); // the question may fail first
+    if ((await machineState(qmp)) !== 'running') return;
+    await event;
+  }
+}
+
+/** A QEMU that ends while it is asked is as good as one that is not there. */
+function unlessEnded(error: unknown): undefined {
+  if (error instanceof ImageError) return;
+  throw error;
+}

@@ -1,0 +1,124 @@
+import { EventEmitter, once } from 'node:events';
+import { open } from 'node:fs/promises';
+import { Socket } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { ImageError } from '@nodepool-builder/image-builder';
+
+/** In milliseconds. QEMU serves one client at a time: behind another one nothing is answered. */
+const TIMEOUT = 10_000;
+
+/** Nobody is there to connect to. */
+const ABSENT: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED']);
+
+/** A message of QEMU's: a reply, an event, or the greeting. */
+interface Message {
+  readonly id?: number;
+  readonly return?: unknown;
+  readonly error?: { readonly desc: string };
+  readonly event?: string;
+}
+
+const END: Message = { error: { desc: 'it has ended' } };
+
+const SILENCE: Message = { error: { desc: `it did not answer within ${TIMEOUT / 1_000} s` } };
+
+/** A connection to a running QEMU (QEMU Machine Protocol). */
+export class QmpConnection {
+  readonly #socket: Socket;
+  readonly #replies = new Map<number, (message: Message) => void>();
+  /** Says `event` for each of QEMU's, and at the end. */
+  readonly #events = new EventEmitter();
+  #lastId = 0;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    createInterface({ input: socket })
+      .on('line', (line) => this.#receive(JSON.parse(line) as Message))
+      .on('error', () => {}); // it passes on the socket's
+    socket.once('close', () => {
+      for (const reply of this.#replies.values()) reply(END);
+      this.#events.emit('event');
+    });
+  }
+
+  /** Connects to the socket at `path`; undefined if no QEMU listens there. */
+  static async open(path: string): Promise<QmpConnection | undefined> {
+    const socket = await connectTo(path);
+    if (socket === undefined) return undefined;
+    const connection = new QmpConnection(socket);
+    try {
+      await connection.execute('qmp_capabilities');
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+    return connection;
+  }
+
+  /**
+   * Has QEMU do something.
+   *
+   * @throws ImageError `instance-failed` if it refuses, ends before it answers, or does not answer
+   */
+  async execute<T>(command: string, args: Readonly<Record<string, unknown>> = {}): Promise<T> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const replied = Promise.withResolvers<Message>();
+    this.#replies.set(id, replied.resolve);
+    const tooLate = setTimeout(() => replied.resolve(SILENCE), TIMEOUT);
+    if (this.#socket.destroyed) replied.resolve(END);
+    else this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
+    const { error, return: result } = await replied.promise;
+    clearTimeout(tooLate);
+    this.#replies.delete(id);
+    if (error === undefined) return result as T;
+    throw new ImageError(
+      'instance-failed',
+      `QEMU did not do "${command}": ${error.desc}; look at the console log of the instance`,
+    );
+  }
+
+  /**
+   * Waits until QEMU tells something, or ends.
+   *
+   * @throws the signal's reason
+   */
+  async nextEvent(signal?: AbortSignal): Promise<void> {
+    try {
+      await once(this.#events, 'event', { signal });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #receive(message: Message): void {
+    if (message.event !== undefined) this.#events.emit('event');
+    else if (message.id !== undefined) this.#replies.get(message.id)?.(message);
+  }
+}
+
+async function connectTo(path: string): Promise<Socket | undefined> {
+  const socket = new Socket();
+  socket.on('error', () => {}); // once there is a connection, its end is seen by its close
+  try {
+    const directory = await open(dirname(path), 'r');
+    try {
+      // The address of a socket holds 107 bytes, which a path may well exceed.
+      socket.connect(join('/proc/self/fd', `${directory.fd}`, basename(path)));
+      await once(socket, 'connect');
+    } finally {
+      await directory.close();
+    }
+  } catch (error) {
+    socket.destroy();
+    if (ABSENT.has((error as NodeJS.ErrnoException).code)) return undefined;
+    throw error;
+  }
+  return socket;
+}

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { open } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ImageError, QEMU } from '@nodepool-builder/image-builder';
+import { INSTANCE_FILES } from './instance-arguments.ts';
+import type { InstanceDirectory } from './instance-directory.ts';
+import { QmpConnection } from './qmp-connection.ts';
+
+/** Between two looks whether QEMU listens, in milliseconds. */
+const INTERVAL = 20;
+
+/** How many lines of QEMU's an error shows. */
+const LAST_LINES = 5;
+
+/**
+ * Starts a QEMU that outlives this process, and waits until its machine runs.
+ *
+ * @throws ImageError `launch-failed`, `command-not-found`
+ * @throws the signal's reason; QEMU may run then
+ */
+export async function startMachine(
+  directory: InstanceDirectory,
+  args: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
+  const log = await open(directory.file(INSTANCE_FILES.log), 'a');
+  let failure: string | undefined;
+  try {
+    const child = spawn(QEMU, args, {
+      cwd: directory.path, // by which it is found again
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    });
+    child.unref();
+    child.once('exit', (code, by) => {
+      failure = `it ended with ${by ?? `exit code ${code}`}`;
+    });
+    await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+  } catch (error) {
+    throw notStarted(error);
+  } finally {
+    await log.close();
+  }
+  while (!(await answers(directory))) {
+    signal?.throwIfAborted();
+    if (failure !== undefined) throw await launchFailed(directory, failure);
+    await delay(INTERVAL);
+  }
+}
+
+/** A QEMU listens before it has its devices, but answers only when it has all. */
+async function answers(directory: InstanceDirectory): Promise<boolean> {
+  try {
+    const qmp = await QmpConnection.open(directory.file(INSTANCE_FILES.monitor));
+    qmp?.close();
+    return qmp !== undefined;
+  } catch (error) {
+    if (error instanceof ImageError) return false; // it ended while it was asked
+    throw error;
+  }
+}
+
+function notStarted(error: unknown): unknown {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return error;
+  return new ImageError(
+    'command-not-found',
+    `"${QEMU}" is not installed, or not on PATH; install it (Debian: qemu-system-x86)`,
+    { cause: error },
+  );
+}
+
+async function launchFailed(directory: InstanceDirectory, failure: string): Promise<ImageError> {
+  const lines = (await directory.tail(INSTANCE_FILES.log)).trim().split('\n').slice(-LAST_LINES);
+  const said = lines.join(' / ') || 'nothing';
+  return new ImageError(
+    'launch-failed',
+    `QEMU did not run the machine of build ${directory.record.buildId}: ${failure}, saying: ${said}; mend what it names`,
+  );
+}

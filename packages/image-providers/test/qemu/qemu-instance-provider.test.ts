@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { endProcesses, ImageError, type ImageErrorCode, type Probe } from '@nodepool-builder/image-builder';
+import { bootableDisk } from '../../../../test/fixtures/qemu/boot-sector.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import {
+  QemuInstanceProvider,
+  type QemuInstanceProviderOptions,
+} from '../../src/qemu/qemu-instance-provider.ts';
+
+const REQUEST = { buildId: 'debian-1', publicKey: 'ssh-ed25519 AAAA', port: 22 };
+
+/** A directory whose path is longer than the address of a socket, and holds what separates QEMU's options. */
+const DIRECTORY = join('a, b', 'c'.repeat(100), 'instances');
+
+const never: Probe = () => Promise.reject(new Error('not yet'));
+
+/** A place for instances, and a base image. */
+interface Site {
+  readonly directory: string;
+  readonly image: string;
+  readonly open: (options?: Partial<QemuInstanceProviderOptions>) => QemuInstanceProvider;
+}
+
+async function openSite(t: TestContext, end: Parameters<typeof bootableDisk>[1]): Promise<Site> {
+  const parent = await mkdtemp(join(tmpdir(), 'qemu-'));
+  undoAfter(t, () => rm(parent, { recursive: true }));
+  const directory = join(parent, DIRECTORY);
+  const image = join(parent, 'base: 1, 2.raw');
+  await writeFile(image, bootableDisk('mini: ready\n', end));
+  const open: Site['open'] = (options = {}) =>
+    new QemuInstanceProvider({
+      name: 'local',
+      directory,
+      memory: 64,
+      cpus: 1,
+      accelerator: 'tcg',
+      ...options,
+    });
+  undoAfter(t, async () => {
+    for (const instance of await open().list()) await instance.destroy();
+  });
+  return { directory, image, open };
+}
+
+function withCode(code: ImageErrorCode, message: RegExp): (error: unknown) => boolean {
+  return (error) => error instanceof ImageError && error.code === code && message.test(error.message);
+}
+
+describe('an instance of a local QEMU', () => {
+  test('that powers itself off while nobody looks is whole: it is captured, and the base image stays', async (t) => {
+    const { image, open } = await openSite(t, 'power-off');
+    const launched = await open().launch({ ...REQUEST, image });
+    await waitUntil('the end', async () => (await launched.state()) === 'stopped');
+    const [instance = assert.fail()] = await open().list();
+    const captured = await instance.capture({ imageId: 'debian-1' });
+    const path = join(image, '../captured.raw');
+    await captured.save('raw', path);
+    const [before, after] = [await readFile(image), await readFile(path)];
+    assert.ok(before.equals(bootableDisk('mini: ready\n', 'power-off')));
+    // It has written its first sector to its second.
+    assert.deepEqual(after.subarray(512, 1024), before.subarray(0, 512));
+    assert.deepEqual(after.subarray(0, 512), before.subarray(0, 512));
+    assert.match(await instance.consoleLog(), /mini: ready/);
+    assert.equal(await instance.state(), 'stopped');
+    await assert.rejects(
+      instance.screenshot(path),
+      withCode('instance-failed', /has no display: it is powered/),
+    );
+  });
+
+  test('shows its display', async (t) => {
+    const { image, open } = await openSite(t, 'halt');
+    const instance = await open().launch({ ...REQUEST, image });
+    const path = join(image, '../display.png');
+    await instance.screenshot(path);
+    assert.equal((await readFile(path)).subarray(1, 4).toString(), 'PNG');
+  });
+
+  test('whose QEMU is ended from outside has failed, and who waits is told', async (t) => {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const instance = await open().launch({ ...REQUEST, image });
+    const told = Promise.all([
+      assert.rejects(instance.waitStopped(), withCode('instance-failed', /did not power off: its QEMU/)),
+      assert.rejects(instance.waitReachable(never), withCode('instance-failed', /is not reached: its QEMU/)),
+    ]);
+    assert.ok(await endProcesses({ roots: [directory], groups: [] }));
+    await told;
+    assert.equal(await instance.state(), 'failed');
+    await assert.rejects(instance.capture({ imageId: 'debian-1' }), withCode('instance-failed', /captured/));
+  });
+
+  test('runs on when the process that launched it is killed, and the next one destroys it', async (t) => {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const script = join(import.meta.dirname, 'launch-and-wait.ts');
+    const child = spawn(process.execPath, [...process.execArgv, script, directory, image], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    undoAfter(t, () => child.kill('SIGKILL'));
+    const [id] = (await once(child.stdout, 'data')) as [Buffer];
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    await mkdir(join(directory, '.half-made'));
+    const [instance = assert.fail()] = await open().list();
+    assert.equal(instance.id, id.toString().trim());
+    assert.equal(await instance.state(), 'running');
+    await instance.destroy();
+    assert.deepEqual(await readdir(directory), []);
+  });
+});
+
+describe('a launch that fails leaves nothing, and says why', () => {
+  async function failedLaunch(
+    t: TestContext,
+    options: Partial<QemuInstanceProviderOptions>,
+  ): Promise<unknown> {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const failure = await open(options)
+      .launch({ ...REQUEST, image })
+      .catch((error: unknown) => error);
+    assert.deepEqual(await readdir(directory), []);
+    return failure;
+  }
+
+  test('if QEMU refuses the machine', async (t) => {
+    const directBoot = { kernel: '/absent/vmlinuz', commandLine: '' };
+    const error = await failedLaunch(t, { directBoot });
+    assert.ok(
+      withCode(
+        'launch-failed',
+        /build debian-1: it ended with exit code 1, saying: .*\/absent\/vmlinuz/,
+      )(error),
+    );
+  });
+
+  test('if it is aborted while QEMU starts', async (t) => {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const abort = new AbortController();
+    const reason = new Error('enough');
+    const provider = open();
+    const launched = assert.rejects(provider.launch({ ...REQUEST, image }, { signal: abort.signal }), reason);
+    await waitUntil('the instance', async () => (await provider.list()).length > 0);
+    abort.abort(reason);
+    await launched;
+    assert.deepEqual(await readdir(directory), []);
+  });
+
+  test('if there is no QEMU', async (t) => {
+    const bin = await mkdtemp(join(tmpdir(), 'bin-'));
+    undoAfter(t, () => rm(bin, { recursive: true }));
+    const qemuImg = execFileSync('sh', ['-c', 'command -v qemu-img'], { encoding: 'utf8' }).trim();
+    await symlink(qemuImg, join(bin, 'qemu-img'));
+    const { PATH } = process.env;
+    undoAfter(t, () => {
+      process.env.PATH = PATH;
+    });
+    process.env.PATH = bin;
+    assert.ok(
+      withCode('command-not-found', /"qemu-system-x86_64" is not installed/)(await failedLaunch(t, {})),
+    );
+  });
+
+  test('if the base image is in no format that QEMU reads', async (t) => {
+    const { image, open } = await openSite(t, 'halt');
+    for (const base of [{ image: `${image}.img` }, { image, format: 'tar' as const }]) {
+      await assert.rejects(
+        open().launch({ ...REQUEST, ...base }),
+        withCode('format-unknown', /no format that QEMU/),
+      );
+    }
+  });
+
+  test('if the base image is damaged', async (t) => {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const launched = open().launch({ ...REQUEST, image, format: 'qcow2' });
+    await assert.rejects(launched, withCode('launch-failed', /not in qcow2 format.*; mend the base image/));
+    assert.deepEqual(await readdir(directory), []);
+  });
+});
