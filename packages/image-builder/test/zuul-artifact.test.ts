@@ -117,7 +117,7 @@ describe('an image-id that names a build', () => {
   test('gets exactly that build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2('named.qcow2');
-    await site.addQcow2('newer.qcow2');
+    await site.addQcow2('newer.qcow2', server.otherQcow2);
     const { repository } = site.repository;
     const { id } = await site.builder().build({ imageId: idOf(row), repository });
     assert.equal(id, idOf(row));
@@ -128,7 +128,7 @@ describe('an image-id that names a build', () => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     site.zuul.table().prune(site.zuul.table().tick());
-    await site.addQcow2('newer.qcow2');
+    await site.addQcow2('newer.qcow2', server.otherQcow2);
     const { repository } = site.repository;
     await assert.rejects(
       site.builder().build({ imageId: idOf(row), repository }),
@@ -234,6 +234,31 @@ test('what has come is kept when the build fails behind it, and not fetched agai
   assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS });
   assert.ok((await readFile(files[0]?.path ?? '')).equals(server.qcow2));
   assert.deepEqual(await kept(site), []);
+});
+
+test('what has come is kept when the build is aborted', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const abort = new AbortController();
+  const onLine = (line: string): void => {
+    if (line.startsWith('downloading')) abort.abort();
+  };
+  await assert.rejects(
+    site.builder().build({ imageId: idOf(row), repository, signal: abort.signal, onLine }),
+    withCode('build-aborted'),
+  );
+  assert.deepEqual(await kept(site), [row.uuid]);
+});
+
+test('what was changed behind the download is fetched again', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const changing = site.builder({ validation: { hook: ['sh', '-c', 'echo changed >> "$1"; false', 'sh'] } });
+  await assert.rejects(changing.build({ imageId: idOf(row), repository }), withCode('validation-failed'));
+  const { files } = await site.builder().build({ imageId: idOf(row), repository });
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
 });
 
 test('killed in the middle of a download, it goes on with it', async (t) => {
