@@ -68,6 +68,7 @@ export class FakeImageProvider implements ImageProvider {
   async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     this.images.delete(externalId);
+    this.#requests.delete(externalId);
   }
 
   async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { before, describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { type ImageFilter, latestImage, type UploadRequest } from '@nodepool-builder/image-builder';
-import { openStack } from '../../../../test/fixtures/openstack/openstack.ts';
 import type { OpenStackApi } from '../../../../test/fixtures/openstack/openstack-api.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import type { OpenStackProvider } from '../../src/index.ts';
@@ -13,20 +12,23 @@ const NAME = 'debian-12';
 const FILTER: ImageFilter = { name: [NAME] };
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
-let admin: OpenStackApi;
-before(async () => {
-  admin = await (await openStack()).admin.glance();
-});
-
 /** An account in the cloud, with images that are all called alike. */
 class Project {
   readonly provider: OpenStackProvider;
   readonly cloud: RealCloud;
+  /** Glance, for whom everything is allowed. */
+  readonly admin: OpenStackApi;
   readonly #request: UploadRequest;
   #uploads = 0;
 
-  private constructor(cloud: RealCloud, provider: OpenStackProvider, request: UploadRequest) {
+  private constructor(
+    cloud: RealCloud,
+    admin: OpenStackApi,
+    provider: OpenStackProvider,
+    request: UploadRequest,
+  ) {
     this.cloud = cloud;
+    this.admin = admin;
     this.provider = provider;
     this.#request = request;
   }
@@ -34,7 +36,7 @@ class Project {
   static async create(t: TestContext): Promise<Project> {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t, { size: 1000 })), externalName: NAME };
-    return new Project(cloud, openProvider(t, cloud.settings), request);
+    return new Project(cloud, await cloud.admin.glance(), openProvider(t, cloud.settings), request);
   }
 
   /** Uploads an image that was built on a day of May. */
@@ -46,12 +48,17 @@ class Project {
   }
 
   async set(id: string, property: string, value: unknown): Promise<void> {
-    await admin.request('PATCH', `/images/${id}`, [{ op: 'replace', path: `/${property}`, value }], PATCH);
+    await this.admin.request(
+      'PATCH',
+      `/images/${id}`,
+      [{ op: 'replace', path: `/${property}`, value }],
+      PATCH,
+    );
   }
 
   /** Makes an image that everybody sees, for as long as the test runs. */
   async publish(t: TestContext, id: string): Promise<void> {
-    undoAfter(t, () => admin.request('DELETE', `/images/${id}`));
+    undoAfter(t, () => this.admin.request('DELETE', `/images/${id}`));
     await this.set(id, 'visibility', 'public');
   }
 
@@ -91,7 +98,7 @@ describe('the latest of a name in Glance', () => {
     const good = await project.upload(1);
     const [hidden, withdrawn] = [await project.upload(2), await project.upload(3)];
     await project.set(hidden, 'os_hidden', true);
-    await admin.request('POST', `/images/${withdrawn}/actions/deactivate`);
+    await project.admin.request('POST', `/images/${withdrawn}/actions/deactivate`);
     const glance = await project.cloud.account.glance();
     const empty = { name: NAME, disk_format: 'raw', container_format: 'bare' };
     const { id: queued } = await glance.request<{ id: string }>('POST', '/images', empty);

@@ -15,6 +15,8 @@ export interface RealCloud {
   readonly images: () => Promise<GlanceImage[]>;
   /** The project's account, past the proxies. */
   readonly account: Account;
+  /** Who may do everything, past the proxies. */
+  readonly admin: Account;
 }
 
 /** One for all tests of a file. */
@@ -22,7 +24,8 @@ const running = openStack();
 
 /** Makes a project for one test. */
 export async function openRealCloud(t: TestContext): Promise<RealCloud> {
-  const account = await (await running).createAccount();
+  const cloud = await running;
+  const account = await cloud.createAccount();
   const faulty = await faultyOpenStack(account);
   t.after(() => faulty.close());
   const { account: proxied, keystone, glance } = faulty;
@@ -35,5 +38,5 @@ export async function openRealCloud(t: TestContext): Promise<RealCloud> {
     password,
     scope: { project: { name: projectName, ...domain } },
   });
-  return { settings, keystone, glance, images: () => account.images(), account };
+  return { settings, keystone, glance, images: () => account.images(), account, admin: cloud.admin };
 }
