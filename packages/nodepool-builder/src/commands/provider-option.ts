@@ -59,6 +59,9 @@ export async function withProvider<T>(
   try {
     providers.configure([configuration]);
     return await work(providers.byName.get(configuration.name) as ConfiguredProvider, stop.signal);
+  } catch (error) {
+    stop.signal.throwIfAborted(); // says why, whatever the provider made of it
+    throw error;
   } finally {
     for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
     providers[Symbol.dispose]();
