@@ -51,9 +51,9 @@ export class QemuInstance implements Instance {
 
   async address({ signal }: OperationOptions = {}): Promise<InstanceAddress> {
     signal?.throwIfAborted();
-    const usernet = await this.#monitor.use((qmp) =>
-      qmp.execute<string>('human-monitor-command', { 'command-line': 'info usernet' }),
-    );
+    const usernet = await this.#monitor
+      .use((qmp) => qmp.execute<string>('human-monitor-command', { 'command-line': 'info usernet' }))
+      .catch(unlessEnded);
     const port = forwardedPort(usernet ?? '');
     if (port === undefined) throw this.#failed('is not reached', await this.state());
     return { host: '127.0.0.1', port };
