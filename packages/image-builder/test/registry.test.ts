@@ -17,6 +17,13 @@ test('dib is there', () => {
   assert.equal(builder.diskimage, DISKIMAGE);
 });
 
+test('so is zuul-artifact, for images of which a Zuul job is known', () => {
+  assert.throws(
+    () => createImageBuilder('zuul-artifact', DISKIMAGE),
+    withCode('invalid-configuration', /zuul-images/),
+  );
+});
+
 test('builders of one’s own stand beside it', () => {
   assert.ok(
     createImageBuilder('mine', DISKIMAGE, { ...IMAGE_BUILDERS, mine: MyBuilder }) instanceof MyBuilder,

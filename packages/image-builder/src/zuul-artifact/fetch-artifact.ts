@@ -3,11 +3,11 @@ import { ImageError } from '../errors.ts';
 import { isConvertible } from '../formats/convert.ts';
 import { type DiskFile, diskInformation } from '../formats/disk-information.ts';
 import { checkSelfContained } from '../formats/self-contained.ts';
-import type { ImageFile, Logger, OperationOptions } from '../types.ts';
+import type { Logger, OperationOptions } from '../types.ts';
 import type { ArtifactAccess } from '../zuul/artifact-access.ts';
 import { withoutQuery } from '../zuul/artifact-url.ts';
 import type { ImageArtifact } from '../zuul/image-artifact.ts';
-import type { KeptFiles } from './kept-files.ts';
+import type { KeptFile, KeptFiles } from './kept-files.ts';
 
 /** Bytes that stay free where images are, so that a download which fills the disk does not stop what else is recorded there. */
 const LEAVE_FREE = 64 * 2 ** 20;
@@ -29,7 +29,7 @@ export async function fetchArtifact(
   { format, url, ...expected }: ImageArtifact,
   kept: KeptFiles,
   { access, ...options }: FetchOptions,
-): Promise<ImageFile> {
+): Promise<KeptFile> {
   const destination = kept.draft(format);
   await downloadArtifact(
     {

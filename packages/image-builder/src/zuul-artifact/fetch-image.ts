@@ -32,7 +32,7 @@ export async function fetchImage(zuul: ZuulImage, context: BuildContext): Promis
     }
     if (expired !== undefined) throw expired;
   } catch (error) {
-    throw error instanceof ZuulError ? asImageError(error) : error;
+    throw error instanceof ZuulError ? imageErrorOf(error) : error;
   }
 }
 
@@ -41,9 +41,11 @@ function loggerOf({ log }: BuildContext): Logger {
   return { debug: () => {}, info: log, warn: log, error: log };
 }
 
-function asImageError(error: ZuulError): ImageError {
-  const code: ImageErrorCode = error.retriable ? 'zuul-unavailable' : 'zuul-refused';
-  return new ImageError(error.code === 'invalid-settings' ? 'invalid-configuration' : code, error.message, {
-    cause: error,
-  });
+function imageErrorOf(error: ZuulError): ImageError {
+  return new ImageError(codeOf(error), error.message, { cause: error });
+}
+
+function codeOf({ code, retriable }: ZuulError): ImageErrorCode {
+  if (code === 'invalid-settings') return 'invalid-configuration';
+  return retriable ? 'zuul-unavailable' : 'zuul-refused';
 }

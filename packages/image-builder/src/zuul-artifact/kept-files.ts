@@ -2,15 +2,21 @@ import type { Stats } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncToDisk } from '../durable.ts';
+import type { DiskFile } from '../formats/disk-information.ts';
 import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
 import { imageFileName } from '../repository/layout.ts';
 import { safeName } from '../repository/state-directory.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { ImageFile } from '../types.ts';
 import type { ZuulBuild } from '../zuul/zuul-build.ts';
 
 /** Bytes of a block in `stat`, whatever the file system's own are (stat(2)). */
 const STAT_BLOCK = 512;
+
+/** A whole file. */
+export interface KeptFile extends DiskFile {
+  /** Bytes that it takes on the disk, holes left out. */
+  readonly usage: number;
+}
 
 /** What has come of the image of one build, for this try and the next. */
 export class KeptFiles {
@@ -44,19 +50,18 @@ export class KeptFiles {
     return `${this.#path(format)}.new`;
   }
 
-  /** The whole files. The size of each is what it takes on the disk. */
-  async files(): Promise<readonly ImageFile[]> {
+  async files(): Promise<readonly KeptFile[]> {
     const files = await Promise.all(FORMAT_NAMES.map((format) => this.#find(format)));
     return files.filter((file) => file !== undefined);
   }
 
   /** Takes the draft for a whole file, which a loss of power does not change any more. */
-  async keep(format: ImageFormat): Promise<ImageFile> {
+  async keep(format: ImageFormat): Promise<KeptFile> {
     const [draft, path] = [this.draft(format), this.#path(format)];
     await utimes(draft, this.#time, this.#time);
     await syncToDisk(draft);
     await rename(draft, path);
-    return { format, path, size: usageOf(await stat(path)) };
+    return { format, path, usage: usageOf(await stat(path)) };
   }
 
   /** Removes all of them. */
@@ -68,10 +73,10 @@ export class KeptFiles {
     return join(this.#directory, imageFileName('image', format));
   }
 
-  async #find(format: ImageFormat): Promise<ImageFile | undefined> {
+  async #find(format: ImageFormat): Promise<KeptFile | undefined> {
     const path = this.#path(format);
     const state = await unlessMissing(stat(path));
-    return state?.mtimeMs === this.#time.getTime() ? { format, path, size: usageOf(state) } : undefined;
+    return state?.mtimeMs === this.#time.getTime() ? { format, path, usage: usageOf(state) } : undefined;
   }
 }
 

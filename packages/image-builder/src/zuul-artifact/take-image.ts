@@ -4,13 +4,13 @@ import { ImageError } from '../errors.ts';
 import { convertImage } from '../formats/convert.ts';
 import type { ImageFormat } from '../formats.ts';
 import { portion } from '../progress.ts';
-import type { ImageFile, Logger } from '../types.ts';
+import type { Logger } from '../types.ts';
 import type { ArtifactAccess } from '../zuul/artifact-access.ts';
 import { artifactsLeft } from '../zuul/artifacts-left.ts';
 import type { ImageArtifact } from '../zuul/image-artifact.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
-import { KeptFiles } from './kept-files.ts';
+import { type KeptFile, KeptFiles } from './kept-files.ts';
 import type { WantedBuild } from './wanted-builds.ts';
 
 /** What {@link takeImage} works with. */
@@ -73,13 +73,13 @@ async function makeFormats(
 async function findPlan(
   uuid: string,
   artifacts: readonly ImageArtifact[],
-  files: ReadonlyMap<ImageFormat, ImageFile>,
+  files: ReadonlyMap<ImageFormat, KeptFile>,
   { access, context: { formats, signal } }: Pick<TakeOptions, 'access' | 'context'>,
 ): Promise<readonly FetchStep[]> {
   const missing = artifacts.filter(({ format }) => !files.has(format));
   const { left, gone } = await artifactsLeft(missing, access, signal);
   const offers: readonly OfferedFormat[] = [
-    ...Array.from(files.values(), ({ format, size }) => ({ format, toFetch: 0, size })),
+    ...Array.from(files.values(), ({ format, usage }) => ({ format, toFetch: 0, size: usage })),
     ...left.map(({ artifact: { format }, size }) => ({
       format,
       ...(size !== undefined && { toFetch: size }),

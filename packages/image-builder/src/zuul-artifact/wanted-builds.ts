@@ -74,22 +74,24 @@ async function namedBuild(
 }
 
 function nothingFound(
-  name: string,
+  api: string,
   { query: { job, project, pipelines, branch }, rules }: BuildSource,
-  refused: readonly RefusedBuild[],
+  [refused]: readonly RefusedBuild[],
 ): ImageError {
-  const what = `a build of ${job} (project ${project}, pipeline ${pipelines.join(' or ')}${branch === undefined ? '' : `, branch ${branch}`})`;
-  const types = rules.artifacts.map(({ type }) => `"${type}"`).join(', ');
-  const [first] = refused;
-  if (first === undefined) {
+  const where = [`project ${project}`, `pipeline ${pipelines.join(' or ')}`];
+  if (branch !== undefined) where.push(`branch ${branch}`);
+  const builds = `${job} (${where.join(', ')})`;
+  if (refused === undefined) {
     return new ImageError(
       'build-unknown',
-      `${name} does not list ${what} that succeeded; check these settings, or wait for one`,
+      `${api} lists no successful build of ${builds}; check these settings, or wait for one`,
     );
   }
-  const detail = first.detail || `no artifact is of type ${types}`;
+  const types = rules.artifacts.map(({ type }) => `"${type}"`).join(' or ');
+  const detail = refused.detail || `none is of type ${types}`;
   return new ImageError(
     'build-unusable',
-    `${name} lists no ${what.replace(/^a /, '')} with a usable image; of ${first.build.uuid}: ${REFUSALS[first.refusal]} (${detail}); correct what the job returns, or the artifacts of the image`,
+    `${api} lists no build of ${builds} with the image; of ${refused.build.uuid}: ${REFUSALS[refused.refusal]} (${detail}); ` +
+      'correct what the job returns, or the artifacts of the image',
   );
 }
