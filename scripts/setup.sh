@@ -36,6 +36,7 @@ xfsprogs                  mkfs.xfs                           test
 qemu-system-x86           qemu-system-x86_64                 test
 dropbear-bin              dropbear                           test
 openssh-client            ssh                                test
+openssh-server            /usr/sbin/sshd                     test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
 curl                      curl                               test
@@ -62,6 +63,7 @@ services_of() {
     python3-glance) echo open-iscsi.service iscsid.service iscsid.socket ;;
     postgresql) echo postgresql.service ;;
     nginx) echo nginx.service ;;
+    openssh-server) echo ssh.service ;;
     mosquitto) echo mosquitto.service ;;
   esac
 }
