@@ -19,6 +19,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const DAY = 86_400_000;
+const PUT_FILE = { method: 'PUT', path: /\/file$/ };
 
 function idOf(sha256: string): string {
   return jobUploadId({ provider: 'pool', name: 'debian', format: 'qcow2', sha256 });
@@ -141,7 +142,7 @@ test('in a cloud, upload leaves nothing when it is stopped, and what it leaves w
   };
   const upload = ['upload', image, '--name', 'debian'];
   const end = async (signal: NodeJS.Signals): Promise<readonly unknown[]> => {
-    faulty.glance.inject({ method: 'PUT', path: /\/file$/ }, pausesAfter(1_000_000, new Promise(() => {})));
+    faulty.glance.inject(PUT_FILE, pausesAfter(1_000_000, new Promise(() => {})));
     const [file, args] = builderCommand(...upload, '--provider', 'ci');
     const child = spawn(file, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
     const said = text(child.stderr);
@@ -165,7 +166,17 @@ test('in a cloud, upload leaves nothing when it is stopped, and what it leaves w
   assert.match(await run('reap', '--older-than', '0s'), /^deleted image .* \(queued\)/);
   assert.deepEqual(await account.images(), []);
 
-  const ids = await Promise.all([run(...upload), run(...upload)]);
+  const { promise: open, resolve } = Promise.withResolvers<void>();
+  faulty.glance.inject(PUT_FILE, pausesAfter(1_000_000, open));
+  const begun = faulty.glance.requests.length;
+  const since = (method: string): number =>
+    faulty.glance.requests.slice(begun).filter((request) => request.method === method).length;
+  const both = Promise.all([run(...upload), run(...upload)]);
+  // Each tries the ids of the two images that were here before, and a third one.
+  await waitUntil('both at the same upload', () => since('POST') === 6);
+  resolve();
+  const ids = await both;
+  assert.equal(since('PUT'), 1);
   assert.deepEqual(
     (await account.images()).map(({ id, status }) => [`${id}\n`, `${id}\n`, status]),
     [[...ids, 'active']],
