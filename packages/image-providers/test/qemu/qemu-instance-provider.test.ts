@@ -101,10 +101,12 @@ describe('an instance of a local QEMU', () => {
     const script = join(import.meta.dirname, 'launch-and-wait.ts');
     const child = spawn(process.execPath, [...process.execArgv, script, directory, image], {
       stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
     });
+    const { pid = assert.fail() } = child;
     undoAfter(t, () => child.kill('SIGKILL'));
     const [id] = (await once(child.stdout, 'data')) as [Buffer];
-    child.kill('SIGKILL');
+    process.kill(-pid, 'SIGKILL'); // its whole group, as Ctrl-C does
     await once(child, 'exit');
     await mkdir(join(directory, '.half-made'));
     const [instance = assert.fail()] = await open().list();
