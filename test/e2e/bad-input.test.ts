@@ -37,17 +37,21 @@ before(async () => {
   client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
 });
 after(async () => {
+  await assertWorks();
   await client.close();
   assert.equal(await builder.end('SIGTERM'), 0);
   await server.stop();
   await site.remove();
 });
 
-/** After each fault the builder still does its work, and nothing of the fault is left. */
+/** The builder still does its work. */
+async function assertWorks(): Promise<void> {
+  await client.submit('image-build:docs', '{"image-id": "afterwards"}');
+  await client.submit('image-delete:afterwards');
+}
+
+/** Nothing is left of a fault. */
 afterEach(async () => {
-  const imageId = `after-${Date.now()}`;
-  await client.submit('image-build:docs', JSON.stringify({ 'image-id': imageId }));
-  await client.submit(`image-delete:${imageId}`);
   assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', 'there.tar']);
   assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);
 });
@@ -63,6 +67,7 @@ async function failureOf(functionName: string, argument: string): Promise<Gearma
 }
 
 describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a reason of one line', () => {
+  after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:docs', '', /is not JSON; send \{"image-id": "<id>"\}/],
     ['image-build:docs', '{"image-id": ', /is not JSON/],
@@ -97,6 +102,7 @@ describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a rea
 });
 
 describe('a job that cannot be done ends in WORK_FAIL, and the log says why', () => {
+  after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
     ['image-build:failing-command', '{"image-id": "1"}', /false.*exit code 1/],

@@ -13,7 +13,7 @@ import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** How often each kind of job is killed; the moments are spread evenly over the time that it takes. */
-const KILLS = 6;
+const KILLS = 4;
 
 const MINI = `
   - name: mini

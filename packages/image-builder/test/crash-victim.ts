@@ -4,10 +4,10 @@
  */
 import childProcess from 'node:child_process';
 import fsPromises, { mkdir, writeFile } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
+import { flushCompileCache, syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { DibBuilder, ImageRepository } from '../src/index.ts';
 import { bootableDisk } from '../../../test/fixtures/qemu/boot-sector.ts';
+import { DibBuilder, ImageRepository } from '../src/index.ts';
 import { MINI_OS } from './mini-os.ts';
 import { ScriptedBuilder } from './scripted-builder.ts';
 
@@ -78,6 +78,7 @@ function killBefore(step: number): void {
 const { prepare, run } = OPERATIONS[operation] ?? {};
 if (prepare === undefined || run === undefined) throw new Error(`no operation "${operation}"`);
 await prepare();
+flushCompileCache(); // of a process that is killed Node would keep nothing
 if (count !== undefined) killBefore(Number(count));
 await run();
 await repository.close();

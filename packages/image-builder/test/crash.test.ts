@@ -14,11 +14,10 @@ import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 /** More steps than any operation has. */
 const MANY = 100;
 
-function startVictim({ directory, outside }: RepositoryFixture, ...args: readonly string[]): ChildProcess {
+function startVictim({ directory }: RepositoryFixture, ...args: readonly string[]): ChildProcess {
   const victim = join(import.meta.dirname, 'crash-victim.ts');
   return spawn(process.execPath, [...process.execArgv, victim, directory, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, NODE_COMPILE_CACHE: outside },
   });
 }
 
