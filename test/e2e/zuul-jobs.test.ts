@@ -9,9 +9,11 @@ import { load } from 'js-yaml';
 import { freePort } from '../../scripts/free-port.ts';
 import { readPage } from '../docs/markdown.ts';
 import { runZuulJob, ZUUL_JOBS } from '../fixtures/ansible-playbook.ts';
-import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
+import { builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { startNginx } from '../fixtures/nginx.ts';
+import { cloudsYaml } from '../fixtures/openstack/account.ts';
+import { openStack } from '../fixtures/openstack/openstack.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import type { ArtifactRow } from '../fixtures/zuul/build-row.ts';
@@ -50,8 +52,9 @@ async function createDirectory(t: TestContext, ...names: readonly string[]): Pro
   return directory;
 }
 
-test('Nodepool deletes images: what the job publishes is imported, and uploaded', async (t) => {
-  const directory = await createDirectory(t, 'home', 'images', 'pool');
+test('Nodepool deletes images: what the job publishes is imported, and uploaded to a cloud', async (t) => {
+  const directory = await createDirectory(t, 'home', 'images');
+  const account = await (await openStack()).createAccount();
   const nginx = await startNginx();
   undoAfter(t, () => nginx.stop());
   const zuul = await ZuulDouble.start();
@@ -87,7 +90,6 @@ test('Nodepool deletes images: what the job publishes is imported, and uploaded'
     await readFile(join(ZUUL_JOBS, 'nodepool/nodepool-deletes-images.yaml'), 'utf8'),
   ) as Example;
   const [zuulImage] = example['zuul-images'];
-  const [provider] = example.providers;
   const { project, pipelines, job } = zuulImage;
   const logUrl = `${nginx.url}/`;
   // as Zuul does it when it takes them in
@@ -100,17 +102,21 @@ test('Nodepool deletes images: what the job publishes is imported, and uploaded'
     'images-dir': 'images',
     'gearman-servers': [{ host: '127.0.0.1', port: await freePort() }],
     'zuul-images': [{ ...zuulImage, 'api-url': zuul.url }],
-    // raw: so that the image is unpacked
-    providers: [{ ...provider, type: 'directory', directory: 'pool', 'image-type': 'raw' }],
+    // so that the image is unpacked
+    providers: [{ ...example.providers[0], 'image-type': 'raw', rate: 0 }],
   };
   await writeFile(config, JSON.stringify(settings));
-  const builder = await startBuilder(config, '--all-in-one');
+  const clouds = join(directory, 'clouds.yaml');
+  await writeFile(clouds, cloudsYaml({ example: account.cloud() }));
+  const command = builderCommand('-d', '--all-in-one', '-c', config).flat();
+  const builder = spawnDaemon(['env', [`OS_CLIENT_CONFIG_FILE=${clouds}`, ...command]]);
   undoAfter(t, () => builder.end('SIGTERM'));
-  const pool = join(directory, 'pool');
   const upload = await waitUntil('the upload', async () =>
-    (await readdir(pool)).find((name) => name.endsWith(`${UUID}.raw`)),
+    (await account.images()).find(({ status }) => status === 'active'),
   );
-  assert.ok((await readFile(join(pool, upload))).equals(await readFile(join(imageRoot, 'debian.raw'))));
+  assert.match(upload.name, /debian/);
+  const raw = await readFile(join(imageRoot, 'debian.raw'));
+  assert.equal(upload.checksum, createHash('md5').update(raw).digest('hex'));
 });
 
 /** Has a version of the image lie in a pool as an earlier job has left it; its external-id. */
