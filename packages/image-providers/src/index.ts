@@ -19,6 +19,7 @@ export type {
   SettingsRequest,
 } from './openstack/settings/settings-request.ts';
 export { CLOUD_TASKS, type CloudTask, type OnTask } from './openstack/task-timing.ts';
+export type { StandstillLimits } from './openstack/upload/others-image.ts';
 export type { DirectBoot } from './qemu/instance-arguments.ts';
 export type { QemuInstance } from './qemu/qemu-instance.ts';
 export { QemuInstanceProvider, type QemuInstanceProviderOptions } from './qemu/qemu-instance-provider.ts';
