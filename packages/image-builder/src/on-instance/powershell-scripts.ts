@@ -1,0 +1,87 @@
+import type { ScriptLanguage } from './script-language.ts';
+
+const SCRIPT_DIRECTORY = String.raw`C:\nodepool-scripts`;
+
+/**
+ * What each script begins with. Windows PowerShell takes a file without this mark for one in the encoding of the
+ * country. The file goes first: a step may hold secrets, and it is read before it runs.
+ */
+const BEGINNING = `\uFEFF$ErrorActionPreference = 'Stop'
+$PSNativeCommandUseErrorActionPreference = $true
+$ProgressPreference = 'SilentlyContinue'
+[Console]::OutputEncoding = New-Object System.Text.UTF8Encoding $false
+Remove-Item -LiteralPath $PSCommandPath
+`;
+
+const PREPARE = `${BEGINNING}
+New-Item -ItemType Directory -Force -Path .nodepool-builder\\scripts | Out-Null
+if (Test-Path -LiteralPath ${SCRIPT_DIRECTORY}) { Remove-Item -Recurse -Force -LiteralPath ${SCRIPT_DIRECTORY} }
+Move-Item -LiteralPath .nodepool-builder\\scripts -Destination ${SCRIPT_DIRECTORY}
+`;
+
+/** The files where Windows' OpenSSH looks for keys: those of administrators are not in their homes. */
+const KEY_FILES = [
+  String.raw`$env:ProgramData\ssh\administrators_authorized_keys`,
+  String.raw`$env:USERPROFILE\.ssh\authorized_keys`,
+];
+
+const CLEAN = `${BEGINNING}
+Get-EventLog -LogName * | ForEach-Object { Clear-EventLog -LogName $_.Log }
+$history = "$env:APPDATA\\Microsoft\\Windows\\PowerShell\\PSReadLine\\ConsoleHost_history.txt"
+if (Test-Path -LiteralPath $history) { Remove-Item -LiteralPath $history }
+if (-not (Get-ChildItem -LiteralPath ${SCRIPT_DIRECTORY})) { Remove-Item -LiteralPath ${SCRIPT_DIRECTORY} }
+Remove-Item -Recurse -Force -LiteralPath .nodepool-builder
+`;
+
+/** It ends at once if it does not begin, and then says why in its log. */
+const SYSPREP = `${BEGINNING}
+$sysprep = "$env:SystemRoot\\System32\\Sysprep"
+$process = Start-Process -Wait -PassThru -FilePath "$sysprep\\sysprep.exe" -ArgumentList '/generalize', '/oobe', '/shutdown', '/quiet'
+if ($process.ExitCode -ne 0) { Get-Content -Tail 20 -LiteralPath "$sysprep\\Panther\\setupact.log" }
+exit $process.ExitCode
+`;
+
+/** Scripts for Windows PowerShell 5.1 and later. Who logs in is an administrator. */
+export const POWERSHELL_SCRIPTS: ScriptLanguage = {
+  scriptDirectory: SCRIPT_DIRECTORY,
+  extension: '.ps1',
+  command: (path) =>
+    `powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -File ${path}`,
+  prepare: script(PREPARE),
+  // The exit code is that of the last program; a cmdlet that fails ends it all, as an error does.
+  step: (run, environment) =>
+    script(`${BEGINNING}
+${assignments(environment)}
+Set-Location -LiteralPath ${SCRIPT_DIRECTORY}
+$global:LASTEXITCODE = 0
+& {
+${run}
+}
+exit $LASTEXITCODE
+`),
+  clean: (publicKey) => script(CLEAN + (publicKey === undefined ? '' : removeKey(publicKey))),
+  powerOff: script(`${BEGINNING}\nStop-Computer -Force\n`),
+  sysprep: script(SYSPREP),
+};
+
+function script(text: string): { text: string; asAdministrator: boolean } {
+  return { text, asAdministrator: false };
+}
+
+function assignments(environment: Readonly<Record<string, string>>): string {
+  return Object.entries(environment)
+    .map(([name, value]) => `$env:${name} = '${value.replaceAll("'", "''")}'`)
+    .join('\n');
+}
+
+/** Only the matching lines go, so that the files keep who may write to them. */
+function removeKey(publicKey: string): string {
+  return KEY_FILES.map(
+    (path) => `
+if (Test-Path -LiteralPath "${path}") {
+  $others = @(Get-Content -LiteralPath "${path}" | Where-Object { -not $_.Contains('${publicKey}') })
+  Set-Content -LiteralPath "${path}" -Value $others
+}
+`,
+  ).join('');
+}
