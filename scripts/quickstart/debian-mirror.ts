@@ -55,8 +55,8 @@ export function debianFromApt(
     ...source('updates', `${release}-updates`),
     ...source('security', `${release}-security`),
   ].join('\n');
-  // What goes into the initrd, and packs it, is there before the kernel: it is made once then, in place of twice.
-  const include = ['zstd', 'cloud-initramfs-growroot'];
+  // What makes the initrd is there before the kernel: it is made once then, not twice. zstd packs it faster.
+  const include = ['zstd', 'initramfs-tools'];
   if (sources.includes('https:')) include.push('ca-certificates'); // Debian's smallest system trusts no authority
   return {
     release,

@@ -22,7 +22,7 @@ http://other.test/ stable main Other Packages
     DIB_APT_SOURCES_CONF: `default:deb http://mirror.test/debian trixie main
 updates:deb http://mirror.test/debian trixie-updates main
 security:deb http://security.test/debian-security trixie-security main`,
-    DIB_DEBOOTSTRAP_EXTRA_ARGS: '--include=zstd,cloud-initramfs-growroot',
+    DIB_DEBOOTSTRAP_EXTRA_ARGS: '--include=zstd,initramfs-tools',
   });
 });
 
@@ -38,7 +38,7 @@ mirror+file:/etc/apt/mirrors/debian.list/ bookworm main Debian
   );
   assert.equal(mirror, 'https://mirror.test/debian');
   assert.equal(envVars.DIB_APT_SOURCES_CONF, 'default:deb https://mirror.test/debian bookworm main');
-  assert.equal(envVars.DIB_DEBOOTSTRAP_EXTRA_ARGS, '--include=zstd,cloud-initramfs-growroot,ca-certificates');
+  assert.equal(envVars.DIB_DEBOOTSTRAP_EXTRA_ARGS, '--include=zstd,initramfs-tools,ca-certificates');
 });
 
 for (const [machine, output] of [
