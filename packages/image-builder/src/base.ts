@@ -1,7 +1,7 @@
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createLoggedCommand } from './build/logged-command.ts';
-import { type BuildContext, type BuildContextParts, createBuildContext } from './context.ts';
+import { type BuildContext, type BuildContextParts, createBuildContext, type Settle } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
@@ -14,7 +14,7 @@ import type { Staging } from './repository/staging.ts';
 import type { StateDirectory } from './repository/state-directory.ts';
 import type { ImageRepository } from './repository.ts';
 import { asImageError } from './system-error.ts';
-import type { Image, Logger, OperationOptions } from './types.ts';
+import type { Image, Logger, OperationOptions, Snapshot } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
 
 /** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
@@ -67,7 +67,8 @@ export abstract class BaseImageBuilder {
     return await repository.add(
       imageId,
       name,
-      (staging, flight, state) => this.#make({ ...job, ...flight }, formats, staging, state),
+      (staging, flight, state, onSettled) =>
+        this.#make({ ...job, ...flight }, formats, { staging, state, onSettled }),
       job,
     );
   }
@@ -81,8 +82,7 @@ export abstract class BaseImageBuilder {
   async #make(
     job: BuildJob & Required<OperationOptions>,
     formats: readonly ImageFormat[],
-    staging: Staging,
-    state: StateDirectory,
+    { staging, state, onSettled }: BuildSite,
   ): Promise<Manifest> {
     const { imageId, repository, signal, logger } = job;
     const { name, buildTimeout, secrets, validation } = this.diskimage;
@@ -98,6 +98,7 @@ export abstract class BaseImageBuilder {
       onLine: job.onLine,
       logger,
     });
+    const snapshots: Snapshot[] = [];
     const stop = stopSignal(imageId, signal, buildTimeout);
     try {
       const parts: BuildContextParts = {
@@ -109,6 +110,11 @@ export abstract class BaseImageBuilder {
         staging,
         state,
         log,
+        instances: repository.instances,
+        addSnapshot: (snapshot, settle) => {
+          snapshots.push(snapshot);
+          onSettled(settle);
+        },
         onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
       };
       const run = createLoggedCommand(parts);
@@ -132,6 +138,7 @@ export abstract class BaseImageBuilder {
         started: started.toISOString(),
         finished: new Date().toISOString(),
         files,
+        ...(snapshots.length > 0 && { snapshots }),
       };
     } catch (cause) {
       const error = asImageError(cause, `building image ${imageId}`);
@@ -142,6 +149,13 @@ export abstract class BaseImageBuilder {
       await log.close();
     }
   }
+}
+
+/** What the repository gives to one build. */
+interface BuildSite {
+  readonly staging: Staging;
+  readonly state: StateDirectory;
+  readonly onSettled: (settle: Settle) => void;
 }
 
 interface StopSignal {

@@ -3,11 +3,12 @@ import type { LoggedCommand } from './build/logged-command.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
+import type { InstanceLedger } from './on-instance/ledger.ts';
 import type { CommandResult } from './process/command.ts';
 import { imageFileName } from './repository/layout.ts';
 import type { Staging } from './repository/staging.ts';
 import type { StateDirectory } from './repository/state-directory.ts';
-import type { Progress } from './types.ts';
+import type { Progress, Snapshot } from './types.ts';
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
@@ -44,6 +45,8 @@ export interface BuildContext {
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
+  /** The build's log itself: where it lies, what takes secrets out of a text, and a `write` that tells when to go on. */
+  readonly buildLog: Pick<BuildLog, 'path' | 'mask' | 'write'>;
   /** Says how far the build has come; `done` of `total`, in any unit. */
   readonly progress: (done: number, total: number) => void;
   /**
@@ -59,7 +62,18 @@ export interface BuildContext {
    * @throws the signal's reason
    */
   readonly stateDirectory: () => Promise<string>;
+  /** What is remembered of the instances that builds run on. */
+  readonly instances: InstanceLedger;
+  /**
+   * Says that the image lies in a provider already.
+   *
+   * @param settle called when the image is published, or when it is sure not to be: then it removes the snapshot.
+   */
+  readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
+
+/** Called at the end of a build, when its image is published or was given up. */
+export type Settle = (isPublished: boolean) => Promise<void>;
 
 /** What a {@link BuildContext} is made of. */
 export interface BuildContextParts
@@ -67,12 +81,15 @@ export interface BuildContextParts
   readonly staging: Staging;
   readonly state: StateDirectory;
   readonly log: BuildLog;
+  readonly instances: InstanceLedger;
   readonly onProgress: (progress: Progress) => void;
+  readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
 
 /** The context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
+  const { instances, addSnapshot } = parts;
   const { directory } = staging;
   return {
     imageId,
@@ -90,7 +107,10 @@ export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCo
     log: (line) => void log.write(line),
     progress: (done, total) => onProgress({ done, total }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
+    buildLog: log,
     stateDirectory: () => state.take(signal),
+    instances,
+    addSnapshot,
   };
 }
 

@@ -12,9 +12,9 @@ export async function syncToDisk(path: string): Promise<void> {
 }
 
 /** Writes a file so that after a crash it is there whole, or as it was before. */
-export async function writeDurably(path: string, text: string): Promise<void> {
+export async function writeDurably(path: string, text: string, mode: number = 0o666): Promise<void> {
   const temporary = `${path}.new`;
-  const handle = await open(temporary, 'w');
+  const handle = await open(temporary, 'w', mode);
   try {
     await handle.writeFile(text);
     await handle.sync();

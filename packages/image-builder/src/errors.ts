@@ -29,6 +29,8 @@ export const IMAGE_ERRORS = {
   'zuul-refused': { retriable: false },
   'launch-failed': { retriable: true },
   'instance-failed': { retriable: true },
+  'login-refused': { retriable: true },
+  'host-key-changed': { retriable: false },
   'download-failed': { retriable: true },
   'artifact-expired': { retriable: false },
   'artifact-refused': { retriable: false },

@@ -41,7 +41,10 @@ export type {
 export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
+export { InstanceKeeper, type InstanceKeeperOptions } from './on-instance/instance-keeper.ts';
+export { InstanceLedger } from './on-instance/ledger.ts';
 export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';
+export { OnInstanceBuilder } from './on-instance.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
 export {
   type Accelerator,
@@ -71,6 +74,7 @@ export type {
   OperationOptions,
   Progress,
   ProviderImage,
+  Snapshot,
   UploadRequest,
   UploadResult,
 } from './types.ts';

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { ImageError } from './errors.ts';
 import { type ImageFormat, isImageFormat } from './formats.ts';
 import { unlessMissing } from './system-error.ts';
+import type { Snapshot } from './types.ts';
 
 /** Takes a third less time than that of `node:fs/promises`: with thousands of images a start consists of it. */
 const readFile = promisify(readFileWithCallback);
@@ -30,6 +31,8 @@ export interface Manifest {
   readonly started?: string;
   readonly finished?: string;
   readonly files: readonly ManifestFile[];
+  /** Where it lies already without an upload. */
+  readonly snapshots?: readonly Snapshot[];
 }
 
 /** A file's time of modification as a manifest has it. */
@@ -73,6 +76,10 @@ export function parseManifest(text: string, path: string, imageId: string): Mani
   if (!Array.isArray(value.files) || !value.files.every(isManifestFile)) {
     throw damaged(path, 'its list of files makes no sense');
   }
+  const { snapshots = [] } = value;
+  if (!Array.isArray(snapshots) || !snapshots.every(isSnapshot)) {
+    throw damaged(path, 'its list of snapshots makes no sense');
+  }
   return value as unknown as Manifest;
 }
 
@@ -84,6 +91,10 @@ function isManifestFile(file: unknown): file is ManifestFile {
     typeof size === 'number' &&
     ['mtime', 'md5', 'sha256'].every((key) => typeof texts[key] === 'string')
   );
+}
+
+function isSnapshot(snapshot: unknown): snapshot is Snapshot {
+  return isRecord(snapshot) && ['provider', 'externalId'].every((key) => typeof snapshot[key] === 'string');
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -3,6 +3,7 @@ import { DibBuilder } from './dib.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
+import { OnInstanceBuilder } from './on-instance.ts';
 import { ZuulArtifactBuilder } from './zuul-artifact.ts';
 
 /** What builders are given besides their disk image. */
@@ -31,6 +32,7 @@ export const NO_SERVICES: BuilderServices = {
 /** The builders that come with this package, by the name that the configuration uses. */
 export const IMAGE_BUILDERS: Readonly<Record<string, ImageBuilderClass>> = {
   dib: DibBuilder,
+  'on-instance': OnInstanceBuilder,
   'zuul-artifact': ZuulArtifactBuilder,
 };
 

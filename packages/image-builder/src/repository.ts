@@ -1,10 +1,12 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
+import type { Settle } from './context.ts';
 import { ImageError } from './errors.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
 import { DiskSpace } from './formats/disk-space.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import type { Manifest } from './manifest.ts';
+import { InstanceLedger } from './on-instance/ledger.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { emptyTrash } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
@@ -43,10 +45,13 @@ export type MakeImage = (
   staging: Staging,
   options: Required<OperationOptions>,
   state: StateDirectory,
+  onSettled: (settle: Settle) => void,
 ) => Promise<Manifest>;
 
 /** The images of one directory. One process owns it. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
+  /** What is remembered of the instances that builds run on. */
+  readonly instances: InstanceLedger;
   readonly #layout: Layout;
   readonly #logger: Logger | undefined;
   readonly #catalog: ImageCatalog;
@@ -64,6 +69,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     super();
     this.#layout = new Layout(directory);
     this.#logger = logger;
+    this.instances = new InstanceLedger(this.#layout.instances);
     this.#states = new StateDirectories(this.#layout.state);
     this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
       this.emit('deleteForgotten', imageId),
@@ -248,15 +254,21 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   ): Promise<Image> {
     this.#building.set(imageId, imageName);
     const state = this.#states.of(imageName);
+    const settles: Settle[] = [];
+    let isPublished = false;
     try {
       await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
       return await this.#staged(async (staging) => {
-        const manifest = await make(staging, flight, state);
+        const manifest = await make(staging, flight, state, (settle) => settles.push(settle));
         const image = await this.#catalog.publish(staging, manifest, manifest.files);
+        isPublished = true;
         await state.clear().catch((error: unknown) => this.#logger?.error(String(error)));
         return image;
       });
     } finally {
+      for (const settle of settles) {
+        await settle(isPublished).catch((error: unknown) => this.#logger?.error(String(error)));
+      }
       state.release();
       this.#building.delete(imageId);
     }

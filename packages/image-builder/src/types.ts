@@ -41,6 +41,13 @@ export interface ImageFile {
   readonly checksums?: Checksums;
 }
 
+/** An image that came into being in a provider when an instance there was captured. */
+export interface Snapshot {
+  /** `providers[].name`. */
+  readonly provider: string;
+  readonly externalId: string;
+}
+
 /** An image in the local directory: one id, one or more formats. */
 export interface Image {
   readonly id: string;
@@ -50,6 +57,8 @@ export interface Image {
   readonly builtAt: Date;
   /** At least one; in the order of {@link FORMAT_NAMES}. */
   readonly files: readonly ImageFile[];
+  /** Where it lies already without an upload. Absent if nowhere. */
+  readonly snapshots?: readonly Snapshot[];
 }
 
 /** What a provider is asked to take. */

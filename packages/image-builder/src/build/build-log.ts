@@ -92,7 +92,15 @@ async function removeOldLogs(
     }
   }
   const newestFirst = logs.toSorted((one, other) => other.mtimeMs - one.mtimeMs);
-  for (const { path } of newestFirst.slice(Math.max(retention - 1, 0))) await rm(path, { force: true });
+  for (const { path } of newestFirst.slice(Math.max(retention - 1, 0))) {
+    await rm(path, { force: true });
+    await rm(screenshotPath(path), { force: true });
+  }
+}
+
+/** Where the last that was seen of the display of a build's machine lies: beside its log. */
+export function screenshotPath(logPath: string): string {
+  return `${logPath.slice(0, -'.log'.length)}.png`;
 }
 
 /** The name in the first line of a log; undefined for a file that is none. */

@@ -1,5 +1,5 @@
+import { checkedVariables } from '../build/checked-variables.ts';
 import type { DiskImage } from '../disk-image.ts';
-import { ImageError } from '../errors.ts';
 
 /**
  * What disk-image-create gets in its environment besides what it inherits, as nodepool has always had it.
@@ -17,23 +17,4 @@ export function dibEnvironment(diskimage: DiskImage, output: string): Record<str
     ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
     ...checkedVariables(diskimage),
   };
-}
-
-function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(envVars).map(([key, value]) => {
-      const fault = faultOf(value);
-      if (fault === undefined) return [key, value as string];
-      throw new ImageError(
-        'invalid-configuration',
-        `disk image "${name}": the value of ${key} in env-vars ${fault}`,
-      );
-    }),
-  );
-}
-
-/** Never the value: it may be a secret. */
-function faultOf(value: unknown): string | undefined {
-  if (typeof value !== 'string') return 'is not a string; put it in quotes';
-  return value.includes('\0') ? 'holds a NUL; remove that' : undefined;
 }

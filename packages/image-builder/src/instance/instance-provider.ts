@@ -124,4 +124,9 @@ export interface InstanceProvider {
   launch(request: LaunchRequest, options?: OperationOptions): Promise<Instance>;
   /** The instances that this software launched here and did not destroy, by this process or one before it. */
   list(options?: OperationOptions): Promise<readonly Instance[]>;
+  /**
+   * Removes the images in the provider that instances were captured as for this image-id, whole or half, by this
+   * process or one before it. What is not there is no error. Absent where a captured image goes with its instance.
+   */
+  discardCaptured?(imageId: string, options?: OperationOptions): Promise<void>;
 }

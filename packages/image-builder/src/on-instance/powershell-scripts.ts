@@ -45,8 +45,7 @@ exit $process.ExitCode
 export const POWERSHELL_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '.ps1',
-  command: (path) =>
-    `powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -File ${path}`,
+  command: (path) => `powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -File ${path}`,
   prepare: script(PREPARE),
   // The exit code is that of the last program; a cmdlet that fails ends it all, as an error does.
   step: (run, environment) =>

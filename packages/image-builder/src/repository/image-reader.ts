@@ -33,6 +33,7 @@ export async function readImage(
     ...(manifest?.['image-name'] !== undefined && { name: manifest['image-name'] }),
     builtAt: manifest?.finished === undefined ? new Date(newest) : new Date(manifest.finished),
     files,
+    ...(manifest?.snapshots !== undefined && { snapshots: manifest.snapshots }),
   };
 }
 

@@ -1,0 +1,26 @@
+import type { DiskImage } from '../disk-image.ts';
+import { ImageError } from '../errors.ts';
+
+/**
+ * The `env-vars` of a disk image.
+ *
+ * @throws ImageError `invalid-configuration` for a value that is not a string, or holds a NUL
+ */
+export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(envVars).map(([key, value]) => {
+      const fault = faultOf(value);
+      if (fault === undefined) return [key, value as string];
+      throw new ImageError(
+        'invalid-configuration',
+        `disk image "${name}": the value of ${key} in env-vars ${fault}`,
+      );
+    }),
+  );
+}
+
+/** Never the value: it may be a secret. */
+function faultOf(value: unknown): string | undefined {
+  if (typeof value !== 'string') return 'is not a string; put it in quotes';
+  return value.includes('\0') ? 'holds a NUL; remove that' : undefined;
+}

@@ -1,0 +1,48 @@
+/**
+ * The part of a script that takes out of a machine what must not be in an image: what it is known by, what it let in
+ * for the build alone, and what was written down meanwhile. It runs as root in the home directory of who logs in.
+ *
+ * Host keys stay where nothing makes new ones: without any sshd would not start.
+ *
+ * @param publicKey in base64, of the build; absent if it is the base image's own.
+ */
+export function cleanPosix(publicKey: string | undefined): string {
+  return `
+work=$PWD/.nodepool-builder
+if command -v cloud-init >/dev/null; then
+  cloud-init clean --logs >/dev/null 2>&1 || rm -rf /var/lib/cloud/instance /var/lib/cloud/instances
+fi
+
+if command -v cloud-init >/dev/null || ls /lib/systemd/system/*keygen* /usr/lib/systemd/system/*keygen* >/dev/null 2>&1
+then rm -f /etc/ssh/ssh_host_*
+else echo 'the SSH host keys stay: nothing here makes new ones when the image boots'
+fi
+
+[ ! -e /etc/machine-id ] || : > /etc/machine-id
+[ -L /var/lib/dbus/machine-id ] || rm -f /var/lib/dbus/machine-id
+rm -f /var/lib/systemd/random-seed /etc/udev/rules.d/70-persistent-net.rules
+rm -f /var/lib/dhcp/*.leases /var/lib/NetworkManager/*.lease
+
+rm -rf /var/log/journal/*
+find /var/log -type f \\( -name '*.gz' -o -name '*.xz' -o -name '*.old' -o -name '*.[0-9]' \\) -exec rm -f {} +
+find /var/log -type f -exec sh -c 'for file; do : > "$file"; done' sh {} +
+
+for home in /root /home/* "$PWD"; do
+  rm -f "$home"/.*_history "$home/.lesshst" "$home/.viminfo" "$home/.wget-hsts"
+${publicKey === undefined ? '' : removeKey(publicKey)}done
+
+rmdir /opt/nodepool-scripts 2>/dev/null || :
+rm -rf "$work"
+sync
+`;
+}
+
+/** Written in place, so that the file keeps its owner. */
+function removeKey(publicKey: string): string {
+  return `  keys=$home/.ssh/authorized_keys
+  if [ -f "$keys" ]; then
+    others=$(grep -vF '${publicKey}' "$keys" || :)
+    if [ -n "$others" ]; then printf '%s\\n' "$others" > "$keys"; else rm -f "$keys"; fi
+  fi
+`;
+}

@@ -1,0 +1,57 @@
+import { readFile } from 'node:fs/promises';
+import ssh2 from 'ssh2';
+import { ImageError } from '../errors.ts';
+import type { InstanceClaim } from './ledger.ts';
+
+/** Who logs in to the machine of a build. */
+export interface Identity {
+  /** As OpenSSH writes it. */
+  readonly privateKey: string;
+  /** A line of `authorized_keys`. */
+  readonly publicKey: string;
+  /** Where {@link privateKey} is, or will be if it has to outlive the build. */
+  readonly keyFile: string;
+  /** Whether it was made for the build: then it lets in nobody else, and goes before the machine becomes an image. */
+  readonly isOwn: boolean;
+}
+
+/**
+ * The key that the base image lets in, or one made for the build.
+ *
+ * @throws ImageError `invalid-configuration` if the file has no private key that can be used
+ */
+export async function identityOf(
+  privateKeyFile: string | undefined,
+  { keyFile, imageId }: InstanceClaim,
+): Promise<Identity> {
+  if (privateKeyFile !== undefined) return { ...(await readIdentity(privateKeyFile)), isOwn: false };
+  const comment = `nodepool-builder-${imageId}`;
+  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519', { comment });
+  return { privateKey, publicKey, keyFile, isOwn: true };
+}
+
+/** That of a process before this one. */
+export async function keptIdentity({ keyFile }: InstanceClaim): Promise<Identity> {
+  return { ...(await readIdentity(keyFile)), isOwn: true };
+}
+
+/** The key itself in a line of `authorized_keys`, in base64. */
+export function keyOfLine(publicKey: string): string {
+  return publicKey.split(' ')[1] ?? '';
+}
+
+async function readIdentity(keyFile: string): Promise<Omit<Identity, 'isOwn'>> {
+  try {
+    const privateKey = await readFile(keyFile, 'utf8');
+    const parsed = ssh2.utils.parseKey(privateKey);
+    if (parsed instanceof Error) throw parsed;
+    const publicKey = `${parsed.type} ${parsed.getPublicSSH().toString('base64')}`;
+    return { privateKey, publicKey, keyFile };
+  } catch (cause) {
+    throw new ImageError(
+      'invalid-configuration',
+      `the private key "${keyFile}" cannot be used: ${(cause as Error).message}; name one that has no passphrase`,
+      { cause },
+    );
+  }
+}

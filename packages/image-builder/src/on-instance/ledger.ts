@@ -1,0 +1,130 @@
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeDurably } from '../durable.ts';
+import { unlessMissing } from '../system-error.ts';
+import { unlessAborted } from '../unless-aborted.ts';
+import type { OnInstance } from './settings.ts';
+
+/**
+ * How far a build on an instance has come: it is launched; it runs, and so do the steps; it is cleaned, so that nobody
+ * can log in for sure; it is clean; it is powered off; it is captured; all that is left to do is to end it.
+ */
+export type InstancePhase =
+  | 'launching'
+  | 'running'
+  | 'cleaning'
+  | 'cleaned'
+  | 'stopped'
+  | 'captured'
+  | 'ending';
+
+/** What is remembered of the instance of a build. */
+export interface InstanceEntry {
+  readonly imageId: string;
+  readonly imageName: string;
+  /** `providers[].name`. */
+  readonly provider: string;
+  readonly phase: InstancePhase;
+  /** How many of the steps have ended well. */
+  readonly stepsDone: number;
+  /** When the launch was asked for, ISO 8601. */
+  readonly since: string;
+  readonly afterRestart: OnInstance['afterRestart'];
+  /** Digest of how the image is made: a build does not go on with what was begun in another way. */
+  readonly recipe: string;
+  /** Of the machine, in base64, once it is known. */
+  readonly hostKey?: string;
+  /** Of an instance whose build failed, ISO 8601: until then it is left for people to look at. */
+  readonly keptUntil?: string;
+}
+
+const ENTRY = '.json';
+
+/**
+ * What is remembered of the instances that builds of one `images-dir` run on: a file for each, written before the
+ * launch and removed when the instance is gone. What is in no file is nobody's.
+ */
+export class InstanceLedger {
+  readonly directory: string;
+  readonly #claims = new Map<string, Promise<void>>();
+
+  /** @param directory is made when there is something to remember. */
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  /**
+   * Waits until nobody else in this process works with the instance of this image.
+   *
+   * @throws the signal's reason
+   */
+  async claim(imageId: string, signal: AbortSignal): Promise<InstanceClaim> {
+    for (;;) {
+      const claim = this.tryClaim(imageId);
+      if (claim !== undefined) return claim;
+      await unlessAborted(this.#claims.get(imageId) ?? Promise.resolve(), signal);
+    }
+  }
+
+  /** The claim to the instance of an image; undefined while somebody has it. */
+  tryClaim(imageId: string): InstanceClaim | undefined {
+    if (this.#claims.has(imageId)) return undefined;
+    const released = Promise.withResolvers<void>();
+    this.#claims.set(imageId, released.promise);
+    return new InstanceClaim(this.directory, imageId, () => {
+      this.#claims.delete(imageId);
+      released.resolve();
+    });
+  }
+
+  /** The images that something is remembered of. */
+  async imageIds(): Promise<string[]> {
+    const names = (await unlessMissing(readdir(this.directory))) ?? [];
+    return names.filter((name) => name.endsWith(ENTRY)).map((name) => name.slice(0, -ENTRY.length));
+  }
+}
+
+/** The right to work with the instance of one image, and with what is remembered of it. */
+export class InstanceClaim {
+  readonly imageId: string;
+  /** Where the private key is that logs in, if it has to outlive this process. */
+  readonly keyFile: string;
+  /** Lets the next one have it. */
+  readonly release: () => void;
+  readonly #path: string;
+
+  constructor(directory: string, imageId: string, release: () => void) {
+    this.imageId = imageId;
+    this.keyFile = join(directory, `${imageId}.key`);
+    this.release = release;
+    this.#path = join(directory, imageId + ENTRY);
+  }
+
+  /** Undefined if nothing is remembered, or nothing that can be understood. */
+  async read(): Promise<InstanceEntry | undefined> {
+    const text = await unlessMissing(readFile(this.#path, 'utf8'));
+    try {
+      return text === undefined ? undefined : (JSON.parse(text) as InstanceEntry);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Survives a loss of power from then on. */
+  async write(entry: InstanceEntry): Promise<void> {
+    await mkdir(join(this.#path, '..'), { recursive: true, mode: 0o700 });
+    await writeDurably(this.#path, `${JSON.stringify(entry, null, 2)}\n`);
+  }
+
+  /** Writes the key file, for nobody else to read. */
+  async keepKey(privateKey: string): Promise<void> {
+    await mkdir(join(this.#path, '..'), { recursive: true, mode: 0o700 });
+    await writeDurably(this.keyFile, privateKey, 0o600);
+  }
+
+  /** Forgets all. */
+  async remove(): Promise<void> {
+    await rm(this.keyFile, { force: true });
+    await rm(this.#path, { force: true });
+  }
+}

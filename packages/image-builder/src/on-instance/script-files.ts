@@ -1,0 +1,26 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { asImageError } from '../system-error.ts';
+import type { RemoteFile } from './remote-shell.ts';
+import { WORK_DIRECTORY } from './script-language.ts';
+
+/**
+ * The files of `script-dir`, those of directories in it too, as they are put on a machine.
+ *
+ * @throws ImageError `directory-not-usable`
+ */
+export async function scriptFiles(scriptDirectory: string | undefined): Promise<RemoteFile[]> {
+  if (scriptDirectory === undefined) return [];
+  try {
+    const names = await readdir(scriptDirectory, { recursive: true });
+    const files: RemoteFile[] = [];
+    for (const file of names.toSorted().map((name) => join(scriptDirectory, name))) {
+      if (!(await stat(file)).isFile()) continue;
+      const path = relative(scriptDirectory, file).split(sep).join('/');
+      files.push({ path: `${WORK_DIRECTORY}/scripts/${path}`, content: { file } });
+    }
+    return files;
+  } catch (error) {
+    throw asImageError(error, `reading script-dir "${scriptDirectory}"`);
+  }
+}

@@ -1,0 +1,28 @@
+/** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/**
+ * The result of `work`, or that of `late` if the time is over first.
+ *
+ * @param work ends when the signal that it is given aborts.
+ * @param late is given what `work` failed with then.
+ * @throws the signal's reason
+ */
+export async function within<T>(
+  seconds: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+  late: (error: unknown) => T | Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(), Math.min(seconds * 1_000, LONGEST_TIMER));
+  try {
+    return await work(AbortSignal.any([signal, over.signal]));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!over.signal.aborted) throw error;
+    return await late(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
