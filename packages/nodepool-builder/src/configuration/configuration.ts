@@ -1,6 +1,10 @@
 import type { DiskImage, FilterEntry, ImageFormat } from '@nodepool-builder/image-builder';
 import type { Timing } from '@nodepool-builder/image-manager';
-import type { CloudSettings, ImageImport } from '@nodepool-builder/image-providers';
+import type {
+  CloudSettings,
+  ImageImport,
+  QemuInstanceProviderOptions,
+} from '@nodepool-builder/image-providers';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
 export interface Configuration {
@@ -13,7 +17,10 @@ export interface Configuration {
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];
+  /** Those that take images. */
   readonly providers: readonly ProviderConfiguration[];
+  /** Those that run instances alone. */
+  readonly qemuProviders: readonly QemuProviderConfiguration[];
   readonly manager: ManagerSettings;
 }
 
@@ -43,7 +50,7 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly keep: number;
 }
 
-/** One entry of `providers`. */
+/** One entry of `providers` that takes images. */
 export interface ProviderConfiguration {
   readonly name: string;
   readonly type: 'openstack' | 'directory';
@@ -70,6 +77,9 @@ export interface ProviderConfiguration {
   readonly postUploadHook?: string;
   readonly images: readonly ProviderImageConfiguration[];
 }
+
+/** One entry of `providers` of type `qemu`: it runs instances on this host. */
+export type QemuProviderConfiguration = Omit<QemuInstanceProviderOptions, 'directory'>;
 
 /** The cloud of a provider; or why it is unknown, which is then why uploads fail. */
 export type ProviderCloud =

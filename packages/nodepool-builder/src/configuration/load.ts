@@ -9,12 +9,15 @@ import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
 import { imageFilterFaults } from './image-filters.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
+import { onInstanceFaults } from './on-instance-faults.ts';
+import { INSTANCE_BUILDER } from './on-instance-source.ts';
 import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
 import { CONFIGURATION_SCHEMA } from './schema.ts';
 import { humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
+import { snapshotImageFaults, withSnapshotImages } from './snapshot-images.ts';
 import type { ConfigurationSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 import { namelessZuulImage, zuulImageFaults } from './zuul-image-faults.ts';
@@ -63,18 +66,22 @@ export async function loadConfiguration(
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withFloatTexts(document, document.value as ConfigurationSource);
   const timeFaults = await cronFaults(document, source);
+  const makesSnapshots = builders.includes(INSTANCE_BUILDER);
   faults.push(
     ...referenceFaults(document, source, builders),
     ...zuulImageFaults(document, source),
+    ...onInstanceFaults(document, source),
+    ...(makesSnapshots ? snapshotImageFaults(document, source) : []),
     ...imageFilterFaults(document, source),
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   // What is left of them is a warning: the cron expression for all images, which is as good as none then.
-  const usable = timeFaults.length === 0 ? source : { ...source, cron: null };
+  const timed = timeFaults.length === 0 ? source : { ...source, cron: null };
+  const usable = makesSnapshots ? withSnapshotImages(timed) : timed;
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const { providers, warnings } = await readProviders(file, document, source, place);
+  const { providers, warnings } = await readProviders(file, document, usable, place);
   return {
     configuration: normalise(file, usable, providers, secureEnvVars),
     files: [
@@ -119,6 +126,8 @@ async function readProviders(
     return toProvider(provider, cloud, absolute);
   };
   const providers: ProviderConfiguration[] = [];
-  for (const provider of lastOfEachName(entries)) providers.push(await toConfiguration(provider));
+  for (const provider of lastOfEachName(entries)) {
+    if (provider.type !== 'qemu') providers.push(await toConfiguration(provider));
+  }
   return { providers, warnings: [...warnings.values()] };
 }

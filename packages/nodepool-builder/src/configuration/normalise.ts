@@ -6,6 +6,8 @@ import type {
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
+import { toOnInstance } from './on-instance.ts';
+import { toQemuProvider } from './qemu-provider.ts';
 import { isMapping, toText } from './scalar.ts';
 import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
@@ -40,6 +42,9 @@ export function normalise(
       ),
     ],
     providers,
+    qemuProviders: lastOfEachName(source.providers ?? [])
+      .filter(({ type }) => type === 'qemu')
+      .map((provider) => toQemuProvider(provider, absolute)),
     manager: toManager(source, absolute),
   };
 }
@@ -80,8 +85,11 @@ function toDiskImage(
   absolute: (path: string) => string,
 ): DiskImageConfiguration {
   const secrets = secure.get(diskimage.name) ?? {};
+  const { 'on-instance': block } = diskimage;
+  // Where it is made it lies then, so that no file is needed for that provider.
+  const others = providers.filter(({ name }) => name !== block?.provider);
   return {
-    ...anyDiskImage(diskimage, providers, absolute),
+    ...anyDiskImage(diskimage, others, absolute),
     builder: diskimage.builder ?? 'dib',
     elements: diskimage.elements ?? '',
     release: toText(diskimage.release),
@@ -93,6 +101,9 @@ function toDiskImage(
     }),
     ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
     ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
+    ...(block !== undefined && {
+      onInstance: toOnInstance(block, { name: diskimage.name, source, absolute }),
+    }),
     options: diskimage.options ?? {},
     ...rebuildTimes(diskimage, source),
   };

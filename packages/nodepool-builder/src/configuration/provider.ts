@@ -24,7 +24,7 @@ export function toProvider(
   const rate = source.rate ?? 1;
   return {
     name: source.name,
-    type: source.type ?? 'openstack',
+    type: source.type === 'directory' ? 'directory' : 'openstack',
     imageType,
     ...(source.directory !== undefined && { directory: absolute(source.directory) }),
     ...(cloud !== undefined && { cloud }),

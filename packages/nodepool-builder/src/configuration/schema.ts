@@ -1,5 +1,6 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { IMAGE_FILTERS_SCHEMA } from './image-filters.ts';
+import { ON_INSTANCE_SCHEMA } from './on-instance-schema.ts';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
 import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
 
@@ -19,6 +20,9 @@ export interface SchemaNode {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
+  readonly const?: string;
+  readonly if?: SchemaNode;
+  readonly else?: SchemaNode;
 }
 
 /** A key that belongs to another part of nodepool: it is accepted, and nothing is read from it. */
@@ -106,8 +110,11 @@ const DISKIMAGE: SchemaNode = {
     builder: {
       ...NAME,
       default: 'dib',
-      description: 'Which builder makes it: `dib` (diskimage-builder), or one that your own program brings.',
+      description:
+        'Which builder makes it: `dib` (diskimage-builder), `on-instance` (on a running machine), or one that your own ' +
+        'program brings.',
     },
+    'on-instance': ON_INSTANCE_SCHEMA,
     elements: {
       type: ['array', 'string', 'null'],
       items: { type: 'string' },
@@ -181,31 +188,44 @@ const PROVIDER_IMAGE: SchemaNode = {
       description: 'The manager uploads it no more for the time being; what is there stays.',
     },
     'image-filters': IMAGE_FILTERS_SCHEMA,
-    ...elsewhere(
-      'min-ram',
-      'base-image',
-      'name-filter',
-      'setup',
-      'username',
-      'user-home',
-      'private-key',
-      'config-drive',
-      'key-name',
-      'reset',
-    ),
+    'base-image': {
+      ...SCALAR,
+      description:
+        'Without `diskimage`: the image is made on a machine that boots this, as nodepool did; `on-instance` of ' +
+        '`diskimages` says more. It is offered as `image-build:<name>`, made in the first provider that has it, and ' +
+        'uploaded to the others.',
+    },
+    setup: { ...SCALAR, description: 'With `base-image`: the script of `script-dir` that is run there.' },
+    username: { ...SCALAR, description: 'With `base-image`: who logs in. Default: `root`.' },
+    'private-key': {
+      ...SCALAR,
+      description: 'With `base-image`: a private key that it lets in. Default: one is made for the build.',
+    },
+    'min-ram': {
+      ...SCALAR,
+      description: 'With `base-image`: the least memory that the machine may have, in MiB.',
+    },
+    'name-filter': {
+      ...SCALAR,
+      description: 'With `base-image`: a part of the name of the flavors to choose from.',
+    },
+    ...elsewhere('user-home', 'config-drive', 'key-name', 'reset'),
   },
 };
 
 const PROVIDER: SchemaNode = {
   type: 'object',
-  required: ['name', 'images'],
+  required: ['name'],
+  if: { properties: { type: { const: 'qemu' } }, required: ['type'] },
+  else: { required: ['images'] },
   additionalProperties: false,
   properties: {
     name: { ...NAME, description: '`provider` of an `image-upload` job.' },
     type: {
-      enum: ['openstack', 'directory'],
+      enum: ['openstack', 'directory', 'qemu'],
       default: 'openstack',
-      description: 'What kind of provider it is.',
+      description:
+        'What kind of provider it is. `qemu` takes no images: it runs machines on this host for `on-instance`.',
     },
     'image-type': {
       enum: [...FORMAT_NAMES, null],
@@ -214,6 +234,38 @@ const PROVIDER: SchemaNode = {
         'of the cloud, which is `qcow2` unless its profile says otherwise.',
     },
     directory: { ...PATH, description: 'For `type: directory`: the directory that serves. It must exist.' },
+    memory: {
+      type: 'integer',
+      minimum: 1,
+      default: 1024,
+      description: 'For `type: qemu`: of a machine, in MiB, unless its image wants more (`min-ram`).',
+    },
+    cpus: {
+      type: 'integer',
+      minimum: 1,
+      default: 2,
+      description: 'For `type: qemu`: processors of a machine.',
+    },
+    accelerator: {
+      enum: ['kvm', 'tcg'],
+      description:
+        'For `type: qemu`: what runs a machine. Default: `kvm`, and where QEMU cannot use it `tcg`, which takes many ' +
+        'times as long.',
+    },
+    'direct-boot': {
+      type: 'object',
+      required: ['kernel', 'command-line'],
+      additionalProperties: false,
+      description: 'For `type: qemu`, and base images without a boot loader. Default: the BIOS boots.',
+      properties: {
+        kernel: { ...PATH, description: 'The kernel to boot.' },
+        initrd: { ...PATH, description: 'Its initial RAM disk.' },
+        'command-line': {
+          ...NAME,
+          description: 'Its arguments: `root=/dev/vda console=ttyS0`.',
+        },
+      },
+    },
     cloud: {
       type: ['string', 'null'],
       description: 'A cloud of `clouds.yaml`. Default: the credentials here, or else the variables `OS_*`.',
@@ -280,7 +332,11 @@ const PROVIDER: SchemaNode = {
       default: false,
       description: 'The manager uploads nothing to it for the time being; what is there stays.',
     },
-    images: { type: ['array', 'null'], items: PROVIDER_IMAGE, description: 'The images that it uses.' },
+    images: {
+      type: ['array', 'null'],
+      items: PROVIDER_IMAGE,
+      description: 'The images that it uses. Only `type: qemu` may do without.',
+    },
     ...elsewhere(
       'service-type',
       'service-name',
@@ -329,7 +385,11 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       description: 'The images that can be built here.',
     },
     'zuul-images': ZUUL_IMAGES_SCHEMA,
-    providers: { type: ['array', 'null'], items: PROVIDER, description: 'Where images are uploaded to.' },
+    providers: {
+      type: ['array', 'null'],
+      items: PROVIDER,
+      description: 'Where images are uploaded to, and where machines run.',
+    },
     cron: CRON,
     manager: { ...MANAGER, description: 'What `nodepool-builder manage` goes by.' },
     ...elsewhere(

@@ -1,4 +1,5 @@
 import type { ImageFormat } from '@nodepool-builder/image-builder';
+import type { OnInstanceSource } from './on-instance-source.ts';
 import type { ZuulImagesSource } from './zuul-images-source.ts';
 
 /** `nodepool.yaml` as it stands in the file, once the schema has found no error in it. */
@@ -26,6 +27,7 @@ export interface ConfigurationSource {
 export interface DiskImageSource {
   readonly name: string;
   readonly builder?: string;
+  readonly 'on-instance'?: OnInstanceSource;
   readonly elements?: readonly string[] | string | null;
   readonly release?: unknown;
   readonly formats?: readonly ImageFormat[] | null;
@@ -57,9 +59,17 @@ export type Scalar = string | number | null;
 /** An entry of `providers` as it stands in the file; keys that only nodepool reads are there, too. */
 export interface ProviderSource {
   readonly name: string;
-  readonly type?: 'openstack' | 'directory';
+  readonly type?: 'openstack' | 'directory' | 'qemu';
   readonly 'image-type'?: ImageFormat | null;
   readonly directory?: string;
+  readonly memory?: number;
+  readonly cpus?: number;
+  readonly accelerator?: 'kvm' | 'tcg';
+  readonly 'direct-boot'?: {
+    readonly kernel: string;
+    readonly initrd?: string;
+    readonly 'command-line': string;
+  };
   readonly cloud?: string | null;
   readonly 'region-name'?: Scalar;
   readonly 'api-timeout'?: number | null;
@@ -86,6 +96,12 @@ export interface ProviderImageSource {
   readonly pause?: boolean;
   readonly meta?: Readonly<Record<string, unknown>> | null;
   readonly 'image-filters'?: readonly ImageFilterSource[] | null;
+  readonly 'base-image'?: Scalar;
+  readonly setup?: Scalar;
+  readonly username?: Scalar;
+  readonly 'private-key'?: Scalar;
+  readonly 'min-ram'?: Scalar;
+  readonly 'name-filter'?: Scalar;
 }
 
 /** An entry of `providers[].images[].image-filters` as it stands in the file. */

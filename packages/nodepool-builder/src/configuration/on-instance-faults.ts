@@ -1,0 +1,119 @@
+import type { Fault } from './fault.ts';
+import { INSTANCE_BUILDER, LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
+import { humanPath } from './schema-faults.ts';
+import type { ConfigurationSource, DiskImageSource } from './source.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** What is wrong with what a JSON pointer leads to; the reason follows its path. */
+interface Finding {
+  readonly pointer: string;
+  readonly reason: string;
+  readonly remedy: string;
+  /** Default `error`. */
+  readonly severity?: Fault['severity'];
+}
+
+/** An entry of `diskimages` with a block `on-instance`, and where they stand. */
+interface Entry {
+  readonly pointer: string;
+  readonly block: OnInstanceSource;
+  readonly source: ConfigurationSource;
+}
+
+/** What the schema leaves open of images that are made on a running machine. */
+export function onInstanceFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
+  const blocks = (source.diskimages ?? []).flatMap((diskimage, index) =>
+    findings(diskimage, `/diskimages/${index}`, source),
+  );
+  return [...blocks, ...futileUploads(source)].map(({ pointer, reason, remedy, severity = 'error' }) => ({
+    ...document.positionOf(pointer),
+    severity,
+    reason: `${humanPath(pointer)} ${reason}`,
+    remedy,
+  }));
+}
+
+function futileUploads({ providers }: ConfigurationSource): readonly Finding[] {
+  return (providers ?? []).flatMap(({ type, images }, provider) =>
+    (type === 'qemu' ? (images ?? []) : []).flatMap(({ diskimage }, index) => {
+      if (!diskimage) return [];
+      const pointer = `/providers/${provider}/images/${index}/diskimage`;
+      const reason = 'means nothing: a provider of type qemu takes no images';
+      return [{ pointer, reason, remedy: 'remove the image there', severity: 'warning' } as const];
+    }),
+  );
+}
+
+function findings(
+  { builder = 'dib', 'on-instance': block }: DiskImageSource,
+  place: string,
+  source: ConfigurationSource,
+): readonly Finding[] {
+  const pointer = `${place}/on-instance`;
+  if (block === undefined) {
+    if (builder !== INSTANCE_BUILDER) return [];
+    const reason = `lacks the key "on-instance", which builder: ${builder} needs`;
+    return [{ pointer: place, reason, remedy: 'say there at least what is booted, and what is run on it' }];
+  }
+  if (builder === 'dib') {
+    const remedy = `write "builder: ${INSTANCE_BUILDER}" beside it, or remove it`;
+    return [{ pointer, reason: `means nothing to the builder ${builder}`, remedy }];
+  }
+  return CHECKS.flatMap((check) => check({ pointer, block, source }));
+}
+
+const CHECKS: readonly ((entry: Entry) => readonly Finding[])[] = [
+  machineProvider,
+  connection,
+  shell,
+  steps,
+  setup,
+];
+
+function machineProvider({ pointer: place, block, source }: Entry): readonly Finding[] {
+  const { provider: name = LOCAL_PROVIDER } = block;
+  const pointer = `${place}/provider`;
+  const remedy = `name one of type openstack or qemu, or none, for QEMU on this host`;
+  const entry = (source.providers ?? []).findLast((candidate) => candidate.name === name);
+  if (entry === undefined) {
+    return name === LOCAL_PROVIDER ? [] : [{ pointer, reason: `"${name}" is not among providers`, remedy }];
+  }
+  if (entry.type !== 'directory') return [];
+  return [{ pointer, reason: `"${name}" is of type directory: it runs no machines`, remedy }];
+}
+
+function connection({ pointer: place, block: { connection: by = 'ssh', winrm } }: Entry): readonly Finding[] {
+  if (by === 'winrm' && winrm === undefined) {
+    const reason = 'lacks the key "winrm", which connection: winrm needs';
+    return [{ pointer: place, reason, remedy: 'name the file with the password there: password-file' }];
+  }
+  if (by === 'winrm' || winrm === undefined) return [];
+  const reason = `means nothing, as the connection is ${by}`;
+  return [{ pointer: `${place}/winrm`, reason, remedy: 'write "connection: winrm", or remove it' }];
+}
+
+function shell({ pointer: place, block }: Entry): readonly Finding[] {
+  if (shellOf(block) === 'powershell') return [];
+  const found: Finding[] = [];
+  if (block.connection === 'winrm') {
+    const reason = 'is posix, which WinRM does not bring';
+    found.push({ pointer: `${place}/shell`, reason, remedy: 'use powershell, or connection: ssh' });
+  }
+  if (block.sysprep) {
+    const reason = 'needs Windows, but the shell is posix';
+    found.push({ pointer: `${place}/sysprep`, reason, remedy: 'write "shell: powershell", or remove it' });
+  }
+  return found;
+}
+
+function steps({ pointer, block: { setup: script, steps: list = [] } }: Entry): readonly Finding[] {
+  if (script !== undefined || list.length > 0) return [];
+  const reason = 'has neither steps nor setup: the image would be the base image';
+  return [{ pointer, reason, remedy: 'say what is run on the machine' }];
+}
+
+function setup({ pointer: place, block, source }: Entry): readonly Finding[] {
+  if (block.setup === undefined || source['script-dir']) return [];
+  const pointer = `${place}/setup`;
+  return [{ pointer, reason: 'is a script of script-dir, which is not named', remedy: 'name script-dir' }];
+}

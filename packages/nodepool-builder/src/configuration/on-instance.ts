@@ -1,0 +1,68 @@
+import type { InstanceStep, OnInstance } from '@nodepool-builder/image-builder';
+import { LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
+import type { ConfigurationSource } from './source.ts';
+
+/** Where an image is made. */
+export interface OnInstancePlace {
+  /** `diskimages[].name`. */
+  readonly name: string;
+  readonly source: Pick<ConfigurationSource, 'providers'>;
+  /** Makes a path absolute. */
+  readonly absolute: (path: string) => string;
+}
+
+/** How an image is made on a running machine, from the block `on-instance`. */
+export function toOnInstance(
+  block: OnInstanceSource,
+  { name, source, absolute }: OnInstancePlace,
+): OnInstance {
+  const { provider = LOCAL_PROVIDER, 'base-image': baseImage, 'min-ram': minRam } = block;
+  const { 'name-filter': nameFilter, 'private-key': privateKey, winrm } = block;
+  const { 'keep-on-failure': keepOnFailure, setup, steps = [] } = block;
+  const shell = shellOf(block);
+  return {
+    provider,
+    baseImage: isQemu(provider, source) ? absolute(baseImage) : baseImage,
+    ...(minRam !== undefined && { minRam }),
+    ...(nameFilter !== undefined && { nameFilter }),
+    username: block.username ?? USERS[shell],
+    ...(privateKey !== undefined && { privateKeyFile: absolute(privateKey) }),
+    connection: block.connection ?? 'ssh',
+    ...(winrm !== undefined && { winrm: toWinrm(winrm, absolute) }),
+    shell,
+    steps: [
+      ...(setup === undefined ? [] : [{ name: setup, run: SETUPS[shell](setup, name) }]),
+      ...steps.map((step): InstanceStep => (typeof step === 'string' ? { run: step } : step)),
+    ],
+    sysprep: block.sysprep ?? false,
+    bootTimeout: block['boot-timeout'] ?? 600,
+    stopTimeout: block['stop-timeout'] ?? 300,
+    ...(keepOnFailure !== undefined && { keepOnFailure }),
+    afterRestart: block['after-restart'] ?? 'destroy',
+  };
+}
+
+/** Whether that provider runs machines on this host, from files. */
+export function isQemu(provider: string, { providers }: Pick<ConfigurationSource, 'providers'>): boolean {
+  const entry = (providers ?? []).findLast(({ name }) => name === provider);
+  return entry === undefined ? provider === LOCAL_PROVIDER : entry.type === 'qemu';
+}
+
+const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', powershell: 'Administrator' };
+
+/** How nodepool's set-up script is run: it was always free to bring arguments of its own. */
+const SETUPS: Readonly<Record<OnInstance['shell'], (setup: string, name: string) => string>> = {
+  posix: (setup, name) => `./${setup} '${name.replaceAll("'", `'\\''`)}'`,
+  powershell: (setup, name) => `.\\${setup} '${name.replaceAll("'", "''")}'`,
+};
+
+function toWinrm(
+  { port = 5986, 'password-file': passwordFile, 'ca-file': caFile }: NonNullable<OnInstanceSource['winrm']>,
+  absolute: (path: string) => string,
+): NonNullable<OnInstance['winrm']> {
+  return {
+    port,
+    passwordFile: absolute(passwordFile),
+    ...(caFile !== undefined && { caFile: absolute(caFile) }),
+  };
+}

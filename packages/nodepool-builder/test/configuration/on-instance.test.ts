@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { OnInstance } from '@nodepool-builder/image-builder';
+import type { Configuration } from '../../src/configuration/configuration.ts';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+
+let directory: string;
+let file: string;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'on-instance-'));
+  file = join(directory, 'nodepool.yaml');
+});
+after(() => rm(directory, { recursive: true }));
+
+async function load(text: string, builders = ['dib', 'on-instance']): ReturnType<typeof loadConfiguration> {
+  await writeFile(file, `images-dir: /i\n${text}`);
+  const cloud = { OS_AUTH_URL: 'https://keystone.example.org/v3', OS_USERNAME: 'n', OS_PASSWORD: 'p' };
+  return await loadConfiguration(file, {
+    builders,
+    place: { env: { ...cloud, OS_PROJECT_NAME: 'ci' }, cwd: directory, home: directory },
+  });
+}
+
+/** Errors if there are any, else warnings, without the path of the file. */
+async function faultsOf(text: string): Promise<string[]> {
+  const faults = await load(text).then(
+    ({ warnings }) => warnings,
+    (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
+  );
+  return faults.map((fault) => formatFault('nodepool.yaml', fault));
+}
+
+async function configurationOf(text: string): Promise<Configuration> {
+  const { configuration, warnings } = await load(text);
+  assert.deepEqual(warnings, []);
+  return configuration;
+}
+
+/** The settings of one image, made by the keys of its block. */
+async function settingsOf(block: string, rest = ''): Promise<OnInstance> {
+  const { diskimages } = await configurationOf(`${rest}
+diskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]
+`);
+  return diskimages[0]?.onInstance ?? assert.fail('it is not made on an instance');
+}
+
+const CLOUD = 'providers: [{name: cloud, images: [{name: node, diskimage: "a\'b"}]}]';
+
+describe('the block on-instance', () => {
+  it('needs a base image and something to run on it; the rest has defaults', async () => {
+    assert.deepEqual(await settingsOf('base-image: base.qcow2, steps: [apt-get update]'), {
+      provider: 'qemu',
+      baseImage: join(directory, 'base.qcow2'),
+      username: 'root',
+      connection: 'ssh',
+      shell: 'posix',
+      steps: [{ run: 'apt-get update' }],
+      sysprep: false,
+      bootTimeout: 600,
+      stopTimeout: 300,
+      afterRestart: 'destroy',
+    });
+  });
+
+  it('may say more; a base image in a cloud is no path', async () => {
+    const block = `provider: cloud, base-image: Debian 12, min-ram: 2048, name-filter: Performance, username: debian,
+      private-key: key, setup: prepare.sh, steps: [{name: last, run: sync}], boot-timeout: 60, stop-timeout: 5,
+      keep-on-failure: 3600, after-restart: resume`;
+    assert.deepEqual(await settingsOf(block, `script-dir: scripts\n${CLOUD}`), {
+      provider: 'cloud',
+      baseImage: 'Debian 12',
+      minRam: 2048,
+      nameFilter: 'Performance',
+      username: 'debian',
+      privateKeyFile: join(directory, 'key'),
+      connection: 'ssh',
+      shell: 'posix',
+      steps: [
+        { name: 'prepare.sh', run: `./prepare.sh 'a'\\''b'` },
+        { name: 'last', run: 'sync' },
+      ],
+      sysprep: false,
+      bootTimeout: 60,
+      stopTimeout: 5,
+      keepOnFailure: 3600,
+      afterRestart: 'resume',
+    });
+  });
+
+  it('with WinRM has PowerShell and its user', async () => {
+    const { connection, winrm, shell, username, sysprep } = await settingsOf(
+      'base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem}, steps: [Get-Date], sysprep: true',
+    );
+    assert.deepEqual(
+      { connection, winrm, shell, username, sysprep },
+      {
+        connection: 'winrm',
+        winrm: { port: 5986, passwordFile: join(directory, 'p'), caFile: '/ca.pem' },
+        shell: 'powershell',
+        username: 'Administrator',
+        sysprep: true,
+      },
+    );
+  });
+
+  it('runs on machines of a provider of type qemu, which takes no images', async () => {
+    const { providers, qemuProviders, diskimages } = await configurationOf(`
+providers:
+  - {name: local, type: qemu, memory: 512, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
+diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
+`);
+    assert.deepEqual(providers, []);
+    assert.deepEqual(qemuProviders, [
+      {
+        name: 'local',
+        memory: 512,
+        cpus: 1,
+        accelerator: 'tcg',
+        directBoot: { kernel: join(directory, 'vmlinuz'), commandLine: 'root=/dev/vda' },
+      },
+    ]);
+    assert.equal(diskimages[0]?.onInstance?.baseImage, join(directory, 'b.raw'));
+  });
+
+  it('needs no file for the provider where the snapshot lies', async () => {
+    const { diskimages } = await configurationOf(`
+providers:
+  - {name: cloud, image-type: raw, images: [{name: node, diskimage: a}]}
+  - {name: other, image-type: vhd, images: [{name: node, diskimage: a}]}
+diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base-image: b, steps: [x]}}]
+`);
+    assert.deepEqual(diskimages[0]?.formats, ['vhd']);
+  });
+
+  const GOOD = 'base-image: b.raw, steps: [x]';
+  for (const [what, diskimage, fault] of [
+    [
+      'a block without the builder',
+      `on-instance: {${GOOD}}`,
+      'diskimages[0].on-instance means nothing to the builder dib; write "builder: on-instance" beside it, or remove it',
+    ],
+    [
+      'the builder without a block',
+      'builder: on-instance',
+      'diskimages[0] lacks the key "on-instance", which builder: on-instance needs; say there at least what is booted, and what is run on it',
+    ],
+    [
+      'a provider that there is not',
+      `builder: on-instance, on-instance: {${GOOD}, provider: p}`,
+      'diskimages[0].on-instance.provider "p" is not among providers; name one of type openstack or qemu, or none, for QEMU on this host',
+    ],
+    [
+      'a provider that runs no machines',
+      `builder: on-instance, on-instance: {${GOOD}, provider: pool}`,
+      'diskimages[0].on-instance.provider "pool" is of type directory: it runs no machines; name one of type openstack or qemu, or none, for QEMU on this host',
+    ],
+    [
+      'WinRM without a password',
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {port: 1}}`,
+      'diskimages[0].on-instance.winrm lacks the key "password-file"; add "password-file: …"',
+    ],
+    [
+      'WinRM without its settings',
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm}`,
+      'diskimages[0].on-instance lacks the key "winrm", which connection: winrm needs; name the file with the password there: password-file',
+    ],
+    [
+      'settings of WinRM for SSH',
+      `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
+      'diskimages[0].on-instance.winrm means nothing, as the connection is ssh; write "connection: winrm", or remove it',
+    ],
+    [
+      'a POSIX shell over WinRM',
+      `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p}}`,
+      'diskimages[0].on-instance.shell is posix, which WinRM does not bring; use powershell, or connection: ssh',
+    ],
+    [
+      'sysprep without Windows',
+      `builder: on-instance, on-instance: {${GOOD}, sysprep: true}`,
+      'diskimages[0].on-instance.sysprep needs Windows, but the shell is posix; write "shell: powershell", or remove it',
+    ],
+    [
+      'nothing to run',
+      'builder: on-instance, on-instance: {base-image: b.raw}',
+      'diskimages[0].on-instance has neither steps nor setup: the image would be the base image; say what is run on the machine',
+    ],
+    [
+      'a set-up script from nowhere',
+      'builder: on-instance, on-instance: {base-image: b.raw, setup: s.sh}',
+      'diskimages[0].on-instance.setup is a script of script-dir, which is not named; name script-dir',
+    ],
+    [
+      'a step that runs nothing',
+      'builder: on-instance, on-instance: {base-image: b.raw, steps: [{name: n}]}',
+      'diskimages[0].on-instance.steps[0] lacks the key "run"; add "run: …"',
+    ],
+  ] as const) {
+    it(`is refused: ${what}`, async () => {
+      const providers = 'providers: [{name: pool, type: directory, directory: /pool, images: []}]';
+      const faults = await faultsOf(`diskimages:\n- {name: a, ${diskimage}}\n${providers}\n`);
+      assert.deepEqual(
+        faults.map((text) => text.replace(/^nodepool\.yaml:3:\d+: /, '')),
+        [fault],
+      );
+    });
+  }
+
+  it('may do without images for type: qemu alone', async () => {
+    assert.deepEqual(await faultsOf('providers: [{name: a}, {name: b, type: qemu}]\n'), [
+      'nodepool.yaml:2:13: providers[0] lacks the key "images"; add "images: …"',
+    ]);
+  });
+});
+
+describe("nodepool's own snapshot images", () => {
+  const TWO_CLOUDS = `script-dir: /scripts
+cron: {image-update: '14 2 * * *'}
+providers:
+  - name: pool
+    type: directory
+    directory: /pool
+    images: []
+  - name: cloud1
+    images:
+      - {name: bare, base-image: Ubuntu 12.04, setup: prepare.sh, username: ubuntu, private-key: /key, min-ram: 8192, name-filter: Perf}
+  - name: cloud2
+    images:
+      - {name: bare, base-image: Ubuntu Precise, setup: prepare.sh, username: ubuntu, private-key: /key, min-ram: 8192, name-filter: Perf, meta: {a: b}}
+`;
+
+  it('are disk images made in the first provider that has them, and uploaded to the others', async () => {
+    const { configuration } = await load(TWO_CLOUDS);
+    const [bare, ...others] = configuration.diskimages;
+    assert.deepEqual(others, []);
+    assert.equal(bare?.name, 'bare');
+    assert.equal(bare?.builder, 'on-instance');
+    assert.equal(bare?.rebuildCron, '14 2 * * *');
+    assert.equal(bare?.scriptDir, '/scripts');
+    assert.deepEqual(bare?.onInstance, {
+      provider: 'cloud1',
+      baseImage: 'Ubuntu 12.04',
+      minRam: 8192,
+      nameFilter: 'Perf',
+      username: 'ubuntu',
+      privateKeyFile: '/key',
+      connection: 'ssh',
+      shell: 'posix',
+      steps: [{ name: 'prepare.sh', run: "./prepare.sh 'bare'" }],
+      sysprep: false,
+      bootTimeout: 600,
+      stopTimeout: 300,
+      afterRestart: 'destroy',
+    });
+    assert.deepEqual(
+      configuration.providers.map(({ name, images }) => [name, images.map(({ diskimage }) => diskimage)]),
+      [
+        ['pool', []],
+        ['cloud1', ['bare']],
+        ['cloud2', ['bare']],
+      ],
+    );
+  });
+
+  it('that are made otherwise than their keys say are told of', async () => {
+    assert.deepEqual(await faultsOf(TWO_CLOUDS), [
+      'nodepool.yaml:14:22: warning: providers[2].images[0].base-image means nothing here: the image is made by provider "cloud1", with another base-image; the image is made once, and uploaded here; make it a disk image, or rename one of the two',
+    ]);
+  });
+
+  it('stay where they are beside a disk image of the same name, or where they cannot be made', async () => {
+    const text = `diskimages: [{name: dib}]
+providers:
+- name: cloud
+  images:
+  - {name: dib, base-image: b, setup: s}
+  - {name: no-script-dir, base-image: b, setup: s}
+  - {name: no-setup, base-image: b}
+  - {name: no-number, base-image: b, setup: s, min-ram: much}
+- {name: pool, type: directory, directory: /d, images: [{name: at-directory, base-image: b, setup: s}]}
+`;
+    const ignored = 'nothing is built of it; name a diskimage instead, or leave it to nodepool';
+    const cloud = 'warning: providers[0].images';
+    const faults = await faultsOf(text);
+    assert.deepEqual(
+      faults.map((fault) => fault.replace(/^nodepool\.yaml:(\d+):\d+/, '$1')),
+      [
+        `6: ${cloud}[0].base-image means nothing: "dib" is a disk image of its own; ${ignored}`,
+        `7: ${cloud}[1].base-image has a setup of script-dir, which is not named; ${ignored}`,
+        `8: ${cloud}[2].base-image has no setup beside it: the image would be the base image; ${ignored}`,
+        `9: ${cloud}[3].base-image has a min-ram beside it that is no number; ${ignored}`,
+        `10: warning: providers[1].images[0].base-image means nothing to a provider of type directory: it runs no machines; ${ignored}`,
+      ],
+    );
+    const { configuration } = await load(text);
+    assert.deepEqual(
+      configuration.diskimages.map(({ name }) => name),
+      ['dib'],
+    );
+    assert.equal(configuration.providers[0]?.images[0]?.diskimage, undefined);
+  });
+
+  it('are left alone by who has no builder for them', async () => {
+    const { configuration, warnings } = await load(TWO_CLOUDS, ['dib']);
+    assert.deepEqual([configuration.diskimages, warnings], [[], []]);
+  });
+});
