@@ -52,6 +52,7 @@ describe("a site's whole nodepool.yaml of 2016", () => {
         ['ubuntu-trusty', ['vhd', 'raw', 'qcow2'], 'trusty'],
         ['fedora-24', ['vhd'], '24'],
         ['centos-7', [], ''],
+        ['bare-precise', [], ''], // a snapshot image of nodepool's own
       ],
     );
     assert.deepEqual(configuration.diskimages[1]?.envVars, {

@@ -311,7 +311,7 @@ describe('a configuration that is refused', () => {
     [
       'an unknown builder',
       'images-dir: /i\ndiskimages:\n  - name: a\n    builder: packer\n',
-      ['nodepool.yaml:4:5: diskimages[0].builder "packer" is not there; use one of dib'],
+      ['nodepool.yaml:4:5: diskimages[0].builder "packer" is not there; use one of dib, on-instance'],
     ],
     [
       'an unknown image type',
