@@ -1,0 +1,20 @@
+import got from 'got';
+import type { InstanceAddress } from '../../instance/instance-provider.ts';
+
+/** What the service asks who has not said who they are. Windows answers 503 in its stead before it is up. */
+const UNAUTHORIZED = 401;
+
+/**
+ * Whether a WinRM service answers: a {@link Probe}. It is told nothing, so its certificate does not matter yet.
+ */
+export async function probeWinrm({ host, port }: InstanceAddress, signal: AbortSignal): Promise<void> {
+  const { statusCode } = await got.post(`https://${host.includes(':') ? `[${host}]` : host}:${port}/wsman`, {
+    headers: { 'content-type': 'application/soap+xml;charset=UTF-8' },
+    https: { rejectUnauthorized: false },
+    signal,
+    throwHttpErrors: false,
+    followRedirect: false,
+    retry: { limit: 0 },
+  });
+  if (statusCode !== UNAUTHORIZED) throw new Error(`${host}:${port} answers with HTTP ${statusCode}`);
+}

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { ImageError } from '../../errors.ts';
+import type { InstanceAddress } from '../../instance/instance-provider.ts';
+import type { HostKey } from '../host-key.ts';
+import type { Login } from '../remote-shell.ts';
+import type { WinrmSettings } from '../settings.ts';
+import { probeWinrm } from './probe-winrm.ts';
+import { certificateAt, serviceAgent } from './service-agent.ts';
+import { WinrmService } from './winrm-service.ts';
+import { WinrmShell } from './winrm-shell.ts';
+
+/** Who logs in by WinRM. */
+export interface WinrmUser {
+  readonly username: string;
+  readonly settings: WinrmSettings;
+  /** Pins the certificate of the machine at the first login. */
+  readonly hostKey: HostKey;
+}
+
+/**
+ * Logs in by WinRM over HTTPS with a password (Basic authentication), from [MS-WSMV].
+ *
+ * `connect` throws `invalid-configuration`, too, if a file of the settings cannot be read.
+ */
+export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
+  return {
+    port: settings.port,
+    probe: probeWinrm,
+    connect: async (address, signal) => {
+      const password = (await readSetting('password-file', settings.passwordFile)).replace(/\r?\n$/, '');
+      const { caFile } = settings;
+      const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
+      const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        throw unreachable(username, address, cause);
+      });
+      hostKey.check(certificate);
+      const service = new WinrmService(address, { username, password }, serviceAgent(certificate, ca));
+      try {
+        const shell = await WinrmShell.open(service, signal);
+        hostKey.pin(certificate);
+        return shell;
+      } catch (error) {
+        service.close();
+        signal.throwIfAborted();
+        throw asRefusal(error);
+      }
+    },
+    hint: ({ host, port }) =>
+      `Enter-PSSession -ComputerName ${host} -Port ${port} -UseSSL -Authentication Basic -Credential ${username} ` +
+      '-SessionOption (New-PSSessionOption -SkipCACheck -SkipCNCheck)',
+  };
+}
+
+/** A service that is about to be there, or about to go with a restart, may answer anything. */
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
+  return new ImageError('login-refused', error.message, { cause: error });
+}
+
+function unreachable(username: string, { host, port }: InstanceAddress, cause: unknown): ImageError {
+  return new ImageError(
+    'login-refused',
+    `${username} cannot log in at ${host}:${port} by WinRM: ${(cause as Error).message}`,
+    { cause },
+  );
+}
+
+async function readSetting(name: string, path: string): Promise<string> {
+  const content = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new ImageError(
+      'invalid-configuration',
+      `the ${name} of winrm cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
+      { cause },
+    );
+  });
+  if (content.trim() !== '') return content;
+  throw new ImageError('invalid-configuration', `the ${name} of winrm, "${path}", is empty`);
+}
