@@ -36,15 +36,15 @@ export class InstanceKeeper {
     this.#options = options;
   }
 
-  /** Has looked once when it is there. Who starts it closes it. */
-  static async start(options: InstanceKeeperOptions): Promise<InstanceKeeper> {
+  /** Its first look begins at once. Who starts it closes it. */
+  static start(options: InstanceKeeperOptions): InstanceKeeper {
     const keeper = new InstanceKeeper(options);
-    await keeper.look();
+    void keeper.look();
     keeper.#timer = setInterval(() => void keeper.look(), INTERVAL).unref();
     return keeper;
   }
 
-  /** Looks now, unless it is looking. What fails is logged, and tried again the next time. */
+  /** Looks now, unless it is looking: then it is that look. What fails is logged, and tried again the next time. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
