@@ -17,8 +17,8 @@ const RECORD = 'instance.json';
 /** What is being made or removed: files alone, and no instance. */
 const HIDDEN = '.';
 
-/** The end of a console that is worth reading. */
-const TAIL = 64 * 1024;
+/** How much of the end of a file is read, in bytes: a whole boot, among whose first lines there may be host keys. */
+const TAIL = 256 * 1024;
 
 /** All that there is of one instance, and what its QEMU is known by: QEMU works in this directory. */
 export class InstanceDirectory {
