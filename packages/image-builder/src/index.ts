@@ -66,6 +66,7 @@ export { asImageError } from './system-error.ts';
 export type {
   CandidateOptions,
   Checksums,
+  ClaimRequest,
   Image,
   ImageCandidate,
   ImageFile,

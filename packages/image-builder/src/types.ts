@@ -87,6 +87,9 @@ export interface UploadRequest {
   readonly shared?: boolean;
 }
 
+/** What an image is to be called and to carry that lies in the provider already. */
+export type ClaimRequest = Omit<UploadRequest, 'file' | 'shared'>;
+
 /** What a provider made of an upload. */
 export interface UploadResult {
   /** The provider's own id of the image: what WORK_COMPLETE carries as `external-id`. */
@@ -152,6 +155,17 @@ export interface ImageProvider {
    * builder died): the second call leaves one image, never two.
    */
   upload(request: UploadRequest, options?: OperationOptions): Promise<UploadResult>;
+  /**
+   * Makes a {@link Snapshot} the image of an upload, by its name and properties alone: nothing is carried. The same
+   * upload may ask for it again. Absent where there are no snapshots.
+   *
+   * @returns undefined if it is not there, or is another upload's: then a file has to be carried
+   */
+  claim?(
+    externalId: string,
+    request: ClaimRequest,
+    options?: OperationOptions,
+  ): Promise<UploadResult | undefined>;
   /** Removes whatever an upload left, whole or half; nothing there is no error. For one that nobody waits for any more. */
   discard(uploadId: string, options?: OperationOptions): Promise<void>;
   /** Removes an image; one that is not there is no error. */
