@@ -1,6 +1,12 @@
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
 export type { CloudSettings } from './openstack/cloud-settings.ts';
+export type { InstanceSettings } from './openstack/instance/instance-cloud.ts';
+export type { OpenStackInstance } from './openstack/instance/openstack-instance.ts';
+export {
+  OpenStackInstanceProvider,
+  type OpenStackInstanceProviderOptions,
+} from './openstack/instance/openstack-instance-provider.ts';
 export {
   OPENSTACK_ERRORS,
   OpenStackError,

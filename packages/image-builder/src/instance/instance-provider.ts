@@ -11,6 +11,8 @@ export interface LaunchRequest {
   readonly format?: ImageFormat;
   /** The least memory it may have, in MiB (`min-ram`). Default: as the provider has it. */
   readonly minRam?: number;
+  /** A part of the name of the flavors to choose from (`name-filter`), where the provider has flavors. Default: any. */
+  readonly nameFilter?: string;
   /** Whose private key may log in, as a line of `authorized_keys`. The system in the base image puts it in place. */
   readonly publicKey: string;
   /** What cloud-init, or what the image has in its stead, is given to do. Default: nothing. */
@@ -53,6 +55,8 @@ export interface CapturedImage {
    * @throws ImageError `disk-full`, `conversion-failed`
    */
   save(format: ImageFormat, path: string, options?: OperationOptions): Promise<void>;
+  /** Removes the image from the provider. Absent where there is no {@link externalId}. */
+  discard?(options?: OperationOptions): Promise<void>;
 }
 
 /**
@@ -124,6 +128,11 @@ export interface InstanceProvider {
   launch(request: LaunchRequest, options?: OperationOptions): Promise<Instance>;
   /** The instances that this software launched here and did not destroy, by this process or one before it. */
   list(options?: OperationOptions): Promise<readonly Instance[]>;
+  /**
+   * The images that lie in the provider because {@link Instance.capture} made them, whole or not, by this process or
+   * one before it, and that no upload has taken over. Absent where images go with their instances.
+   */
+  captures?(options?: OperationOptions): Promise<readonly CapturedImage[]>;
   /**
    * Removes the images in the provider that instances were captured as for this image-id, whole or half, by this
    * process or one before it. What is not there is no error. Absent where a captured image goes with its instance.

@@ -52,7 +52,7 @@ export type CloudAuth =
 
 /** Where one service of a cloud is found, as far as the configuration says more than the catalog. */
 export interface ServiceSettings {
-  /** Its type in the catalog: `image`, `object-store`. */
+  /** Its type in the catalog: `image`, `compute`. */
   readonly type: string;
   readonly name?: string;
   /** `public`, `internal` or `admin`. */
@@ -69,6 +69,8 @@ export interface CloudSettings {
   readonly auth: CloudAuth;
   readonly image: ServiceSettings;
   readonly objectStore: ServiceSettings;
+  readonly compute: ServiceSettings;
+  readonly network: ServiceSettings;
   readonly tls: {
     /** False only where the operator said so. Default true. */
     readonly verify: boolean;

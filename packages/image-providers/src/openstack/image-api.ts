@@ -146,12 +146,16 @@ export class ImageApi {
   /** `PATCH /v2/images/{id}`: sets properties, and leaves the others. */
   async update(id: string, properties: ImageProperties, signal: AbortSignal): Promise<void> {
     const operations = Object.entries(properties).map(([name, value]) => {
-      return { op: 'add', path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, value };
+      return { op: 'add', path: propertyPath(name), value };
     });
-    const contentType = 'application/openstack-images-v2.1-json-patch';
     // To set a value twice is to set it once.
-    const options = { body: operations, contentType, replay: true, signal };
-    await this.#timed('ImageUpdate', () => this.#client.json('PATCH', imagePath(id), options));
+    await this.#patch(id, operations, { replay: true, signal });
+  }
+
+  /** `PATCH /v2/images/{id}`: removes properties that the image has. */
+  async removeProperties(id: string, names: readonly string[], signal: AbortSignal): Promise<void> {
+    const operations = names.map((name) => ({ op: 'remove', path: propertyPath(name) }));
+    if (operations.length > 0) await this.#patch(id, operations, { signal });
   }
 
   /** `DELETE /v2/images/{id}`; an image that is not there is no error. */
@@ -174,6 +178,16 @@ export class ImageApi {
     return (await this.#timed('ImageTaskGet', () => this.#client.json('GET', path, options))).value;
   }
 
+  async #patch(
+    id: string,
+    operations: readonly object[],
+    how: { readonly replay?: boolean; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const contentType = 'application/openstack-images-v2.1-json-patch';
+    const options = { body: operations, contentType, ...how };
+    await this.#timed('ImageUpdate', () => this.#client.json('PATCH', imagePath(id), options));
+  }
+
   async #page(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ImagePage> {
     const options = { query, validate: readImagePage, signal };
     return (await this.#timed('GlanceImageList', () => this.#client.json('GET', '/images', options))).value;
@@ -186,6 +200,11 @@ export class ImageApi {
 
 function imagePath(id: string, rest = ''): string {
   return `/images/${encodeURIComponent(id)}${rest}`;
+}
+
+/** A name in a JSON pointer (RFC 6901). */
+function propertyPath(name: string): string {
+  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 /** `next` is a path below the service's root, and the client's paths are below the endpoint: only its query counts. */

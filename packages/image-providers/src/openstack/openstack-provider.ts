@@ -1,5 +1,6 @@
 import {
   type CandidateOptions,
+  type ClaimRequest,
   HashThreads,
   type ImageCandidate,
   type ImageFilter,
@@ -13,6 +14,7 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';
 import { findCandidates } from './find-candidates.ts';
 import type { GlanceImage } from './glance-image.ts';
@@ -28,6 +30,7 @@ import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/car
 import type { ImageUpload } from './upload/carry-image.ts';
 import {
   BUILD_ID,
+  claimProperties,
   diskFormat,
   IMAGE_NAME,
   imageProperties,
@@ -149,6 +152,21 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       const externalId = await retry(carry, policy);
       progress.end();
       return { externalId };
+    });
+  }
+
+  /** @throws OpenStackError */
+  async claim(
+    externalId: string,
+    request: ClaimRequest,
+    options: OperationOptions = {},
+  ): Promise<UploadResult | undefined> {
+    const signal = signalOf(options);
+    return await this.#inTurn(request.uploadId, async () => {
+      const { settings, images } = await this.#open(signal);
+      const vendor = settings.disableVendorAgent;
+      const properties = claimProperties({ provider: this.name, request, vendor });
+      return (await claimSnapshot(images, externalId, properties, signal)) ? { externalId } : undefined;
     });
   }
 

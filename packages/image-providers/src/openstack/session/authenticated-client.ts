@@ -9,6 +9,7 @@ import type {
   JsonOptions,
   PutAnswer,
   PutOptions,
+  ReadOptions,
   ServiceClient,
 } from './service-client.ts';
 import { settingsUrl } from './settings-url.ts';
@@ -95,6 +96,17 @@ export class AuthenticatedClient implements ServiceClient {
       const answer = await transport.put({ ...request, body, size, stallTimeout, signal });
       if (!isExpected(answer.status)) throw transport.refusal(request, answer);
       return { status: answer.status, headers: answer.headers };
+    });
+  }
+
+  async read(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Buffer>> {
+    const { stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
+    const { transport } = this.#parts;
+    return await this.#run(`GET ${path}`, options.signal, async (token, signal) => {
+      const request = { method: 'GET', url: this.#url(path, {}, token), headers: credential(token) } as const;
+      const { answer, body } = await transport.read({ ...request, stallTimeout, signal });
+      if (!isExpected(answer.status)) throw transport.refusal(request, answer);
+      return body;
     });
   }
 

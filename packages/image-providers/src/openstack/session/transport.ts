@@ -6,6 +6,7 @@ import type { Clock } from './clock.ts';
 import { networkError } from './network-error.ts';
 import { Pacer } from './pacer.ts';
 import { putStream } from './put-stream.ts';
+import { readStream, type StreamAnswer } from './read-stream.ts';
 import type { HttpMethod } from './service-client.ts';
 
 /** One small request. */
@@ -23,6 +24,15 @@ export interface HttpPut {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: () => AsyncIterable<Buffer>;
   readonly size: number;
+  /** Seconds. */
+  readonly stallTimeout: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One large answer. */
+export interface HttpRead {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
   /** Seconds. */
   readonly stallTimeout: number;
   readonly signal?: AbortSignal | undefined;
@@ -88,6 +98,17 @@ export class Transport {
       ...request,
       body: body(),
       name: this.#name('PUT', request.url),
+      agent: request.url.protocol === 'https:' ? agents.https : agents.http,
+    });
+  }
+
+  /** Resolves when the answer begins, whatever its status. */
+  async read(request: HttpRead): Promise<StreamAnswer> {
+    const agents = await this.#openAgents();
+    await this.#pacer.turn(request.signal);
+    return await readStream({
+      ...request,
+      name: this.#name('GET', request.url),
       agent: request.url.protocol === 'https:' ? agents.https : agents.http,
     });
   }

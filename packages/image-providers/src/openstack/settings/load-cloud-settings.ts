@@ -49,6 +49,8 @@ export async function loadCloudSettings(
     auth: cloudAuth(merged, credentialsOf(values, provider)),
     image: serviceSettings('image', merged),
     objectStore: serviceSettings('object-store', merged),
+    compute: serviceSettings('compute', merged),
+    network: serviceSettings('network', merged),
     tls: tlsSettings(merged, place),
     apiTimeout: provider.apiTimeout ?? timeoutOf(merged) ?? DEFAULT_API_TIMEOUT,
     imageFormat: imageFormat(merged),

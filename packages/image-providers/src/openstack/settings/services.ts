@@ -1,6 +1,9 @@
 import type { ServiceSettings } from '../cloud-settings.ts';
 import type { MergedCloud } from './merged-cloud.ts';
 
+/** The services that we use, as the catalog and the keys of `clouds.yaml` call them. */
+export type ServiceType = 'image' | 'object-store' | 'compute' | 'network';
+
 const INTERFACES: readonly string[] = ['public', 'internal', 'admin'];
 
 /**
@@ -8,7 +11,7 @@ const INTERFACES: readonly string[] = ['public', 'internal', 'admin'];
  *
  * @throws OpenStackError `invalid-settings` for an interface that does not exist
  */
-export function serviceSettings(type: 'image' | 'object-store', cloud: MergedCloud): ServiceSettings {
+export function serviceSettings(type: ServiceType, cloud: MergedCloud): ServiceSettings {
   const prefix = type.replace('-', '_');
   const name = cloud.text(`${prefix}_service_name`);
   const regionName = cloud.text(`${prefix}_region_name`) ?? cloud.text('region_name');
@@ -23,7 +26,7 @@ export function serviceSettings(type: 'image' | 'object-store', cloud: MergedClo
 }
 
 /** The service's address, if the settings fix it. */
-export function endpointOverride(type: 'image' | 'object-store', cloud: MergedCloud): string | undefined {
+export function endpointOverride(type: ServiceType, cloud: MergedCloud): string | undefined {
   const prefix = type.replace('-', '_');
   return cloud.text(`${prefix}_endpoint_override`) ?? cloud.text(`${prefix}_endpoint`);
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Checksums,
+  type ClaimRequest,
   type ImageFormat,
   splitTags,
   type UploadRequest,
@@ -51,7 +52,7 @@ export interface PropertySources {
 }
 
 /** The name in the cloud: what was asked for, else made of the image's name and id. */
-export function cloudImageName({ externalName, imageName, imageId }: UploadRequest): string {
+export function cloudImageName({ externalName, imageName, imageId }: ClaimRequest): string {
   return externalName ?? `${imageName}-${imageId}`;
 }
 
@@ -65,11 +66,22 @@ export function imageProperties({ provider, request, vendor }: PropertySources):
   const format = diskFormat(request.file.format);
   return {
     container_format: CONTAINER_FORMATS[format] ?? 'bare',
+    ...claimProperties({ provider, request, vendor }),
+    disk_format: format,
+  };
+}
+
+/** Those of them that do not depend on a file. Throws as {@link imageProperties} does. */
+export function claimProperties({
+  provider,
+  request,
+  vendor,
+}: Omit<PropertySources, 'request'> & { readonly request: ClaimRequest }): ImageProperties {
+  return {
     visibility: 'private',
     ...vendor,
     ...readMetadata(request.metadata ?? {}, request.imageName),
     name: cloudImageName(request),
-    disk_format: format,
     [PROVIDER_NAME]: provider,
     [BUILD_ID]: request.imageId,
     [UPLOAD_ID]: request.uploadId,

@@ -36,7 +36,10 @@ export async function verifyImage(image: GlanceImage, verification: Verification
 }
 
 /** md5 first: it is the one that is known most often. Undefined if the cloud shows none that can be computed here. */
-function storedDigest({ checksum, hash }: GlanceImage): { algorithm: string; value: string } | undefined {
+export function storedDigest({
+  checksum,
+  hash,
+}: GlanceImage): { algorithm: string; value: string } | undefined {
   if (checksum !== undefined) return { algorithm: 'md5', value: checksum };
   return hash !== undefined && getHashes().includes(hash.algorithm) ? hash : undefined;
 }

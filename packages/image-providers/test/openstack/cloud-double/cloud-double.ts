@@ -77,6 +77,8 @@ export class CloudDouble {
         interface: 'public',
         endpointOverride: `${this.#url}/v1/AUTH_test`,
       },
+      compute: { type: 'compute', interface: 'public' },
+      network: { type: 'network', interface: 'public' },
       tls: { verify: true },
       apiTimeout: 10,
       imageFormat: 'qcow2',

@@ -60,6 +60,8 @@ test('what is not said has its default', async (t) => {
     },
     image: { type: 'image', interface: 'public' },
     objectStore: { type: 'object-store', interface: 'public' },
+    compute: { type: 'compute', interface: 'public' },
+    network: { type: 'network', interface: 'public' },
     tls: { verify: true },
     apiTimeout: 60,
     imageFormat: 'qcow2',

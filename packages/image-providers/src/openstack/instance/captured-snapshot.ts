@@ -1,0 +1,125 @@
+import { createHash, type Hash } from 'node:crypto';
+import { open, rm } from 'node:fs/promises';
+import {
+  asImageError,
+  type CapturedImage,
+  convertImage,
+  FORMAT_NAMES,
+  ImageError,
+  type ImageFormat,
+  isConvertible,
+  isImageFormat,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import { writeSparse } from '../../write-sparse.ts';
+import type { GlanceImage } from '../glance-image.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import { ByteProgress } from '../upload/byte-progress.ts';
+import { retry } from '../upload/retry.ts';
+import { storedDigest } from '../upload/verify-image.ts';
+import type { InstanceCloud } from './instance-cloud.ts';
+import { obeying } from './obeying.ts';
+
+/** How often an image is fetched, from its beginning, when the connection breaks or the bytes are not the cloud's. */
+const TRIES = { attempts: 3, delay: 5 };
+
+/** An image that Nova made of a server; it lies in Glance. */
+export class CapturedSnapshot implements CapturedImage {
+  readonly externalId: string;
+  readonly formats: readonly ImageFormat[];
+  readonly #cloud: InstanceCloud;
+  readonly #image: GlanceImage;
+  readonly #native: ImageFormat | undefined;
+
+  constructor(cloud: InstanceCloud, image: GlanceImage) {
+    const { id, diskFormat } = image;
+    this.externalId = id;
+    this.#cloud = cloud;
+    this.#image = image;
+    this.#native = isImageFormat(diskFormat) ? diskFormat : undefined;
+    const native = this.#native === undefined ? [] : [this.#native];
+    this.formats = native.some(isConvertible)
+      ? [...new Set([...native, ...FORMAT_NAMES.filter(isConvertible)])]
+      : native;
+  }
+
+  /** @throws OpenStackError */
+  async save(format: ImageFormat, path: string, options: OperationOptions = {}): Promise<void> {
+    const native = this.#native;
+    if (native === undefined || !this.formats.includes(format)) {
+      throw new ImageError(
+        'format-unavailable',
+        `image ${this.externalId} of cloud ${this.#cloud.name} is ${this.#image.diskFormat}, which cannot be made ${format}; choose another image-type`,
+      );
+    }
+    await obeying(options, async (signal) => {
+      if (format === native) {
+        await this.#download(path, options, signal);
+        return;
+      }
+      const original = `${path}.${native}`;
+      try {
+        await this.#download(original, {}, signal);
+        await convertImage({ format: native, path: original }, format, path, options);
+      } finally {
+        await rm(original, { force: true });
+      }
+    });
+  }
+
+  /** @throws OpenStackError */
+  async discard(options: OperationOptions = {}): Promise<void> {
+    await obeying(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
+  }
+
+  async #download(path: string, { onProgress }: OperationOptions, signal: AbortSignal): Promise<void> {
+    const { logger } = this.#cloud;
+    const progress = new ByteProgress(this.#image.size ?? 0, onProgress);
+    const name = `download of image ${this.externalId}`;
+    try {
+      await retry(() => this.#fetch(path, progress, signal), { ...TRIES, name, logger, signal });
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    }
+    progress.end();
+  }
+
+  async #fetch(path: string, progress: ByteProgress, signal: AbortSignal): Promise<void> {
+    const digest = storedDigest(this.#image);
+    const hash = createHash(digest?.algorithm ?? 'md5');
+    const body = await this.#cloud.imageData.read(`/images/${this.externalId}/file`, { signal });
+    const size = await writePieces(body, path, hash, progress).catch((error: unknown) => {
+      throw asImageError(error, `saving image ${this.externalId} to ${path}`);
+    });
+    const value = hash.digest('hex');
+    if (size === (this.#image.size ?? size) && value === (digest?.value ?? value)) return;
+    throw new OpenStackError(
+      'checksum-mismatch',
+      `cloud ${this.#cloud.name}: ${size} bytes of image ${this.externalId} came, of ${this.#image.size}, with the ${digest?.algorithm} ${value} in place of ${digest?.value}: they changed on their way or in the cloud`,
+    );
+  }
+}
+
+/** @returns how many bytes there were */
+async function writePieces(
+  body: AsyncIterable<Buffer>,
+  path: string,
+  hash: Hash,
+  progress: ByteProgress,
+): Promise<number> {
+  const file = await open(path, 'w');
+  try {
+    let position = 0;
+    for await (const piece of body) {
+      hash.update(piece);
+      await writeSparse(file, piece, position);
+      position += piece.length;
+      progress.report(position);
+    }
+    await file.truncate(position);
+    return position;
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,85 @@
+import { OpenStackError } from '../openstack-error.ts';
+import { list, record, text } from '../session/answer-shape.ts';
+import type { ServiceClient } from '../session/service-client.ts';
+
+/** A floating IP of the project. */
+export interface FloatingIp {
+  readonly id: string;
+  readonly address: string;
+  readonly description: string;
+}
+
+/**
+ * The part of Neutron's API v2.0 that builds need. Each method is one request. They throw OpenStackError; what is no
+ * proper answer is `invalid-answer`.
+ */
+export class NetworkApi {
+  readonly #client: ServiceClient;
+
+  constructor(client: ServiceClient) {
+    this.#client = client;
+  }
+
+  /** The ids of the networks of this name or id. */
+  async networkIds(nameOrId: string, signal: AbortSignal): Promise<readonly string[]> {
+    const ids = async (key: 'id' | 'name'): Promise<readonly string[]> =>
+      await this.#list('networks', { [key]: nameOrId }, signal, (network) => text(network.id, 'id'));
+    const byId = await ids('id');
+    return byId.length > 0 ? byId : await ids('name');
+  }
+
+  /** The ids of the ports of a server. */
+  async portIds(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
+    return await this.#list('ports', { device_id: serverId }, signal, (port) => text(port.id, 'id'));
+  }
+
+  async createFloatingIp(
+    request: { readonly networkId: string; readonly portId: string; readonly description: string },
+    signal: AbortSignal,
+  ): Promise<FloatingIp> {
+    const { networkId: floating_network_id, portId: port_id, description } = request;
+    const body = { floatingip: { floating_network_id, port_id, description } };
+    const validate = (value: unknown): FloatingIp =>
+      readFloatingIp(record(record(value, 'the answer').floatingip, 'floatingip'));
+    return (await this.#client.json('POST', '/floatingips', { body, validate, signal })).value;
+  }
+
+  /** All that one may see; none in a cloud without Neutron. */
+  async floatingIps(signal: AbortSignal): Promise<readonly FloatingIp[]> {
+    try {
+      return await this.#list('floatingips', {}, signal, readFloatingIp);
+    } catch (error) {
+      if (error instanceof OpenStackError && error.code === 'no-such-service') return [];
+      throw error;
+    }
+  }
+
+  /** A floating IP that is not there is no error. */
+  async deleteFloatingIp(id: string, signal: AbortSignal): Promise<void> {
+    const path = `/floatingips/${encodeURIComponent(id)}`;
+    await this.#client.json('DELETE', path, { expect: [202, 204, 404], signal });
+  }
+
+  async #list<T>(
+    name: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    read: (value: Readonly<Record<string, unknown>>) => T,
+  ): Promise<readonly T[]> {
+    const validate = (value: unknown): T[] =>
+      list(record(value, 'the answer')[name], name).map((item) => read(record(item, `${name}[]`)));
+    return (await this.#client.json('GET', `/${name}`, { query, validate, signal })).value;
+  }
+}
+
+function readFloatingIp({
+  id,
+  floating_ip_address: address,
+  description,
+}: Readonly<Record<string, unknown>>): FloatingIp {
+  return {
+    id: text(id, 'id'),
+    address: text(address, 'floating_ip_address'),
+    description: typeof description === 'string' ? description : '',
+  };
+}

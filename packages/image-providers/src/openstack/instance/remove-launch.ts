@@ -1,0 +1,43 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import { OpenStackError } from '../openstack-error.ts';
+import type { InstanceCloud } from './instance-cloud.ts';
+import { isGone } from './nova-server.ts';
+import { until } from './obeying.ts';
+
+/**
+ * Removes all that was made for a launch, whatever there is of it. The key pair goes last: as long as there is
+ * anything, it tells whose that is.
+ *
+ * @throws ImageError `remains-not-cleared`
+ * @throws OpenStackError
+ */
+export async function removeLaunch(cloud: InstanceCloud, name: string, signal: AbortSignal): Promise<void> {
+  const { compute, network, namePrefix } = cloud;
+  const servers = await compute.servers(namePrefix, signal);
+  for (const { id, keyName } of servers) if (keyName === name) await removeServer(cloud, id, signal);
+  const floatingIps = await network.floatingIps(signal);
+  for (const { id, description } of floatingIps) {
+    if (description === name) await network.deleteFloatingIp(id, signal);
+  }
+  await compute.deleteKeyPair(name, signal);
+}
+
+async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSignal): Promise<void> {
+  const { compute } = cloud;
+  await compute.deleteServer(id, signal);
+  await until(async () => {
+    const server = await compute.server(id, signal).catch(unlessAbsent);
+    if (server === undefined || isGone(server)) return true;
+    if (server.status !== 'ERROR' || server.taskState !== null) return undefined;
+    throw new ImageError(
+      'remains-not-cleared',
+      `cloud ${cloud.name}: server ${id} could not be deleted${server.fault && `: ${server.fault}`}; delete it by hand`,
+    );
+  }, signal);
+}
+
+/** What a service says does not exist. */
+export function unlessAbsent(error: unknown): undefined {
+  if (error instanceof OpenStackError && error.code === 'not-found') return;
+  throw error;
+}
