@@ -13,8 +13,8 @@ PATH=$PATH:/usr/sbin:/sbin
 # ("quickstart" is needed by all).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
-# Keystone, Glance and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api and
-# mariadb-server would add nothing to them but services, users and a database.
+# Keystone, Glance, Nova and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api, nova-api
+# and mariadb-server would add nothing to them but services, users and a database.
 debian_packages() {
   cat <<'TABLE'
 python3-diskimage-builder disk-image-create                  quickstart
@@ -42,6 +42,8 @@ stunnel4                  stunnel4                           test
 curl                      curl                               test
 python3-keystone          keystone-manage                    test
 python3-glance            /usr/lib/python3/dist-packages/glance/common/wsgi_app.py test
+python3-nova              /usr/lib/python3/dist-packages/nova/service.py test
+python3-placement         /usr/lib/python3/dist-packages/placement/wsgi.py test
 python3-pymysql           /usr/lib/python3/dist-packages/pymysql/__init__.py test
 python3-openstacksdk      /usr/lib/python3/dist-packages/openstack/__init__.py test
 uwsgi-plugin-python3      uwsgi_python3                      test
