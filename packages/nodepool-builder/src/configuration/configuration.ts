@@ -3,6 +3,7 @@ import type { Timing } from '@nodepool-builder/image-manager';
 import type {
   CloudSettings,
   ImageImport,
+  OpenStackInstanceProviderOptions,
   QemuInstanceProviderOptions,
 } from '@nodepool-builder/image-providers';
 
@@ -76,6 +77,8 @@ export interface ProviderConfiguration {
   /** Runs behind each upload; if it does not end with 0, the image is deleted there. */
   readonly postUploadHook?: string;
   readonly images: readonly ProviderImageConfiguration[];
+  /** How machines are reached that images are made on there. */
+  readonly machines: Pick<OpenStackInstanceProviderOptions, 'networks' | 'pool' | 'ipv6Preferred'>;
 }
 
 /** One entry of `providers` of type `qemu`: it runs instances on this host. */

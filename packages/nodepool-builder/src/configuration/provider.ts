@@ -3,7 +3,7 @@ import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
 import { toFilterEntries } from './image-filters.ts';
 import { lastOfEachName } from './normalise.ts';
 import { programPath } from './program-path.ts';
-import { toText } from './scalar.ts';
+import { isMapping, toText } from './scalar.ts';
 import type { ProviderSource } from './source.ts';
 
 const DEFAULT_TEMPLATE = 'template-{image.name}-{timestamp}';
@@ -46,6 +46,7 @@ export function toProvider(
       postUploadHook: programPath(source['post-upload-hook'], absolute),
     }),
     pause: source.pause ?? false,
+    machines: toMachines(source),
     images: lastOfEachName(source.images ?? []).map(
       ({ name, diskimage, pause = false, meta, 'image-filters': filters }) => ({
         name,
@@ -56,6 +57,22 @@ export function toProvider(
       }),
     ),
   };
+}
+
+function toMachines(source: ProviderSource): ProviderConfiguration['machines'] {
+  const { networks, pool } = source;
+  const names = (Array.isArray(networks) ? networks : []).map(networkName).filter((name) => name !== '');
+  return {
+    ...(names.length > 0 && { networks: names }),
+    ...(pool != null && { pool: toText(pool) }),
+    ...(source['ipv6-preferred'] === true && { ipv6Preferred: true }),
+  };
+}
+
+/** nodepool has had several ways to name a network. */
+function networkName(network: unknown): string {
+  if (!isMapping(network)) return toText(network);
+  return toText(network['net-id'] ?? network['net-label'] ?? network.name);
 }
 
 function imageImport(source: ProviderSource): { imageImport?: ImageImport } {

@@ -332,6 +332,18 @@ const PROVIDER: SchemaNode = {
       default: false,
       description: 'The manager uploads nothing to it for the time being; what is there stays.',
     },
+    networks: {
+      description:
+        'The networks of a machine that runs for `on-instance`, each by its name, or as a mapping with `net-id`, ' +
+        '`net-label` or `name`. Default: the only one that the project has.',
+    },
+    pool: {
+      ...SCALAR,
+      description: 'The network that such a machine gets a floating IP from. Default: it gets none.',
+    },
+    'ipv6-preferred': {
+      description: 'Whether such a machine is rather reached by IPv6, if it has an address. Default: no.',
+    },
     images: {
       type: ['array', 'null'],
       items: PROVIDER_IMAGE,
@@ -343,11 +355,8 @@ const PROVIDER: SchemaNode = {
       'max-servers',
       'min-ram',
       'keypair',
-      'pool',
-      'networks',
       'boot-timeout',
       'launch-timeout',
-      'ipv6-preferred',
       'clean-floating-ips',
       'availability-zones',
       'nodepool-id',

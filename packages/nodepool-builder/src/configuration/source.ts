@@ -85,6 +85,9 @@ export interface ProviderSource {
   readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
   readonly pause?: boolean;
+  readonly networks?: unknown;
+  readonly pool?: Scalar;
+  readonly 'ipv6-preferred'?: unknown;
   readonly 'post-upload-hook'?: string;
   readonly images?: readonly ProviderImageSource[] | null;
 }

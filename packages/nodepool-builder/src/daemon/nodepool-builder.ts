@@ -12,12 +12,14 @@ import {
   IMAGE_BUILDERS,
   type ImageBuilderClass,
   ImageRepository,
+  InstanceKeeper,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import type { Configuration } from '../configuration/configuration.ts';
+import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
+import { Snapshots } from '../jobs/snapshots.ts';
 import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob } from '../jobs/upload-job.ts';
 import { UploadLedger } from '../jobs/upload-ledger.ts';
@@ -25,8 +27,10 @@ import { UploadRecord } from '../jobs/upload-record.ts';
 import { isZuulDiskImage } from '../zuul/zuul-disk-image.ts';
 import { ZuulPollers } from '../zuul/zuul-pollers.ts';
 import { isOffered } from './ask-servers.ts';
+import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { functionName, offeredFunctions, type Verb } from './functions.ts';
+import { InstanceProviders, rememberedProviders } from './instance-providers.ts';
 import { Providers } from './providers.ts';
 import { Statsd, statsdAddress } from './statsd.ts';
 
@@ -53,12 +57,20 @@ export interface NodepoolBuilderOptions {
    * a job server on, before what it left in the cloud is removed. Default 120,000.
    */
   readonly uploadGracePeriod?: number | undefined;
+  /**
+   * Seconds for which the machines of failed builds are kept, whatever `keep-on-failure` of their disk images says.
+   * Default: as that says.
+   */
+  readonly keepOnFailure?: number | undefined;
 }
 
 /** What a builder is made of. */
 interface Parts {
   readonly repository: ImageRepository;
   readonly ledger: UploadLedger;
+  readonly instanceProviders: InstanceProviders;
+  /** Whether something is remembered of instances of an earlier process. */
+  readonly hasInstances: boolean;
   readonly servers: readonly ServerAddress[];
   readonly jobServer: JobServer | undefined;
 }
@@ -82,15 +94,20 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
   readonly #zuulPollers: ZuulPollers;
+  readonly #instanceProviders: InstanceProviders;
+  readonly #snapshots: Snapshots;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
+  /** Once there is something to keep. */
+  #instanceKeeper: InstanceKeeper | undefined;
   #offerDue: NodeJS.Immediate | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, ledger, servers, jobServer } = parts;
+    const { repository, ledger, instanceProviders, servers, jobServer } = parts;
     this.#options = options;
+    this.#instanceProviders = instanceProviders;
     this.#builders = this.#createBuilders(options.configuration); // may throw, so that nothing may be open yet
     this.#logger = options.logger('nodepool.builder');
     this.repository = repository;
@@ -112,6 +129,11 @@ export class NodepoolBuilder implements AsyncDisposable {
       provider: (name) => this.#providers.byName.get(name)?.provider,
       logger,
       gracePeriod: options.uploadGracePeriod,
+    });
+    this.#snapshots = new Snapshots({
+      repository,
+      onUnneeded: () => this.#keepInstances(),
+      logger,
     });
     this.#record = new UploadRecord(ledger, this.#abandoned, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
@@ -136,6 +158,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       logger: options.logger('nodepool.builder.ZuulPoller'),
     });
     this.#poll();
+    if (parts.hasInstances || hasInstanceImages(options.configuration)) this.#keepInstances();
   }
 
   /**
@@ -153,10 +176,21 @@ export class NodepoolBuilder implements AsyncDisposable {
     try {
       const uploads = join(repository.directory, '.nodepool-builder/uploads');
       const ledger = await UploadLedger.open(uploads, logger('nodepool.builder.UploadWorker'));
+      const remembered = await rememberedProviders(repository.instances);
+      const instanceProviders = new InstanceProviders({
+        directory: repository.directory,
+        owner: await builderIdentity(repository.directory),
+        logger,
+        environment: options.environment ?? {},
+        used: remembered,
+      });
+      instanceProviders.configure(configuration);
       let servers = jobServers(configuration);
       if (embedded)
         ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
-      return new NodepoolBuilder(options, { repository, ledger, servers, jobServer });
+      const hasInstances = remembered.length > 0;
+      const parts = { repository, ledger, instanceProviders, hasInstances, servers, jobServer };
+      return new NodepoolBuilder(options, parts);
     } catch (error) {
       await jobServer?.close();
       await repository.close();
@@ -176,10 +210,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
     this.#builders = this.#createBuilders(configuration);
     this.#providers.configure(configuration.providers);
+    this.#instanceProviders.configure(configuration);
     this.#configuration = configuration;
     this.#abandoned.retry();
     this.#offer();
     this.#poll();
+    if (hasInstanceImages(configuration)) this.#keepInstances();
   }
 
   /**
@@ -202,8 +238,9 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
     ]);
-    await this.#abandoned.close();
+    await Promise.all([this.#abandoned.close(), this.#instanceKeeper?.close()]);
     this.#providers[Symbol.dispose]();
+    this.#instanceProviders[Symbol.dispose]();
     await this.#jobServer?.close();
     await this.repository.close();
     await this.#statsd?.close();
@@ -219,9 +256,34 @@ export class NodepoolBuilder implements AsyncDisposable {
     return new Map(
       diskimages.map((diskimage) => [
         diskimage.name,
-        createImageBuilder(diskimage.builder, diskimage, registry),
+        createImageBuilder(
+          diskimage.builder,
+          this.#withKeepOnFailure(diskimage),
+          registry,
+          this.#instanceProviders,
+        ),
       ]),
     );
+  }
+
+  #withKeepOnFailure(diskimage: DiskImageConfiguration): DiskImageConfiguration {
+    const { onInstance } = diskimage;
+    const { keepOnFailure } = this.#options;
+    if (onInstance === undefined || keepOnFailure === undefined) return diskimage;
+    return { ...diskimage, onInstance: { ...onInstance, keepOnFailure } };
+  }
+
+  /** Looks after the instances of builds that died or failed, from now on, and at once. */
+  #keepInstances(): void {
+    if (this.#closing !== undefined) return;
+    const keeper = this.#instanceKeeper;
+    this.#instanceKeeper ??= InstanceKeeper.start({
+      repository: this.repository,
+      providers: () => this.#instanceProviders.used,
+      logger: this.#logger,
+    });
+    // A look under way may have passed by what is new.
+    void keeper?.look().then(() => keeper.look());
   }
 
   /** Many images that come at once, or go, are one change. */
@@ -256,14 +318,18 @@ export class NodepoolBuilder implements AsyncDisposable {
     );
   }
 
-  #jobContext(): Parameters<typeof runBuildJob>[0] & Parameters<typeof runUploadJob>[0] {
+  #jobContext(): Parameters<typeof runBuildJob>[0] &
+    Parameters<typeof runUploadJob>[0] &
+    Parameters<typeof runDeleteJob>[0] {
     return {
       repository: this.repository,
       builder: (diskimage) => this.#builders.get(diskimage),
       buildLogDir: this.#configuration.buildLogDir,
       buildLogRetention: this.#configuration.buildLogRetention,
       providers: this.#providers.byName,
+      takesNoImages: (name) => this.#configuration.qemuProviders.some((provider) => provider.name === name),
       record: this.#record,
+      snapshots: this.#snapshots,
       statistics: this.#statistics,
       logger: this.#options.logger,
       isOffered: (imageId) => isOffered(this.servers, functionName('image-upload', imageId)),
@@ -273,6 +339,10 @@ export class NodepoolBuilder implements AsyncDisposable {
       },
     };
   }
+}
+
+function hasInstanceImages({ diskimages }: Configuration): boolean {
+  return diskimages.some(({ onInstance }) => onInstance !== undefined);
 }
 
 function namesOf(servers: readonly ServerAddress[]): string {

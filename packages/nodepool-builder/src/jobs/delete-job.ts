@@ -2,10 +2,12 @@ import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { settleJob } from './job-outcome.ts';
+import type { Snapshots } from './snapshots.ts';
 
 /** What an `image-delete` job works with. */
 export interface DeleteJobContext {
-  readonly repository: ImageRepository;
+  readonly repository: Pick<ImageRepository, 'forgetDelete'>;
+  readonly snapshots: Pick<Snapshots, 'deleteImage'>;
   logger(name: string): Logger;
 }
 
@@ -19,7 +21,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
-    context.repository.delete(imageId).catch((error: unknown) => {
+    context.snapshots.deleteImage(imageId, job).catch((error: unknown) => {
       // Its files went by another hand while the job was on its way: there is nothing left to do.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
     }),
@@ -28,7 +30,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
 }
 
 async function forgetWhenAcknowledged(
-  repository: ImageRepository,
+  repository: DeleteJobContext['repository'],
   imageId: string,
   job: WorkerJob,
   logger: Logger,

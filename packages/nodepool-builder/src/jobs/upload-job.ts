@@ -1,5 +1,12 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type { ImageProvider, ImageRepository, Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import type {
+  ClaimRequest,
+  ImageFile,
+  ImageProvider,
+  ImageRepository,
+  Logger,
+  UploadResult,
+} from '@nodepool-builder/image-builder';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { externalName } from './external-name.ts';
@@ -8,6 +15,7 @@ import { settleJob, UploadError } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
 import { jobResult } from './job-result.ts';
 import { objectionOf, PostUploadHookError, withdrawn } from './post-upload-hook.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { Statistics } from './statistics.ts';
 import type { LedgerEntry } from './upload-ledger.ts';
 import type { UploadRecord } from './upload-record.ts';
@@ -23,7 +31,10 @@ export interface ConfiguredProvider {
 export interface UploadJobContext {
   readonly repository: ImageRepository;
   readonly providers: ReadonlyMap<string, ConfiguredProvider>;
+  /** Whether there is a provider of that name that runs machines, and takes no images. */
+  takesNoImages(provider: string): boolean;
   readonly record: UploadRecord;
+  readonly snapshots: Pick<Snapshots, 'find' | 'claim'>;
   readonly statistics: Statistics;
   logger(name: string): Logger;
 }
@@ -58,29 +69,39 @@ async function upload(
   logger: Logger,
 ): Promise<string> {
   const started = performance.now();
-  const file = await context.repository.file(imageId, provider.formats, { signal: job.signal });
-  const builtAt = context.repository.get(imageId)?.builtAt;
+  const { repository, snapshots } = context;
+  const fileToCarry = (): Promise<ImageFile> =>
+    repository.file(imageId, provider.formats, { signal: job.signal });
+  const snapshot = snapshots.find(imageId, provider);
+  const ready = snapshot === undefined ? await fileToCarry() : undefined;
+  const { builtAt, files } = repository.get(imageId) ?? {};
   const entry = newEntry(job, imageId, configuration, image.name);
   const onProgress = reportProgress(job);
   const carry = async (recorded: LedgerEntry): Promise<{ externalId: string }> => {
-    const request: UploadRequest = {
+    const request: ClaimRequest = {
       uploadId: recorded['upload-id'],
       imageId,
       imageName: image.name,
       ...(builtAt && { builtAt }),
       externalName: recorded['external-name'],
-      file,
       metadata: image.meta,
     };
-    logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
+    const bring = async (signal: AbortSignal): Promise<UploadResult> => {
+      const claimed = snapshot && (await snapshots.claim(provider, snapshot, request, signal));
+      if (claimed !== undefined) return claimed;
+      const file = ready ?? (await fileToCarry());
+      logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
+      return await provider.upload({ ...request, file }, { signal, onProgress });
+    };
     const hook = configuration.postUploadHook;
     const { externalId, objection } = await withinTimeLimit(
       configuration.imageUploadTimeout,
       job.signal,
       async (signal) => {
-        const uploaded = await provider.upload(request, { signal, onProgress });
+        const uploaded = await bring(signal);
         if (hook === undefined) return { ...uploaded, objection: undefined };
-        const args = [configuration.name, uploaded.externalId, file.path];
+        const path = ready?.path ?? files?.[0]?.path ?? '';
+        const args = [configuration.name, uploaded.externalId, path];
         return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
       },
     );
@@ -90,7 +111,7 @@ async function upload(
   };
   try {
     const { externalId } = await context.record.run(job, entry, carry);
-    logger.info(`${file.path} is ${externalId} there`);
+    logger.info(`image ${imageId} is ${externalId} there`);
     context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
@@ -130,6 +151,11 @@ function uploadIdOf({ unique, handle }: WorkerJob): string {
 
 function findTarget(context: UploadJobContext, providerName: string, imageName: string): Target {
   const found = context.providers.get(providerName);
+  if (context.takesNoImages(providerName)) {
+    throw new InvalidArgumentsError(
+      `provider "${providerName}" is of type qemu: it takes no images; name another to upload to`,
+    );
+  }
   if (found === undefined) {
     throw new InvalidArgumentsError(
       `provider "${providerName}" is not configured here; add it to providers and reload`,
