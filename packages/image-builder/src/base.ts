@@ -202,7 +202,8 @@ async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Pro
   try {
     await Promise.race([work(), givenUp.promise]);
   } catch (error) {
-    signal.throwIfAborted();
+    // Unless the builder has more to say about it.
+    if (!(error instanceof ImageError && error.cause === signal.reason)) signal.throwIfAborted();
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);

@@ -25,9 +25,7 @@ export async function identityOf(
   { keyFile, imageId }: InstanceClaim,
 ): Promise<Identity> {
   if (privateKeyFile !== undefined) return { ...(await readIdentity(privateKeyFile)), isOwn: false };
-  const comment = `nodepool-builder-${imageId}`;
-  const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519', { comment });
-  return { privateKey, publicKey, keyFile, isOwn: true };
+  return { ...generateKeyPair(`nodepool-builder-${imageId}`), keyFile, isOwn: true };
 }
 
 /** That of a process before this one. */
@@ -38,6 +36,15 @@ export async function keptIdentity({ keyFile }: InstanceClaim): Promise<Identity
 /** The key itself in a line of `authorized_keys`, in base64. */
 export function keyOfLine(publicKey: string): string {
   return publicKey.split(' ')[1] ?? '';
+}
+
+/** A pair of ed25519 keys. */
+export function generateKeyPair(comment: string): Pick<Identity, 'privateKey' | 'publicKey'> {
+  for (;;) {
+    const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519', { comment });
+    // Of some hundred keys ssh2 writes one in a way that it cannot read itself.
+    if (!(ssh2.utils.parseKey(privateKey) instanceof Error)) return { privateKey, publicKey };
+  }
 }
 
 async function readIdentity(keyFile: string): Promise<Omit<Identity, 'isOwn'>> {

@@ -30,6 +30,7 @@ chmod 0777 /etc/nodepool
 `;
 
 const POWER_OFF = `${BEGINNING}
+rm -rf .nodepool-builder
 sync
 poweroff || shutdown -h now || halt -p
 `;
@@ -41,7 +42,7 @@ export const POSIX_SCRIPTS: ScriptLanguage = {
   // "exec", so that the script leads the process group that sshd makes
   command: (path, { asAdministrator }, username) =>
     asAdministrator && username !== 'root' ? `exec sudo -n sh ${path}` : `exec sh ${path}`,
-  prepare: asAdministrator(PREPARE),
+  prepare: administratorScript(PREPARE),
   step: (run, environment) => ({
     text: `${BEGINNING}
 echo $$ > ${GROUP_FILE}
@@ -51,11 +52,11 @@ ${run}
 `,
     asAdministrator: false,
   }),
-  clean: (publicKey) => asAdministrator(BEGINNING + cleanPosix(publicKey)),
-  powerOff: asAdministrator(POWER_OFF),
+  clean: (publicKey) => administratorScript(BEGINNING + cleanPosix(publicKey)),
+  powerOff: administratorScript(POWER_OFF),
 };
 
-function asAdministrator(text: string): MachineScript {
+function administratorScript(text: string): MachineScript {
   return { text, asAdministrator: true };
 }
 

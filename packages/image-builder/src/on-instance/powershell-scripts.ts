@@ -19,6 +19,8 @@ if (Test-Path -LiteralPath ${SCRIPT_DIRECTORY}) { Remove-Item -Recurse -Force -L
 Move-Item -LiteralPath .nodepool-builder\\scripts -Destination ${SCRIPT_DIRECTORY}
 `;
 
+const REMOVE_WORK = 'Remove-Item -Recurse -Force -LiteralPath .nodepool-builder\n';
+
 /** The files where Windows' OpenSSH looks for keys: those of administrators are not in their homes. */
 const KEY_FILES = [
   String.raw`$env:ProgramData\ssh\administrators_authorized_keys`,
@@ -30,12 +32,10 @@ Get-EventLog -LogName * | ForEach-Object { Clear-EventLog -LogName $_.Log }
 $history = "$env:APPDATA\\Microsoft\\Windows\\PowerShell\\PSReadLine\\ConsoleHost_history.txt"
 if (Test-Path -LiteralPath $history) { Remove-Item -LiteralPath $history }
 if (-not (Get-ChildItem -LiteralPath ${SCRIPT_DIRECTORY})) { Remove-Item -LiteralPath ${SCRIPT_DIRECTORY} }
-Remove-Item -Recurse -Force -LiteralPath .nodepool-builder
-`;
+${REMOVE_WORK}`;
 
 /** It ends at once if it does not begin, and then says why in its log. */
-const SYSPREP = `${BEGINNING}
-$sysprep = "$env:SystemRoot\\System32\\Sysprep"
+const SYSPREP = `${BEGINNING}${REMOVE_WORK}$sysprep = "$env:SystemRoot\\System32\\Sysprep"
 $process = Start-Process -Wait -PassThru -FilePath "$sysprep\\sysprep.exe" -ArgumentList '/generalize', '/oobe', '/shutdown', '/quiet'
 if ($process.ExitCode -ne 0) { Get-Content -Tail 20 -LiteralPath "$sysprep\\Panther\\setupact.log" }
 exit $process.ExitCode
@@ -59,7 +59,7 @@ ${run}
 exit $LASTEXITCODE
 `),
   clean: (publicKey) => script(CLEAN + (publicKey === undefined ? '' : removeKey(publicKey))),
-  powerOff: script(`${BEGINNING}\nStop-Computer -Force\n`),
+  powerOff: script(`${BEGINNING}${REMOVE_WORK}Stop-Computer -Force\n`),
   sysprep: script(SYSPREP),
 };
 

@@ -33,7 +33,7 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
       const client = new ssh2.Client();
       const ready = Promise.withResolvers<void>();
       const given = Promise.withResolvers<string>();
-      let refusal: unknown;
+      let refusal: Error | undefined;
       client.once('ready', ready.resolve).once('error', ready.reject);
       client.once('close', () => ready.reject(new Error('the connection was closed')));
       const hostVerifier = (key: Buffer): boolean => {
@@ -42,7 +42,7 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
           given.resolve(key.toString('base64'));
           return true;
         } catch (error) {
-          refusal = error;
+          refusal = error as Error;
           return false;
         }
       };

@@ -81,7 +81,7 @@ export class SshShell implements RemoteShell {
     );
     const end = Promise.withResolvers<RemoteResult | undefined>();
     channel.once('exit', (exitCode: number | null, name?: string) =>
-      end.resolve(exitCode === null ? { signal: `SIG${name}` } : { exitCode }),
+      end.resolve(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
     );
     channel.once('close', () => end.resolve(undefined));
     let chunks = 0;
@@ -146,6 +146,7 @@ export class SshShell implements RemoteShell {
 
   async #open<T>(open: (callback: Callback<T>) => unknown, signal: AbortSignal): Promise<T> {
     const opened = Promise.withResolvers<T>();
+    opened.promise.catch(() => {}); // nobody may wait for it any more
     const onClose = (): void => opened.reject(this.#failed('the connection is lost'));
     try {
       if (this.#isClosed) throw this.#failed('the connection is lost');
@@ -185,9 +186,10 @@ async function readLines(stream: Readable, onLine: (line: string) => void | Prom
 }
 
 async function called(call: (callback: (error?: Error | null) => void) => void): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    call((error) => (error === undefined || error === null ? resolve() : reject(error)));
+  const error = await new Promise<Error | null | undefined>((resolve) => {
+    call(resolve);
   });
+  if (error instanceof Error) throw error;
 }
 
 /** The directories above a relative path, from the top. */
