@@ -32,7 +32,7 @@ export interface QemuInstanceProviderOptions {
   readonly memory?: number;
   /** Processors of an instance. Default 2. */
   readonly cpus?: number;
-  /** Default: KVM, and where QEMU cannot use it TCG. */
+  /** Default: KVM, and where QEMU cannot use it, or fails with it, TCG. */
   readonly accelerator?: Accelerator;
   /** For base images that have no boot loader. Default: the BIOS boots from the disk. */
   readonly directBoot?: DirectBoot;
@@ -69,7 +69,7 @@ export class QemuInstanceProvider implements InstanceProvider {
     });
     const instance = this.#instance(directory);
     try {
-      await startMachine(directory, this.#arguments(request), signal);
+      await this.#start(directory, request, signal);
       signal?.throwIfAborted();
     } catch (error) {
       await instance.destroy();
@@ -85,8 +85,20 @@ export class QemuInstanceProvider implements InstanceProvider {
     return directories.map((directory) => this.#instance(directory));
   }
 
-  #arguments({ buildId, port, minRam = 0 }: LaunchRequest): string[] {
-    const { memory = 1024, cpus = 2, accelerator, directBoot } = this.#options;
+  /** There are hosts whose KVM QEMU takes, and fails with: one learns of it when the machine is there. */
+  async #start(directory: InstanceDirectory, request: LaunchRequest, signal?: AbortSignal): Promise<void> {
+    const { accelerator } = this.#options;
+    try {
+      await startMachine(directory, this.#arguments(request, accelerator), signal);
+    } catch (error) {
+      const isFinal = accelerator !== undefined || !(error instanceof ImageError);
+      if (isFinal || error.code !== 'launch-failed') throw error;
+      await startMachine(directory, this.#arguments(request, 'tcg'), signal);
+    }
+  }
+
+  #arguments({ buildId, port, minRam = 0 }: LaunchRequest, accelerator: Accelerator | undefined): string[] {
+    const { memory = 1024, cpus = 2, directBoot } = this.#options;
     return instanceArguments({
       name: buildId,
       memory: Math.max(memory, minRam),

@@ -53,7 +53,42 @@ function withCode(code: ImageErrorCode, message: RegExp): (error: unknown) => bo
   return (error) => error instanceof ImageError && error.code === code && message.test(error.message);
 }
 
+async function makeBin(t: TestContext): Promise<string> {
+  const bin = await mkdtemp(join(tmpdir(), 'bin-'));
+  undoAfter(t, () => rm(bin, { recursive: true }));
+  return bin;
+}
+
+function whereIs(command: string): string {
+  return execFileSync('sh', ['-c', `command -v ${command}`], { encoding: 'utf8' }).trim();
+}
+
+function setPath(t: TestContext, path: string): void {
+  const { PATH } = process.env;
+  undoAfter(t, () => {
+    process.env.PATH = PATH;
+  });
+  process.env.PATH = path;
+}
+
+/** A QEMU that takes KVM, and is aborted when it makes the first processor, as on hosts that are virtual themselves. */
+const FAILING_KVM = `#!/bin/sh
+case "$*" in *kvm*) echo "failed to set MSR 0x10a"; kill -ABRT $$ ;; esac
+exec`;
+
 describe('an instance of a local QEMU', () => {
+  test('is interpreted where QEMU takes KVM and fails with it', async (t) => {
+    const { directory, image, open } = await openSite(t, 'power-off');
+    const bin = await makeBin(t);
+    const qemu = whereIs('qemu-system-x86_64');
+    await writeFile(join(bin, 'qemu-system-x86_64'), `${FAILING_KVM} ${qemu} "$@"`, { mode: 0o755 });
+    setPath(t, `${bin}:${process.env.PATH}`);
+    const provider = new QemuInstanceProvider({ name: 'local', directory, memory: 64, cpus: 1 });
+    await (await provider.launch({ ...REQUEST, image })).waitStopped();
+    const failed = open({ accelerator: 'kvm' }).launch({ ...REQUEST, image });
+    await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
+  });
+
   test('that powers itself off while nobody looks is whole: it is captured, and the base image stays', async (t) => {
     const { image, open } = await openSite(t, 'power-off');
     const launched = await open().launch({ ...REQUEST, image });
@@ -154,15 +189,9 @@ describe('a launch that fails leaves nothing, and says why', () => {
   });
 
   test('if there is no QEMU', async (t) => {
-    const bin = await mkdtemp(join(tmpdir(), 'bin-'));
-    undoAfter(t, () => rm(bin, { recursive: true }));
-    const qemuImg = execFileSync('sh', ['-c', 'command -v qemu-img'], { encoding: 'utf8' }).trim();
-    await symlink(qemuImg, join(bin, 'qemu-img'));
-    const { PATH } = process.env;
-    undoAfter(t, () => {
-      process.env.PATH = PATH;
-    });
-    process.env.PATH = bin;
+    const bin = await makeBin(t);
+    await symlink(whereIs('qemu-img'), join(bin, 'qemu-img'));
+    setPath(t, bin);
     assert.ok(
       withCode('command-not-found', /"qemu-system-x86_64" is not installed/)(await failedLaunch(t, {})),
     );
