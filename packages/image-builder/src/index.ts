@@ -37,6 +37,7 @@ export type {
   InstanceState,
   LaunchRequest,
   Probe,
+  StoredCapture,
 } from './instance/instance-provider.ts';
 export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';

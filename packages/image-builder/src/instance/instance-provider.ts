@@ -59,6 +59,14 @@ export interface CapturedImage {
   discard?(options?: OperationOptions): Promise<void>;
 }
 
+/** A captured image that lies in the provider. */
+export interface StoredCapture extends CapturedImage {
+  readonly externalId: string;
+  /** That of the {@link CaptureRequest}. */
+  readonly imageId: string;
+  discard(options?: OperationOptions): Promise<void>;
+}
+
 /**
  * A machine that belongs to a build. All calls may be made by a process that comes after the one that launched it,
  * and reject with the reason of the signal once that aborts.
@@ -132,10 +140,5 @@ export interface InstanceProvider {
    * The images that lie in the provider because {@link Instance.capture} made them, whole or not, by this process or
    * one before it, and that no upload has taken over. Absent where images go with their instances.
    */
-  captures?(options?: OperationOptions): Promise<readonly CapturedImage[]>;
-  /**
-   * Removes the images in the provider that instances were captured as for this image-id, whole or half, by this
-   * process or one before it. What is not there is no error. Absent where a captured image goes with its instance.
-   */
-  discardCaptured?(imageId: string, options?: OperationOptions): Promise<void>;
+  captures?(options?: OperationOptions): Promise<readonly StoredCapture[]>;
 }

@@ -10,12 +10,13 @@ import type { InstanceClaim, InstanceEntry } from './ledger.ts';
 import { loginOf } from './login.ts';
 import { Machine } from './machine.ts';
 import { powerOff } from './power-off.ts';
+import { discardCaptures, endInstances } from './remains.ts';
 import type { Login } from './remote-shell.ts';
 import { runScript, runSteps } from './run-steps.ts';
 import { saveImage } from './save-image.ts';
 import { SCRIPT_LANGUAGES } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
-import { endInstances, recipeOf, takeUp } from './take-up.ts';
+import { recipeOf, takeUp } from './take-up.ts';
 
 /** How long an instance may take to go at the end of a build, in milliseconds; the keeper of instances sees to the rest. */
 const END_TIMEOUT = 60_000;
@@ -54,7 +55,7 @@ export async function buildOnInstance(
       : identityOf(settings.privateKeyFile, claim));
     const entry = takenUp?.entry ?? newEntry(settings, context);
     const hostKey = new HostKey(entry.hostKey);
-    const login = loginOf(settings, { ...identity, hostKey });
+    const login = await loginOf(settings, { ...identity, hostKey });
     const record = new BuildRecord(claim, entry);
     const build: Build = { settings, context, provider, claim, record, identity, login, hostKey };
     if (await makeImage(build, takenUp?.instance)) release = () => {};
@@ -109,7 +110,7 @@ async function launch({
   login,
 }: Build): Promise<Instance> {
   const { signal, imageId } = context;
-  const { baseImage, minRam, username, connection, privateKeyFile, afterRestart } = settings;
+  const { baseImage, minRam, nameFilter, username, connection, privateKeyFile, afterRestart } = settings;
   if (afterRestart === 'resume' && privateKeyFile === undefined) await claim.keepKey(identity.privateKey);
   await record.update({});
   context.log(`an instance of ${baseImage} is launched on provider ${provider.name}`);
@@ -118,6 +119,7 @@ async function launch({
       buildId: imageId,
       image: baseImage,
       ...(minRam !== undefined && { minRam }),
+      ...(nameFilter !== undefined && { nameFilter }),
       publicKey: identity.publicKey,
       ...(connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
       port: login.port,
@@ -154,7 +156,7 @@ async function customise(build: Build, instance: Instance): Promise<string | und
       await powerOff(site);
       await record.update({ phase: 'stopped' });
     } else {
-      await provider.discardCaptured?.(imageId, { signal }); // what was captured before a crash, whole or half
+      await discardCaptures(provider, imageId, { signal }); // what was captured before a crash, whole or half
     }
   } finally {
     machine.close();
@@ -175,7 +177,7 @@ async function addSnapshot({ context, provider, claim }: Build, externalId: stri
   context.addSnapshot({ provider: provider.name, externalId }, async (isPublished) => {
     try {
       const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
-      if (!isPublished) await provider.discardCaptured?.(imageId, options);
+      if (!isPublished) await discardCaptures(provider, imageId, options);
       await claim.remove();
     } finally {
       claim.release();
@@ -191,7 +193,7 @@ async function end({ context, provider, record, claim }: Build): Promise<void> {
   try {
     await record.update({ phase: 'ending' });
     await endInstances(provider, imageId, options);
-    if (isCaptured) await provider.discardCaptured?.(imageId, options);
+    if (isCaptured) await discardCaptures(provider, imageId, options);
     await claim.remove();
   } catch (error) {
     log(`what was made for image ${imageId} in provider ${provider.name} is not gone yet: ${String(error)}`);

@@ -1,10 +1,10 @@
 import { ImageError } from '../errors.ts';
 import { imageIdFault } from '../image-id.ts';
-import type { Instance, InstanceProvider } from '../instance/instance-provider.ts';
+import type { Instance, InstanceProvider, StoredCapture } from '../instance/instance-provider.ts';
 import type { ImageRepository } from '../repository.ts';
 import type { Logger } from '../types.ts';
 import type { InstanceClaim, InstanceEntry } from './ledger.ts';
-import { endInstances } from './take-up.ts';
+import { endInstances } from './remains.ts';
 
 /** Between two looks, in milliseconds. */
 const INTERVAL = 5 * 60_000;
@@ -23,7 +23,8 @@ export interface InstanceKeeperOptions {
 
 /**
  * Ends the instances that nobody needs any more: of builds of a process that died, kept ones whose time is over, and
- * those that no build remembers. It looks when it starts and every five minutes.
+ * those that no build remembers; and removes snapshots whose image is not there any more. It looks when it starts and
+ * every five minutes.
  */
 export class InstanceKeeper {
   readonly #options: InstanceKeeperOptions;
@@ -76,6 +77,9 @@ export class InstanceKeeper {
         for (const instance of await provider.list({ signal: this.#closing.signal })) {
           await this.#endUnknown(instance, provider);
         }
+        for (const capture of (await provider.captures?.({ signal: this.#closing.signal })) ?? []) {
+          await this.#discardUnknown(capture, provider);
+        }
       });
     }
   }
@@ -98,7 +102,6 @@ export class InstanceKeeper {
     const { signal } = this.#closing;
     if (provider !== undefined) {
       await endInstances(provider, imageId, { signal });
-      if (!repository.images.has(imageId)) await provider.discardCaptured?.(imageId, { signal });
     }
     await claim.remove();
     logger?.info(`image ${imageId}: what an earlier build of it left on instances is gone`);
@@ -117,6 +120,21 @@ export class InstanceKeeper {
     if (imageIdFault(buildId) !== undefined) return await end();
     await this.#withClaim(buildId, async (claim) => {
       if ((await claim.read()) === undefined) await end();
+    });
+  }
+
+  /** A snapshot is of use as long as its image is there, if no upload has taken it over. */
+  async #discardUnknown(capture: StoredCapture, { name }: InstanceProvider): Promise<void> {
+    const { imageId, externalId } = capture;
+    const { logger, repository } = this.#options;
+    await this.#withClaim(imageId, async (claim) => {
+      if ((await claim.read()) !== undefined) return;
+      const { snapshots = [] } = repository.images.get(imageId) ?? {};
+      if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
+      await capture.discard({ signal: this.#closing.signal });
+      logger?.info(
+        `image ${externalId} of provider ${name}, a snapshot for image ${imageId}, is of no use; it is gone`,
+      );
     });
   }
 

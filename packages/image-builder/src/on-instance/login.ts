@@ -5,17 +5,21 @@ import { type SshIdentity, sshLogin } from './ssh-login.ts';
 
 /** How one logs in, by `connection`. */
 const LOGINS: Readonly<
-  Partial<Record<OnInstance['connection'], (settings: OnInstance, identity: SshIdentity) => Login>>
+  Record<OnInstance['connection'], (settings: OnInstance, identity: SshIdentity) => Login | Promise<Login>>
 > = {
   ssh: (_settings, identity) => sshLogin(identity),
+  winrm: async ({ winrm }, { username, hostKey }) => {
+    if (winrm === undefined) {
+      throw new ImageError('invalid-configuration', 'the connection winrm needs settings "winrm"; add them');
+    }
+    // not at the top: an HTTP client that SSH does without
+    const { winrmLogin } = await import('./winrm/winrm-login.ts');
+    return winrmLogin({ username, hostKey, settings: winrm });
+  },
 };
 
 /** @throws ImageError `invalid-configuration` */
-export function loginOf(settings: OnInstance, identity: Omit<SshIdentity, 'username'>): Login {
-  const login = LOGINS[settings.connection];
-  if (login !== undefined) return login(settings, { ...identity, username: settings.username });
-  throw new ImageError(
-    'invalid-configuration',
-    `there is no connection "${settings.connection}"; use one of: ${Object.keys(LOGINS).join(', ')}`,
-  );
+export async function loginOf(settings: OnInstance, identity: Omit<SshIdentity, 'username'>): Promise<Login> {
+  const { connection, username } = settings;
+  return await LOGINS[connection](settings, { ...identity, username });
 }

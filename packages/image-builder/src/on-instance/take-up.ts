@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { BuildContext } from '../context.ts';
-import type { Instance, InstanceProvider, InstanceState } from '../instance/instance-provider.ts';
+import type { Instance, InstanceState } from '../instance/instance-provider.ts';
 import type { BuilderServices } from '../registry.ts';
-import type { OperationOptions } from '../types.ts';
 import type { InstanceClaim, InstanceEntry, InstancePhase } from './ledger.ts';
+import { discardCaptures, endInstances, instancesOf } from './remains.ts';
 import type { OnInstance } from './settings.ts';
 
 /** How the machine has to be for a build to go on in a phase. In others it cannot. */
@@ -52,24 +52,7 @@ export async function takeUp(
   }
   context.log(`what was left of an earlier try at image ${entry.imageId} is removed`);
   await endInstances(provider, entry.imageId, { signal });
-  await provider.discardCaptured?.(entry.imageId, { signal });
+  await discardCaptures(provider, entry.imageId, { signal });
   await claim.remove();
   return undefined;
-}
-
-/** Destroys the instances of a build. */
-export async function endInstances(
-  provider: InstanceProvider,
-  imageId: string,
-  options: OperationOptions,
-): Promise<void> {
-  for (const instance of await instancesOf(provider, imageId, options)) await instance.destroy(options);
-}
-
-async function instancesOf(
-  provider: InstanceProvider,
-  imageId: string,
-  options: OperationOptions,
-): Promise<Instance[]> {
-  return (await provider.list(options)).filter(({ buildId }) => buildId === imageId);
 }

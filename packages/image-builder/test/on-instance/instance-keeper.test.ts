@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import type { OnInstance } from '../../src/index.ts';
+import type { InstanceEntry } from '../../src/on-instance/ledger.ts';
 import { withCode } from '../with-code.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
 import type { SshdInstancesOptions } from './sshd-instances.ts';
@@ -15,6 +16,17 @@ const RESUME: Partial<OnInstance> = {
     { run: 'echo begun >> /opt/first' },
     { run: 'echo begun >> /opt/second; echo waiting; while [ ! -e /opt/go ]; do sleep 0.05; done' },
   ],
+};
+
+const ENTRY: InstanceEntry = {
+  imageId: IMAGE_ID,
+  imageName: 'custom',
+  provider: 'sshds',
+  phase: 'running',
+  stepsDone: 0,
+  since: '2026-01-01T00:00:00.000Z',
+  afterRestart: 'destroy',
+  recipe: '',
 };
 
 /** A build that was killed in its second step, as the next process finds it. */
@@ -142,20 +154,28 @@ describe('after a crash', () => {
     await look(t, site);
     assert.deepEqual([...snapshots], []);
   });
+});
 
-  test('a snapshot stays whose image was published', async (t) => {
-    const site = await killed(t, { ...RESUME, afterRestart: 'destroy' }, { makesSnapshots: true });
-    const { instance, snapshots } = site.provider;
-    await instance.stop();
-    await instance.capture({ imageId: IMAGE_ID });
-    const added = site.repository.next('added');
-    await site.repository.write(`${IMAGE_ID}.raw`);
-    await added;
-    await look(t, site);
-    assert.equal(snapshots.size, 1);
-    assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
-  });
+test('a snapshot stays as long as its image is there', async (t) => {
+  const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+  await site.build(site.builder());
+  const keeper = await site.keeper();
+  undoAfter(t, () => keeper.close());
+  assert.equal(site.provider.snapshots.size, 1);
+  await site.repository.repository.delete(IMAGE_ID);
+  await keeper.look();
+  assert.deepEqual([...site.provider.snapshots], []);
+});
+
+test('what a build that was killed remembers goes, and the snapshot stays, if its image was published', async (t) => {
+  const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+  await site.build(site.builder());
+  const claim = site.repository.repository.instances.tryClaim(IMAGE_ID);
+  await claim?.write({ ...ENTRY, phase: 'captured' });
+  claim?.release();
+  await look(t, site);
+  assert.deepEqual(await site.remembered(), []);
+  assert.equal(site.provider.snapshots.size, 1);
 });
 
 test('what is to be launched is remembered before', async (t) => {

@@ -15,6 +15,7 @@ import {
   type LaunchRequest,
   type OperationOptions,
   type Probe,
+  type StoredCapture,
   untilAnswered,
 } from '../../src/index.ts';
 
@@ -86,10 +87,19 @@ export class SshdInstances implements InstanceProvider {
     return Promise.resolve(this.#isCrashed ? [] : this.instances);
   }
 
-  discardCaptured(imageId: string): Promise<void> {
-    if (this.#isCrashed) return Promise.resolve();
-    for (const [id, of] of this.snapshots) if (of === imageId) this.snapshots.delete(id);
-    return Promise.resolve();
+  captures(): Promise<readonly StoredCapture[]> {
+    if (this.#isCrashed) return Promise.resolve([]);
+    const stored = [...this.snapshots].map(([externalId, imageId]) => ({
+      externalId,
+      imageId,
+      formats: [],
+      save: () => Promise.reject(new Error('it is not there')),
+      discard: () => {
+        this.snapshots.delete(externalId);
+        return Promise.resolve();
+      },
+    }));
+    return Promise.resolve(stored);
   }
 
   async close(): Promise<void> {

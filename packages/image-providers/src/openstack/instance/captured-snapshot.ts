@@ -2,7 +2,6 @@ import { createHash, type Hash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import {
   asImageError,
-  type CapturedImage,
   convertImage,
   FORMAT_NAMES,
   ImageError,
@@ -10,11 +9,13 @@ import {
   isConvertible,
   isImageFormat,
   type OperationOptions,
+  type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import { writeSparse } from '../../write-sparse.ts';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { ByteProgress } from '../upload/byte-progress.ts';
+import { BUILD_ID } from '../upload/image-properties.ts';
 import { retry } from '../upload/retry.ts';
 import { storedDigest } from '../upload/verify-image.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
@@ -24,8 +25,9 @@ import { obeying } from './obeying.ts';
 const TRIES = { attempts: 3, delay: 5 };
 
 /** An image that Nova made of a server; it lies in Glance. */
-export class CapturedSnapshot implements CapturedImage {
+export class CapturedSnapshot implements StoredCapture {
   readonly externalId: string;
+  readonly imageId: string;
   readonly formats: readonly ImageFormat[];
   readonly #cloud: InstanceCloud;
   readonly #image: GlanceImage;
@@ -34,6 +36,7 @@ export class CapturedSnapshot implements CapturedImage {
   constructor(cloud: InstanceCloud, image: GlanceImage) {
     const { id, diskFormat } = image;
     this.externalId = id;
+    this.imageId = String(image.properties[BUILD_ID]);
     this.#cloud = cloud;
     this.#image = image;
     this.#native = isImageFormat(diskFormat) ? diskFormat : undefined;

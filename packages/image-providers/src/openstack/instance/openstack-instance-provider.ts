@@ -1,10 +1,10 @@
 import {
-  type CapturedImage,
   ImageError,
   type InstanceProvider,
   type LaunchRequest,
   type Logger,
   type OperationOptions,
+  type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { ImageApi } from '../image-api.ts';
@@ -93,7 +93,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
    *
    * @throws OpenStackError
    */
-  async captures(options: OperationOptions = {}): Promise<readonly CapturedImage[]> {
+  async captures(options: OperationOptions = {}): Promise<readonly StoredCapture[]> {
     return await obeying(options, async (signal) => {
       const cloud = await this.#open();
       const images = await cloud.images.list({ [PROVIDER_NAME]: this.name }, signal);
