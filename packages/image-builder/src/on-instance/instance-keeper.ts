@@ -124,14 +124,18 @@ export class InstanceKeeper {
   }
 
   /** A snapshot is of use as long as its image is there, if no upload has taken it over. */
-  async #discardUnknown(capture: StoredCapture, { name }: InstanceProvider): Promise<void> {
-    const { imageId, externalId } = capture;
+  async #discardUnknown({ imageId, externalId }: StoredCapture, provider: InstanceProvider): Promise<void> {
+    const { name } = provider;
     const { logger, repository } = this.#options;
     await this.#withClaim(imageId, async (claim) => {
       if ((await claim.read()) !== undefined) return;
       const { snapshots = [] } = repository.images.get(imageId) ?? {};
       if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
-      await capture.discard({ signal: this.#closing.signal });
+      // Looked at anew, now that no upload can come in between: one may have taken it over.
+      const { signal } = this.#closing;
+      const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
+      if (now === undefined) return;
+      await now.discard({ signal });
       logger?.info(
         `image ${externalId} of provider ${name}, a snapshot for image ${imageId}, is of no use; it is gone`,
       );
