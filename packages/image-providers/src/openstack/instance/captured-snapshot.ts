@@ -2,11 +2,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import {
   asImageError,
-  convertImage,
-  FORMAT_NAMES,
   ImageError,
   type ImageFormat,
-  isConvertible,
   isImageFormat,
   type OperationOptions,
   type StoredCapture,
@@ -21,9 +18,6 @@ import { storedDigest } from '../upload/verify-image.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { obeying } from './obeying.ts';
 
-/** How often an image is fetched, from its beginning, when the connection breaks or the bytes are not the cloud's. */
-const TRIES = { attempts: 3, delay: 5 };
-
 /** An image that Nova made of a server; it lies in Glance. */
 export class CapturedSnapshot implements StoredCapture {
   readonly externalId: string;
@@ -31,7 +25,6 @@ export class CapturedSnapshot implements StoredCapture {
   readonly formats: readonly ImageFormat[];
   readonly #cloud: InstanceCloud;
   readonly #image: GlanceImage;
-  readonly #native: ImageFormat | undefined;
 
   constructor(cloud: InstanceCloud, image: GlanceImage) {
     const { id, diskFormat } = image;
@@ -39,35 +32,18 @@ export class CapturedSnapshot implements StoredCapture {
     this.imageId = String(image.properties[BUILD_ID]);
     this.#cloud = cloud;
     this.#image = image;
-    this.#native = isImageFormat(diskFormat) ? diskFormat : undefined;
-    const native = this.#native === undefined ? [] : [this.#native];
-    this.formats = native.some(isConvertible)
-      ? [...new Set([...native, ...FORMAT_NAMES.filter(isConvertible)])]
-      : native;
+    this.formats = isImageFormat(diskFormat) ? [diskFormat] : [];
   }
 
   /** @throws OpenStackError */
   async save(format: ImageFormat, path: string, options: OperationOptions = {}): Promise<void> {
-    const native = this.#native;
-    if (native === undefined || !this.formats.includes(format)) {
+    if (!this.formats.includes(format)) {
       throw new ImageError(
         'format-unavailable',
-        `image ${this.externalId} of cloud ${this.#cloud.name} is ${this.#image.diskFormat}, which cannot be made ${format}; choose another image-type`,
+        `image ${this.externalId} of cloud ${this.#cloud.name} is ${this.#image.diskFormat} and cannot be saved as ${format}; convert it`,
       );
     }
-    await obeying(options, async (signal) => {
-      if (format === native) {
-        await this.#download(path, options, signal);
-        return;
-      }
-      const original = `${path}.${native}`;
-      try {
-        await this.#download(original, {}, signal);
-        await convertImage({ format: native, path: original }, format, path, options);
-      } finally {
-        await rm(original, { force: true });
-      }
-    });
+    await obeying(options, (signal) => this.#download(path, options, signal));
   }
 
   /** @throws OpenStackError */
@@ -76,11 +52,11 @@ export class CapturedSnapshot implements StoredCapture {
   }
 
   async #download(path: string, { onProgress }: OperationOptions, signal: AbortSignal): Promise<void> {
-    const { logger } = this.#cloud;
+    const { logger, retry: policy } = this.#cloud;
     const progress = new ByteProgress(this.#image.size ?? 0, onProgress);
     const name = `download of image ${this.externalId}`;
     try {
-      await retry(() => this.#fetch(path, progress, signal), { ...TRIES, name, logger, signal });
+      await retry(() => this.#fetch(path, progress, signal), { ...policy, name, logger, signal });
     } catch (error) {
       await rm(path, { force: true });
       throw error;

@@ -1,6 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { ImageApi } from '../image-api.ts';
 import type { ServiceClient } from '../session/service-client.ts';
+import type { RetryPolicy } from '../upload/retry.ts';
 import type { ComputeApi } from './compute-api.ts';
 import type { NetworkApi } from './network-api.ts';
 
@@ -30,5 +31,7 @@ export interface InstanceCloud {
   readonly images: ImageApi;
   /** Glance, for what is larger than an answer. */
   readonly imageData: ServiceClient;
+  /** How often an image is fetched, from its beginning, when the connection breaks or the bytes are not the cloud's. */
+  readonly retry: RetryPolicy;
   readonly logger: Logger;
 }

@@ -11,6 +11,7 @@ import { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { OpenStackSession, type SessionOptions } from '../session/openstack-session.ts';
 import { PROVIDER_NAME } from '../upload/image-properties.ts';
+import type { RetryPolicy } from '../upload/retry.ts';
 import { isCaptured } from './capture-server.ts';
 import { CapturedSnapshot } from './captured-snapshot.ts';
 import { ComputeApi } from './compute-api.ts';
@@ -26,6 +27,8 @@ import { removeLaunch } from './remove-launch.ts';
 /** How long a launch that failed is cleared up after, in milliseconds: what is left then is in the list. */
 const CLEARING_TIME = 120_000;
 
+const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
+
 /** How an {@link OpenStackInstanceProvider} is set up. */
 export interface OpenStackInstanceProviderOptions extends InstanceSettings {
   /** `providers[].name`. */
@@ -40,6 +43,8 @@ export interface OpenStackInstanceProviderOptions extends InstanceSettings {
   readonly logger: Logger;
   /** The rate of requests, and how single ones are retried. */
   readonly session?: Omit<SessionOptions, 'logger'>;
+  /** How often a captured image is fetched. Default: 3 times, the second after 5 s. */
+  readonly retry?: RetryPolicy;
 }
 
 interface OpenCloud extends InstanceCloud {
@@ -134,7 +139,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   }
 
   async #connect(): Promise<OpenCloud> {
-    const { owner, logger } = this.#options;
+    const { owner, logger, retry = DEFAULT_RETRY } = this.#options;
     const settings = await this.#options.settings();
     const session = new OpenStackSession(settings, { ...this.#options.session, logger });
     const imageData = session.client({ ...settings.image, version: 'v2' });
@@ -152,6 +157,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
         projectId: (signal) => session.projectId(signal),
       }),
       imageData,
+      retry,
       logger,
     };
   }

@@ -1,8 +1,9 @@
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import type { InstanceAddress } from '@nodepool-builder/image-builder';
+import { ImageError, type ImageErrorCode, type InstanceAddress } from '@nodepool-builder/image-builder';
 import { type FaultProxy, startFaultProxy } from '../../../../../test/fixtures/fault-proxy/fault-proxy.ts';
 import type { Account } from '../../../../../test/fixtures/openstack/account.ts';
 import { NovaDouble } from '../../../../../test/fixtures/openstack/nova-double/nova-double.ts';
@@ -21,6 +22,16 @@ export interface NovaCloud extends RealCloud {
   /** Before the double. */
   readonly faults: FaultProxy;
   readonly open: (options?: Partial<OpenStackInstanceProviderOptions>) => OpenStackInstanceProvider;
+}
+
+/** For `assert.rejects`: an {@link ImageError} of this code whose message holds these words. */
+export function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof ImageError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, words);
+    return true;
+  };
 }
 
 /** Makes a cloud for one test, with the base image `base`. */
@@ -44,6 +55,7 @@ export async function openNovaCloud(t: TestContext): Promise<NovaCloud> {
       settings: async () => settings,
       logger: SILENT,
       session: { retry: { firstPause: 0.001, tries: 3 } },
+      retry: { attempts: 3, delay: 0.001 },
       ...options,
     });
     undoAfter(t, () => provider.close());

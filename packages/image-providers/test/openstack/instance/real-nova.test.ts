@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ImageError, type ImageErrorCode } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../../../../../test/fixtures/openstack/account.ts';
 import { startNova } from '../../../../../test/fixtures/openstack/nova/start-nova.ts';
 import { OpenStackApi } from '../../../../../test/fixtures/openstack/openstack-api.ts';
@@ -13,7 +12,7 @@ import { waitUntil } from '../../../../../test/fixtures/wait-until.ts';
 import { OpenStackInstanceProvider } from '../../../src/index.ts';
 import { SILENT } from '../../fixtures/silent-logger.ts';
 import { openRealCloud } from '../real-cloud.ts';
-import { createImage, PUBLIC_KEY } from './instance-cloud.ts';
+import { createImage, fails, PUBLIC_KEY } from './instance-cloud.ts';
 
 const FLAVORS = [
   { flavorid: '1', name: 'tiny', memory_mb: 128 },
@@ -117,10 +116,6 @@ test('an instance in a real Nova is made, found again, stopped, captured and rem
   await captured.discard?.();
   assert.deepEqual(await provider.captures(), []);
 });
-
-function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => boolean {
-  return (error) => error instanceof ImageError && error.code === code && words.test(error.message);
-}
 
 /** What a driver that sends data sets. */
 const FORMATS = [
