@@ -13,7 +13,8 @@ if command -v cloud-init >/dev/null; then
   cloud-init clean --logs >/dev/null 2>&1 || rm -rf /var/lib/cloud/instance /var/lib/cloud/instances
 fi
 
-if command -v cloud-init >/dev/null || ls /lib/systemd/system/*keygen* /usr/lib/systemd/system/*keygen* >/dev/null 2>&1
+units=$(ls /lib/systemd/system /usr/lib/systemd/system /etc/systemd/system 2>/dev/null || :)
+if command -v cloud-init >/dev/null || printf '%s\\n' "$units" | grep -q keygen
 then rm -f /etc/ssh/ssh_host_*
 else echo 'the SSH host keys stay: nothing here makes new ones when the image boots'
 fi
@@ -23,6 +24,7 @@ fi
 rm -f /var/lib/systemd/random-seed /etc/udev/rules.d/70-persistent-net.rules
 rm -f /var/lib/dhcp/*.leases /var/lib/NetworkManager/*.lease
 
+mkdir -p /var/log
 rm -rf /var/log/journal/*
 find /var/log -type f \\( -name '*.gz' -o -name '*.xz' -o -name '*.old' -o -name '*.[0-9]' \\) -exec rm -f {} +
 find /var/log -type f -exec sh -c 'for file; do : > "$file"; done' sh {} +
