@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { asImageError } from '../../system-error.ts';
 import { powershellCommand } from '../powershell.ts';
 import type { RemoteFile } from '../remote-shell.ts';
 
@@ -71,7 +72,11 @@ export class Upload {
 
 async function* read(content: RemoteFile['content']): AsyncGenerator<Buffer> {
   if ('file' in content) {
-    yield* createReadStream(content.file, { highWaterMark: PIECE_LENGTH });
+    try {
+      yield* createReadStream(content.file, { highWaterMark: PIECE_LENGTH });
+    } catch (error) {
+      throw asImageError(error, `reading "${content.file}"`);
+    }
     return;
   }
   const bytes = Buffer.from(content.text);

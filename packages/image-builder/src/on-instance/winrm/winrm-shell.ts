@@ -17,6 +17,7 @@ const LONGEST_COMMAND_LINE = 8191;
 export class WinrmShell implements RemoteShell {
   readonly #service: WinrmService;
   readonly #shellId: string;
+  #isBroken = false;
 
   /**
    * Logs in.
@@ -36,7 +37,7 @@ export class WinrmShell implements RemoteShell {
   }
 
   get isClosed(): boolean {
-    return this.#service.isLost;
+    return this.#isBroken || this.#service.isLost;
   }
 
   async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
@@ -57,7 +58,7 @@ export class WinrmShell implements RemoteShell {
   }
 
   close(): void {
-    if (this.isClosed) return;
+    if (this.#service.isLost) return;
     void this.#service
       .ask(message.deleteShell(this.#shellId), undefined, TIDYING_LIMIT)
       .catch(() => {}) // the service forgets it by itself, later
@@ -75,14 +76,19 @@ export class WinrmShell implements RemoteShell {
         `Windows takes no command line of more than ${LONGEST_COMMAND_LINE} characters; put it into a script`,
       );
     }
-    const started = await this.#service.ask(message.startCommand(this.#shellId, commandLine), signal);
-    const commandId = commandIdIn(started);
-    if (commandId === undefined) throw unexpected(this.#service, 'Command');
+    let commandId: string | undefined;
     try {
+      const started = await this.#service.ask(message.startCommand(this.#shellId, commandLine), signal);
+      commandId = commandIdIn(started);
+      if (commandId === undefined) throw unexpected(this.#service, 'Command');
       await this.#feed(commandId, input, signal);
       return await this.#receive(commandId, { signal, onLine });
+    } catch (error) {
+      // A service that was restarted, with its machine or not, does not know this shell any more.
+      if (!signal.aborted) this.#isBroken = true;
+      throw error;
     } finally {
-      await this.#forget(commandId);
+      if (commandId !== undefined) await this.#forget(commandId);
     }
   }
 
@@ -135,7 +141,7 @@ export class WinrmShell implements RemoteShell {
   }
 
   async #forget(commandId: string): Promise<void> {
-    if (this.isClosed) return;
+    if (this.#service.isLost) return;
     await this.#service
       .ask(message.terminate(this.#shellId, commandId), undefined, TIDYING_LIMIT)
       .catch(() => {}); // it goes with the shell
