@@ -53,6 +53,7 @@ nginx                     nginx                              test
 mosquitto                 /usr/sbin/mosquitto                test
 xz-utils                  xz                                 test
 zstd                      zstd                               test
+python3-winrm             /usr/lib/python3/dist-packages/winrm/protocol.py test
 ansible-core              ansible-playbook                   test
 ansible-lint              ansible-lint                       test
 TABLE
