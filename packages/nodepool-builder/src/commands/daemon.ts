@@ -3,7 +3,7 @@ import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import { BACKGROUND_OPTION, startInBackground } from './background.ts';
-import { configOption, loggingConfigOption, wholeNumber } from './options.ts';
+import { configOption, loggingConfigOption, positiveInteger, wholeNumber } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
 
 const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
@@ -33,6 +33,14 @@ export function registerDaemon(
       '--embedded-gearmand',
       'run a job server too, on loopback (default: if gearman-servers names none)',
     )
+    .addOption(
+      new Option(
+        '--keep-on-failure [seconds]',
+        'keep the machines of failed on-instance builds, whatever the configuration says',
+      )
+        .argParser(positiveInteger)
+        .preset(3600),
+    )
     .option('--all-in-one', 'run a job server and the manager too: all that one host needs')
     .addOption(new Option(BACKGROUND_OPTION).hideHelp())
     .action(async (options: DaemonOptions) => {
@@ -54,6 +62,7 @@ async function backgroundArguments(options: DaemonOptions, builders: readonly st
     `--build-workers=${options.buildWorkers}`,
     `--upload-workers=${options.uploadWorkers}`,
     ...(options.embeddedGearmand ? ['--embedded-gearmand'] : []),
+    ...(options.keepOnFailure === undefined ? [] : [`--keep-on-failure=${options.keepOnFailure}`]),
     ...(options.allInOne ? ['--all-in-one'] : []),
   ];
 }

@@ -23,6 +23,8 @@ export interface ServeOptions {
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
   readonly embeddedGearmand?: true;
+  /** Seconds for which the machines of failed builds are kept, whatever the configuration says. */
+  readonly keepOnFailure?: number;
   /** Run a job server and the manager too. */
   readonly allInOne?: true;
   readonly builders: Readonly<Record<string, ImageBuilderClass>>;
@@ -66,6 +68,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         builders,
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
+        keepOnFailure: options.keepOnFailure,
         ...((options.embeddedGearmand || options.allInOne) && { embeddedGearmand: true }),
       });
       const manager = options.allInOne && (await startManager(builder, common));

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import {
   type BuilderServices,
   ImageError,
-  type InstanceLedger,
+  type ImageRepository,
   type InstanceProvider,
   type Logger,
 } from '@nodepool-builder/image-builder';
@@ -113,11 +113,16 @@ function settingsOf(cloud: ProviderConfiguration['cloud']): CloudSettings {
   return cloud.settings;
 }
 
-/** The names of the providers that something is remembered of, by an earlier process. */
-export async function rememberedProviders(ledger: InstanceLedger): Promise<readonly string[]> {
-  const names: string[] = [];
-  for (const imageId of await ledger.imageIds()) {
-    const claim = ledger.tryClaim(imageId);
+/** The names of the providers that builds of an earlier process have left something in. */
+export async function rememberedProviders({
+  instances,
+  images,
+}: Pick<ImageRepository, 'instances' | 'images'>): Promise<readonly string[]> {
+  const names = [...images.values()].flatMap(({ snapshots = [] }) =>
+    snapshots.map(({ provider }) => provider),
+  );
+  for (const imageId of await instances.imageIds()) {
+    const claim = instances.tryClaim(imageId);
     const entry = await claim?.read().finally(() => claim.release());
     if (entry !== undefined) names.push(entry.provider);
   }

@@ -130,10 +130,9 @@ export class NodepoolBuilder implements AsyncDisposable {
       logger,
       gracePeriod: options.uploadGracePeriod,
     });
-    this.#snapshots = new Snapshots({
-      repository,
-      onUnneeded: () => this.#keepInstances(),
-      logger,
+    this.#snapshots = new Snapshots(repository);
+    repository.on('removed', ({ snapshots }) => {
+      if (snapshots !== undefined) this.#keepInstances(); // one that no upload has claimed is of no use any more
     });
     this.#record = new UploadRecord(ledger, this.#abandoned, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
@@ -176,7 +175,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     try {
       const uploads = join(repository.directory, '.nodepool-builder/uploads');
       const ledger = await UploadLedger.open(uploads, logger('nodepool.builder.UploadWorker'));
-      const remembered = await rememberedProviders(repository.instances);
+      const remembered = await rememberedProviders(repository);
       const instanceProviders = new InstanceProviders({
         directory: repository.directory,
         owner: await builderIdentity(repository.directory),

@@ -2,12 +2,10 @@ import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { settleJob } from './job-outcome.ts';
-import type { Snapshots } from './snapshots.ts';
 
 /** What an `image-delete` job works with. */
 export interface DeleteJobContext {
-  readonly repository: Pick<ImageRepository, 'forgetDelete'>;
-  readonly snapshots: Pick<Snapshots, 'deleteImage'>;
+  readonly repository: ImageRepository;
   logger(name: string): Logger;
 }
 
@@ -21,7 +19,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
-    context.snapshots.deleteImage(imageId, job).catch((error: unknown) => {
+    context.repository.delete(imageId).catch((error: unknown) => {
       // Its files went by another hand while the job was on its way: there is nothing left to do.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
     }),
@@ -30,7 +28,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
 }
 
 async function forgetWhenAcknowledged(
-  repository: DeleteJobContext['repository'],
+  repository: ImageRepository,
   imageId: string,
   job: WorkerJob,
   logger: Logger,

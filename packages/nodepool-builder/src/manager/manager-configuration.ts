@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ZuulImage } from '@nodepool-builder/image-builder';
+import type { OnInstance, ZuulImage } from '@nodepool-builder/image-builder';
 import type {
   ManagedDiskImage,
   ManagedProvider,
@@ -45,7 +45,17 @@ function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage
  * are secrets: they are the builders', and a manager beside them need not know them.
  */
 function digestOf(diskimage: DiskImageConfiguration): string {
-  const { builder, elements, release, envVars = {}, secrets = [], options, command, zuul } = diskimage;
+  const {
+    builder,
+    elements,
+    release,
+    envVars = {},
+    secrets = [],
+    options,
+    command,
+    zuul,
+    onInstance,
+  } = diskimage;
   const known = Object.entries(envVars).filter(([, value]) => !secrets.includes(value as string));
   const content = [
     builder,
@@ -55,6 +65,7 @@ function digestOf(diskimage: DiskImageConfiguration): string {
     sorted(options),
     command,
     ...(zuul === undefined ? [] : [whatZuulBuilds(zuul)]),
+    ...(onInstance === undefined ? [] : [whatIsMadeOnInstance(onInstance)]),
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }
@@ -71,6 +82,11 @@ function whatZuulBuilds({
   artifacts,
 }: ZuulImage): unknown {
   return [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts];
+}
+
+/** What is booted, and what is done to it; not how long anything may take, nor how one logs in. */
+function whatIsMadeOnInstance({ provider, baseImage, shell, steps, sysprep }: OnInstance): unknown {
+  return [provider, baseImage, shell, steps.map(({ run }) => run), sysprep];
 }
 
 /** In whatever order a file has its keys. */

@@ -115,6 +115,26 @@ describe("a manager's configuration", () => {
     }
   });
 
+  it('knows what is made on an instance, and has another digest for that, not for how it is watched', async (t) => {
+    const made = async (keys: string): Promise<ManagedDiskImage> =>
+      await diskimage(t, `builder: on-instance, on-instance: {base-image: /b.raw, ${keys}}`);
+    const { digest, ...plain } = await made('steps: [apt-get update]');
+    assert.deepEqual(plain, {
+      name: 'debian',
+      pause: false,
+      rebuildAge: 86_400,
+      keep: 2,
+      buildTimeout: 28_800,
+    });
+    const watched = await made(
+      'steps: [{name: up, run: apt-get update}], private-key: k, keep-on-failure: 60',
+    );
+    assert.equal(watched.digest, digest);
+    for (const keys of ['steps: [apt-get upgrade]', 'steps: [apt-get update], shell: powershell']) {
+      assert.notEqual((await made(keys)).digest, digest, keys);
+    }
+  });
+
   it('has the same digest with secrets and without: only builders know them', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1"}');
     const secure = 'diskimages: [{name: debian, env-vars: {PASSWORD: hunter2}}]';
