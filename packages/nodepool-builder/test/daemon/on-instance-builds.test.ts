@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { JobServer } from '@nodepool-builder/gearman-node';
+import {
+  BaseImageBuilder,
+  type BuilderServices,
+  type DiskImage,
+  ImageRepository,
+} from '@nodepool-builder/image-builder';
+import { QemuInstanceProvider } from '@nodepool-builder/image-providers';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
+
+interface Made {
+  readonly diskimage: DiskImage;
+  readonly services: BuilderServices;
+}
+
+/** Makes a site for one test, and what starts a builder there, whose builds are never asked for. */
+async function openSite(
+  t: TestContext,
+): Promise<{
+  images: string;
+  made: Made[];
+  start: (options?: Partial<NodepoolBuilderOptions>) => Promise<NodepoolBuilder>;
+}> {
+  const directory = await mkdtemp(join(tmpdir(), 'on-instance-builds-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const images = join(directory, 'images');
+  await mkdir(images);
+  const jobServer = new JobServer();
+  const { port } = await jobServer.listen(0);
+  undoAfter(t, () => jobServer.close());
+  const config = join(directory, 'nodepool.yaml');
+  await writeFile(
+    config,
+    `images-dir: images
+gearman-servers: [{host: 127.0.0.1, port: ${port}}]
+diskimages:
+  - {name: a, builder: on-instance, on-instance: {base-image: a.raw, steps: [x]}}
+  - {name: b, builder: on-instance, on-instance: {base-image: b.raw, steps: [x], keep-on-failure: 60}}
+providers: []
+`,
+  );
+  const made: Made[] = [];
+  class UnusedBuilder extends BaseImageBuilder {
+    constructor(diskimage: DiskImage, services: BuilderServices) {
+      super(diskimage);
+      made.push({ diskimage, services });
+    }
+
+    protected override createImage(): Promise<void> {
+      return Promise.reject(new Error('nobody asks for it'));
+    }
+  }
+  const { configuration } = await loadConfiguration(config);
+  const logger = new RecordingLogger();
+  const builders = { 'on-instance': UnusedBuilder };
+  const start = async (options: Partial<NodepoolBuilderOptions> = {}): Promise<NodepoolBuilder> => {
+    const builder = await NodepoolBuilder.start({
+      configuration,
+      builders,
+      logger: () => logger,
+      ...options,
+    });
+    undoAfter(t, () => builder.close());
+    return builder;
+  };
+  return { images, made, start };
+}
+
+describe('a daemon that makes images on instances', () => {
+  it('hands its builders the providers of instances, the local QEMU among them', async (t) => {
+    const { made, start } = await openSite(t);
+    await start();
+    const [a, b] = made;
+    const provider = a?.services.instanceProvider('qemu');
+    assert.ok(provider instanceof QemuInstanceProvider);
+    assert.equal(b?.services.instanceProvider('qemu'), provider);
+  });
+
+  for (const [keepOnFailure, expected] of [
+    [undefined, [undefined, 60]],
+    [3600, [3600, 3600]],
+  ] as const) {
+    it(`keeps machines of failed builds as the configuration says, or --keep-on-failure: ${keepOnFailure}`, async (t) => {
+      const { made, start } = await openSite(t);
+      await start({ keepOnFailure });
+      assert.deepEqual(
+        made.map(({ diskimage }) => diskimage.onInstance?.keepOnFailure),
+        expected,
+      );
+    });
+  }
+
+  it('clears up what a dead one left', async (t) => {
+    const { images, start } = await openSite(t);
+    const dead = await ImageRepository.open(images);
+    const claim = await dead.instances.claim('1', new AbortController().signal);
+    await claim.write({
+      imageId: '1',
+      imageName: 'a',
+      provider: 'qemu',
+      phase: 'running',
+      stepsDone: 0,
+      since: new Date().toISOString(),
+      afterRestart: 'destroy',
+      recipe: '',
+    });
+    claim.release();
+    await dead.close();
+    const { repository } = await start();
+    await waitUntil('an empty ledger', async () => (await repository.instances.imageIds()).length === 0);
+  });
+});
