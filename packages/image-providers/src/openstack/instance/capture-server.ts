@@ -4,7 +4,7 @@ import { BUILD_ID, BUILD_TIME, IMAGE_NAME, PROVIDER_NAME, UPLOAD_ID } from '../u
 import { CapturedSnapshot } from './captured-snapshot.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { until } from './obeying.ts';
-import { unlessAbsent } from './remove-launch.ts';
+import { unlessAbsent } from './unless-absent.ts';
 
 /** The image's property with the server that it was made of, for us to know our own by. */
 export const CAPTURED_OF = 'nodepool_builder_instance';

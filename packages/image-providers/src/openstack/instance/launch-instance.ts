@@ -7,7 +7,7 @@ import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launch-rec
 import { type NovaServer, stateOf } from './nova-server.ts';
 import { until } from './obeying.ts';
 
-/** Nova names hosts after servers; more would be cut by some of its parts. */
+/** Characters; Nova takes no longer one. */
 const LONGEST_NAME = 255;
 
 /**

@@ -1,6 +1,6 @@
-import { record, text } from '../session/answer-shape.ts';
+import { record, text, time } from '../session/answer-shape.ts';
 import { BUILD_ID, PROVIDER_NAME } from '../upload/image-properties.ts';
-import { type KeyPair, type NovaServer, readTime } from './nova-server.ts';
+import type { KeyPair, NovaServer } from './nova-server.ts';
 
 /** The server metadata with the port that has to be reached. */
 const PORT = 'nodepool_builder_port';
@@ -36,7 +36,7 @@ export function recordOfServer({ keyName: name, metadata }: NovaServer): LaunchR
   return readable(() => ({
     name,
     buildId: text(metadata[BUILD_ID], BUILD_ID),
-    launchedAt: readTime(metadata[LAUNCHED_AT], LAUNCHED_AT),
+    launchedAt: new Date(time(metadata[LAUNCHED_AT], LAUNCHED_AT)),
     port: Number(text(metadata[PORT], PORT)),
   }));
 }
@@ -55,7 +55,7 @@ export function recordOfKeyPair({ name, publicKey }: KeyPair): LaunchRecord | un
     return {
       name,
       buildId: text(buildId, 'buildId'),
-      launchedAt: readTime(launchedAt, 'launchedAt'),
+      launchedAt: new Date(time(launchedAt, 'launchedAt')),
       port: Number(port),
     };
   });

@@ -5,7 +5,6 @@ import type { ServiceClient } from '../session/service-client.ts';
 /** A floating IP of the project. */
 export interface FloatingIp {
   readonly id: string;
-  readonly address: string;
   readonly description: string;
 }
 
@@ -36,12 +35,10 @@ export class NetworkApi {
   async createFloatingIp(
     request: { readonly networkId: string; readonly portId: string; readonly description: string },
     signal: AbortSignal,
-  ): Promise<FloatingIp> {
+  ): Promise<void> {
     const { networkId: floating_network_id, portId: port_id, description } = request;
     const body = { floatingip: { floating_network_id, port_id, description } };
-    const validate = (value: unknown): FloatingIp =>
-      readFloatingIp(record(record(value, 'the answer').floatingip, 'floatingip'));
-    return (await this.#client.json('POST', '/floatingips', { body, validate, signal })).value;
+    await this.#client.json('POST', '/floatingips', { body, signal });
   }
 
   /** All that one may see; none in a cloud without Neutron. */
@@ -72,14 +69,6 @@ export class NetworkApi {
   }
 }
 
-function readFloatingIp({
-  id,
-  floating_ip_address: address,
-  description,
-}: Readonly<Record<string, unknown>>): FloatingIp {
-  return {
-    id: text(id, 'id'),
-    address: text(address, 'floating_ip_address'),
-    description: typeof description === 'string' ? description : '',
-  };
+function readFloatingIp({ id, description }: Readonly<Record<string, unknown>>): FloatingIp {
+  return { id: text(id, 'id'), description: typeof description === 'string' ? description : '' };
 }

@@ -1,5 +1,5 @@
 import type { InstanceState } from '@nodepool-builder/image-builder';
-import { list, record, text, time } from '../session/answer-shape.ts';
+import { list, record, text } from '../session/answer-shape.ts';
 
 /** One address of a server. */
 export interface ServerAddress {
@@ -102,9 +102,4 @@ export interface KeyPair {
 export function readKeyPair(value: unknown): KeyPair {
   const { name, public_key: publicKey } = record(record(value, 'the entry').keypair, 'keypair');
   return { name: text(name, 'name'), publicKey: text(publicKey, 'public_key') };
-}
-
-/** When something happened, of an ISO 8601 text that we wrote. */
-export function readTime(value: unknown, place: string): Date {
-  return new Date(time(value, place));
 }

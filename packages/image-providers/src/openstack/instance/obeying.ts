@@ -22,10 +22,10 @@ export async function obeying<T>(
 
 /** Looks again and again until there is something to see; no time limit but the signal's. */
 export async function until<T>(look: () => Promise<T | undefined>, signal: AbortSignal): Promise<T> {
-  for (const pause of pausesBetweenLooks()) {
+  const pauses = pausesBetweenLooks();
+  for (;;) {
     const seen = await look();
     if (seen !== undefined) return seen;
-    await delay(pause, undefined, { signal });
+    await delay(pauses.next().value, undefined, { signal });
   }
-  throw new Error('pauses never end');
 }

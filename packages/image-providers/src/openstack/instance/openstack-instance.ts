@@ -16,7 +16,8 @@ import type { InstanceCloud } from './instance-cloud.ts';
 import type { LaunchRecord } from './launch-record.ts';
 import { isGone, type NovaServer, stateOf } from './nova-server.ts';
 import { obeying, until } from './obeying.ts';
-import { removeLaunch, unlessAbsent } from './remove-launch.ts';
+import { removeLaunch } from './remove-launch.ts';
+import { unlessAbsent } from './unless-absent.ts';
 
 /** Between two looks whether a server that does not answer still runs, in milliseconds. */
 const LOOK_INTERVAL = 5000;

@@ -1,8 +1,8 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import { OpenStackError } from '../openstack-error.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { isGone } from './nova-server.ts';
 import { until } from './obeying.ts';
+import { unlessAbsent } from './unless-absent.ts';
 
 /**
  * Removes all that was made for a launch, whatever there is of it. The key pair goes last: as long as there is
@@ -34,10 +34,4 @@ async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSigna
       `cloud ${cloud.name}: server ${id} could not be deleted${server.fault && `: ${server.fault}`}; delete it by hand`,
     );
   }, signal);
-}
-
-/** What a service says does not exist. */
-export function unlessAbsent(error: unknown): undefined {
-  if (error instanceof OpenStackError && error.code === 'not-found') return;
-  throw error;
 }
