@@ -77,6 +77,18 @@ describe('an image that is made on an instance', () => {
     assert.match(site.read(image, 'root/.ssh/authorized_keys'), new RegExp(publicKey.replaceAll('+', '\\+')));
   });
 
+  test('is built by somebody who may become root', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const steps = [{ run: 'id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history' }];
+    const image = await site.build(site.builder({ username: 'builder', steps }));
+    assert.equal(site.read(image, 'opt/who'), 'builder\n');
+    assert.equal(site.read(image, 'etc/machine-id'), '');
+    const left = site.names(image).filter((name) => name.startsWith('./home/builder/'));
+    assert.deepEqual(left, ['./home/builder/', './home/builder/.ssh/']);
+    assert.equal(site.provider.instance.pushes, 0);
+    assert.equal(site.provider.instance.request.userData, undefined);
+  });
+
   test('comes in all formats that are wanted', async (t) => {
     const site = await OnInstanceSite.start(t);
     const { files } = await site.build(site.builder({}, { formats: ['qcow2', 'raw'] }));

@@ -1,3 +1,4 @@
+import { powershellLiteral } from './powershell.ts';
 import type { ScriptLanguage } from './script-language.ts';
 
 const SCRIPT_DIRECTORY = String.raw`C:\nodepool-scripts`;
@@ -69,7 +70,7 @@ function script(text: string): { text: string; asAdministrator: boolean } {
 
 function assignments(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)
-    .map(([name, value]) => `$env:${name} = '${value.replaceAll("'", "''")}'`)
+    .map(([name, value]) => `$env:${name} = ${powershellLiteral(value)}`)
     .join('\n');
 }
 
