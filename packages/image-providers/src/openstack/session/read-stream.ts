@@ -34,9 +34,10 @@ export async function readStream(read: StreamRead): Promise<StreamAnswer> {
   const { name, url, agent, headers, stallTimeout, signal } = read;
   const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
   const request = open(url, { agent, headers, ...(signal && { signal }) });
-  request.setTimeout(stallTimeout * 1000, () => {
-    request.destroy(new Error(`nothing came for ${stallTimeout} s`));
-  });
+  const stalled = new Error(`nothing came for ${stallTimeout} s`);
+  request.setTimeout(stallTimeout * 1000, () => request.destroy(stalled));
+  // Destroying the request tells the reader of its response no more than that it was aborted.
+  request.on('response', (response) => request.on('timeout', () => response.destroy(stalled)));
   request.end();
   try {
     const [response] = (await once(request, 'response')) as [IncomingMessage];
