@@ -2,7 +2,7 @@
 # Makes a fresh machine able to work: npm packages, Debian packages, and dist/ of each package.
 # Prints nothing and takes well under a second when all is there.
 #
-# usage: sh scripts/setup.sh quickstart|test
+# usage: sh scripts/setup.sh quickstart|example|test
 set -eu
 cd "$(dirname "$0")/.."
 purpose=$1
@@ -10,7 +10,7 @@ purpose=$1
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian package, a command or a file (or a pattern of its path) that proves it is there, and what needs it
-# ("quickstart" is needed by all).
+# ("quickstart" is needed by all, "example" by the tests too).
 # Two packages have a gearmand: the C one of gearman-job-server, and the Perl one of gearman-server, whose
 # service stays off until /etc/default/gearman-server is edited.
 # Keystone, Glance, Nova and MariaDB come as Debian's libraries and programs: the packages keystone, glance-api, nova-api
@@ -33,9 +33,9 @@ e2fsprogs                 debugfs                            test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test
-qemu-system-x86           qemu-system-x86_64                 test
+qemu-system-x86           qemu-system-x86_64                 example
 dropbear-bin              dropbear                           test
-openssh-client            ssh                                test
+openssh-client            ssh                                example
 openssh-server            /usr/sbin/sshd                     test
 systemd                   systemd-analyze                    test
 stunnel4                  stunnel4                           test
@@ -73,7 +73,7 @@ services_of() {
 
 missing_debian_packages() {
   debian_packages | while read -r package proof needed_by; do
-    [ "$needed_by" = quickstart ] || [ "$needed_by" = "$purpose" ] || continue
+    case $purpose:$needed_by in *:quickstart | test:* | example:example) ;; *) continue ;; esac
     # shellcheck disable=SC2086 # may be a pattern
     command -v "$proof" >/dev/null || ls $proof >/dev/null 2>&1 || printf '%s ' "$package"
   done

@@ -6,6 +6,7 @@ import type { AvailableDebian } from './debian-mirror.ts';
 interface NodepoolYaml {
   readonly 'images-dir': string;
   readonly 'build-log-dir': string;
+  readonly 'elements-dir': string;
   readonly manager: { readonly store: string };
   readonly diskimages: readonly { readonly 'env-vars': Readonly<Record<string, string>> }[];
   readonly providers: readonly { readonly directory: string }[];
@@ -37,6 +38,7 @@ export function quickstartConfiguration(
     ...source,
     'images-dir': absolute(source['images-dir']),
     'build-log-dir': absolute(source['build-log-dir']),
+    'elements-dir': absolute(source['elements-dir']),
     'gearman-servers': [{ host: '127.0.0.1', port }],
     manager: { ...source.manager, store: absolute(source.manager.store) },
     diskimages: source.diskimages.map((diskimage) => ({

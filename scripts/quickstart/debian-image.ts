@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
@@ -8,10 +9,34 @@ import { promisify } from 'node:util';
  */
 export async function describeDebian(image: string): Promise<string> {
   const version = await inFileSystem(image, 'cat /etc/debian_version');
-  const kernel = /\/(vmlinuz-[^/]+)\//.exec(await inFileSystem(image, 'ls -p /boot'))?.[1];
   if (!/^\S+$/.test(version)) throw new Error(`${image} has no /etc/debian_version`);
-  if (kernel === undefined) throw new Error(`${image} has no kernel in /boot`);
-  return `Debian ${version} with ${kernel}`;
+  return `Debian ${version} with ${await inBoot(image, 'vmlinuz')}`;
+}
+
+/**
+ * Copies kernel and initial RAM disk out of an image of a file system, as `vmlinuz` and `initrd`.
+ *
+ * @throws Error if one of them is missing.
+ */
+export async function copyKernel(image: string, directory: string): Promise<void> {
+  for (const [prefix, name] of [
+    ['vmlinuz', 'vmlinuz'],
+    ['initrd.img', 'initrd'],
+  ] as const) {
+    await inFileSystem(image, `dump /boot/${await inBoot(image, prefix)} ${join(directory, name)}`);
+  }
+}
+
+/** Whether an image of a file system has a file. */
+export async function hasFile(image: string, path: string): Promise<boolean> {
+  return /^Inode: /m.test(await inFileSystem(image, `stat ${path}`));
+}
+
+async function inBoot(image: string, prefix: string): Promise<string> {
+  const files = (await inFileSystem(image, 'ls -p /boot')).split('/');
+  const found = files.find((file) => file.startsWith(`${prefix}-`));
+  if (found === undefined) throw new Error(`${image} has no ${prefix} in /boot`);
+  return found;
 }
 
 /** The output of a command of debugfs, which reads a file system without mounting it. */

@@ -38,6 +38,7 @@ test("the quickstart's configuration is the template, with what this machine has
   const [debian] = configuration.diskimages;
   assert.equal(debian?.name, 'debian');
   assert.equal(debian.release, 'trixie');
+  assert.equal(debian.elementsDir, join(root, 'examples/on-instance/elements'));
   assert.deepEqual(debian.formats.toSorted(), ['qcow2', 'raw']);
   assert.partialDeepStrictEqual(debian.envVars, {
     DIB_DEBOOTSTRAP_CACHE: '1',

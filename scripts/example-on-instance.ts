@@ -1,0 +1,69 @@
+/**
+ * An image that is made on a running machine, from end to end: `npm run example:on-instance`. nodepool-builder boots
+ * the Debian image of the quickstart under QEMU, sets it up over SSH, captures it and uploads it; then the image is
+ * booted to show what was done to it. Exits with 0 only if every step happened.
+ */
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from './free-port.ts';
+import { prepareBaseImage } from './on-instance/base-image.ts';
+import { runInImage } from './on-instance/boot.ts';
+import { exampleConfiguration } from './on-instance/configuration.ts';
+import { instanceProgressIn } from './on-instance/progress.ts';
+import { describeDebian } from './quickstart/debian-image.ts';
+import { requireSpace } from './quickstart/machine.ts';
+import { Session } from './quickstart/session.ts';
+
+const root = join(import.meta.dirname, '..');
+const template = join(root, 'examples/on-instance/nodepool.yaml');
+const data = join(root, 'quickstart-data/on-instance');
+const base = join(data, 'base');
+const images = join(data, 'images');
+const served = join(data, 'served');
+
+/** What only the customised image has: what the setup and the step of the configuration did. */
+const LOOK = 'cat /etc/image-name /etc/motd && id -un zuul';
+const CHANGE = 'debian-node\nA node for zuul, made on a running machine\nzuul\n';
+
+await Session.run({ name: 'example:on-instance', data, progressIn: instanceProgressIn }, example);
+
+async function example(session: Session): Promise<void> {
+  session.step('Getting the base image, a Debian of diskimage-builder');
+  await rm(data, { recursive: true, force: true });
+  for (const directory of [images, served]) await mkdir(directory, { recursive: true });
+  await requireSpace(data);
+  const baseImage = await prepareBaseImage(session, base);
+  session.tell(`${session.shown(baseImage)}: ${await describeDebian(baseImage)}`);
+  const port = await freePort();
+  await writeFile(session.config, exampleConfiguration(await readFile(template, 'utf8'), template, port));
+  await session.serve(async () => {
+    session.step('Customising it on a machine under QEMU: some minutes where there is no KVM');
+    await session.uploadsReady(1);
+    for (const command of ['image-status', 'image-list']) await session.show(command);
+  });
+  const left = await remains();
+  if (left.length > 0) throw new Error(`something was left behind:\n${left.join('\n')}`);
+  session.tell('no machine is left, and nothing of its disk');
+  const uploaded = join(served, 'debian-node-latest.qcow2');
+  await show(session, uploaded);
+  console.log(`\nDone. The customised image lies at ${uploaded}`);
+}
+
+/** What is left of machines, or remembered of them. */
+async function remains(): Promise<string[]> {
+  const workspace = join(images, '.nodepool-builder');
+  const directories = (await readdir(workspace)).filter((name) => /^(?:qemu-|instances$)/.test(name));
+  const found = await Promise.all(
+    directories.map(async (name) => (await readdir(join(workspace, name))).map((entry) => join(name, entry))),
+  );
+  return found.flat();
+}
+
+async function show(session: Session, image: string): Promise<void> {
+  session.step('Booting the customised image');
+  const options = { image, kernel: join(base, 'vmlinuz'), initrd: join(base, 'initrd'), directory: data };
+  session.tell(`root@${session.shown(image)}: ${LOOK}`);
+  const said = await runInImage({ ...options, signal: session.signal }, LOOK);
+  console.log(said.trimEnd());
+  if (said !== CHANGE) throw new Error(`the image does not show what was done to it:\n${CHANGE}`);
+}

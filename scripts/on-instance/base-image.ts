@@ -1,0 +1,54 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { copyKernel, hasFile } from '../quickstart/debian-image.ts';
+import type { Session } from '../quickstart/session.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** What the quickstart leaves: a Debian that DibBuilder made. */
+const QUICKSTART_IMAGE = join(ROOT, 'quickstart-data/debian.qcow2');
+
+/** By it an image lets in whom a config drive names; an older quickstart made one without it. */
+const LOGIN = '/usr/local/sbin/config-drive-login';
+
+/**
+ * Puts the quickstart's image into a directory as `debian.raw`, and its kernel and initial RAM disk beside it. Runs the
+ * quickstart first if its image is not there.
+ *
+ * @throws Error if the quickstart fails.
+ */
+export async function prepareBaseImage(session: Session, directory: string): Promise<string> {
+  const image = join(directory, 'debian.raw');
+  const unpack = async (): Promise<boolean> => {
+    if (!existsSync(QUICKSTART_IMAGE)) return false;
+    await rm(directory, { recursive: true, force: true });
+    await mkdir(directory, { recursive: true });
+    await promisify(execFile)('qemu-img', ['convert', '-O', 'raw', QUICKSTART_IMAGE, image]);
+    return await hasFile(image, LOGIN);
+  };
+  if (!(await unpack())) {
+    session.step('Making the Debian image that is to be customised: this is the quickstart');
+    await runQuickstart(session.signal);
+    if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} lets nobody in`);
+  }
+  await copyKernel(image, directory);
+  return image;
+}
+
+async function runQuickstart(signal: AbortSignal): Promise<void> {
+  // A session of its own would not be told of Ctrl-C: it stops what it began by itself.
+  const child = spawn(process.execPath, [join(ROOT, 'scripts/quickstart.ts')], { stdio: 'inherit' });
+  const stop = (): boolean => child.kill('SIGTERM');
+  signal.addEventListener('abort', stop);
+  try {
+    const [code] = (await once(child, 'exit')) as [number | null];
+    signal.throwIfAborted();
+    if (code !== 0) throw new Error('the quickstart failed');
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { probeSsh } from '@nodepool-builder/image-builder';
+import { QemuInstanceProvider } from '@nodepool-builder/image-providers';
+import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
+
+/** What is booted, and how. */
+export interface BootOptions {
+  readonly image: string;
+  readonly kernel: string;
+  readonly initrd: string;
+  /** For what the machine needs while it runs. */
+  readonly directory: string;
+  readonly signal: AbortSignal;
+}
+
+/** Boots an image under QEMU, runs a command line there as root over SSH, and returns what it wrote. */
+export async function runInImage(
+  { image, kernel, initrd, directory, signal }: BootOptions,
+  command: string,
+): Promise<string> {
+  const place = await mkdtemp(join(directory, 'boot-'));
+  const provider = new QemuInstanceProvider({
+    name: 'shown',
+    directory: join(place, 'instances'),
+    memory: 768,
+    directBoot: { kernel, initrd, commandLine: 'root=/dev/vda console=ttyS0 net.ifnames=0' },
+  });
+  try {
+    const { publicKey, run } = await makeSshLogin(place);
+    const instance = await provider.launch({ buildId: 'shown', image, publicKey, port: 22 }, { signal });
+    const address = await instance.waitReachable(probeSsh, { signal });
+    return await run(address, command);
+  } finally {
+    for (const instance of await provider.list()) await instance.destroy();
+    await rm(place, { recursive: true, force: true });
+  }
+}

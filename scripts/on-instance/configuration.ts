@@ -1,0 +1,40 @@
+import { dirname, resolve } from 'node:path';
+import { dump, load } from 'js-yaml';
+
+/** Keys of the template whose values are paths. */
+const PATHS = new Set([
+  'images-dir',
+  'build-log-dir',
+  'script-dir',
+  'store',
+  'base-image',
+  'kernel',
+  'initrd',
+  'directory',
+]);
+
+/**
+ * The `nodepool.yaml` of the example for this machine. Its paths are absolute, so that it can be used from anywhere.
+ *
+ * @param templateFile - absolute path of the template: its relative paths count from there
+ * @param port - where the embedded job server shall listen on loopback
+ */
+export function exampleConfiguration(template: string, templateFile: string, port: number): string {
+  const absolute = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(absolute);
+    if (typeof value !== 'object' || value === null) return value;
+    const entries = Object.entries(value as Record<string, unknown>);
+    return Object.fromEntries(
+      entries.map(([key, inner]) =>
+        PATHS.has(key) && typeof inner === 'string'
+          ? [key, resolve(dirname(templateFile), inner)]
+          : [key, absolute(inner)],
+      ),
+    );
+  };
+  const configuration = {
+    ...(absolute(load(template)) as object),
+    'gearman-servers': [{ host: '127.0.0.1', port }],
+  };
+  return `# Written by "npm run example:on-instance" from ${templateFile}\n${dump(configuration)}`;
+}

@@ -1,0 +1,174 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join, relative } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Daemon } from './daemon.ts';
+import { GrownLog } from './grown-log.ts';
+import { findLeftovers, processIds } from './leftovers.ts';
+import type { Progress } from './progress.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NODEPOOL_BUILDER = join(ROOT, 'node_modules/.bin/nodepool-builder');
+
+/** Between two looks at what goes on, in milliseconds. */
+const LOOK_INTERVAL = 200;
+
+/** How long what should be so in a moment may take, in milliseconds. */
+const SETTLE_TIMEOUT = 15_000;
+
+/** What a {@link Session} is about. */
+export interface SessionOptions {
+  /** What it is called. */
+  readonly name: string;
+  /** Absolute path of the directory that all its files lie in: `nodepool.yaml`, `logs`, `daemon.log`. */
+  readonly data: string;
+  /** What a line of the daemon's log tells of its progress. */
+  readonly progressIn: (line: string) => Progress | undefined;
+}
+
+/** One run of `nodepool-builder --all-in-one` that a person watches, step by step. */
+export class Session {
+  readonly config: string;
+  readonly daemonLog: string;
+  /** Aborts when the person stops it, or when the daemon ends by itself. */
+  readonly signal: AbortSignal;
+  readonly #options: SessionOptions;
+  readonly #interrupted = new AbortController();
+  readonly #before = new Set(processIds());
+  #log: GrownLog | undefined;
+  #daemon: Daemon | undefined;
+
+  private constructor(options: SessionOptions) {
+    this.#options = options;
+    this.config = join(options.data, 'nodepool.yaml');
+    this.daemonLog = join(options.data, 'daemon.log');
+    this.signal = this.#interrupted.signal;
+  }
+
+  /** Does the work; prints why it failed, and has this process end with 1 then. */
+  static async run(options: SessionOptions, work: (session: Session) => Promise<void>): Promise<void> {
+    const session = new Session(options);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => session.#interrupted.abort(new Error(`stopped by ${signal}`)));
+    }
+    try {
+      await work(session);
+    } catch (error) {
+      const reason: unknown = session.signal.aborted ? session.signal.reason : error;
+      console.error(`\n${options.name}: ${reason instanceof Error ? reason.message : String(reason)}`);
+      process.exitCode = 1;
+    }
+  }
+
+  step(title: string): void {
+    this.signal.throwIfAborted();
+    console.log(`\n==> ${title}`);
+  }
+
+  tell(line: string): void {
+    console.log(`    ${line}`);
+  }
+
+  /** A path as one would type it at the top of the project; anything else as it is. */
+  shown(argument: string): string {
+    return argument.startsWith(ROOT) ? relative(ROOT, argument) : argument;
+  }
+
+  /**
+   * Has the daemon work as `nodepool.yaml` says while `work` goes on.
+   *
+   * @throws Error if it does not end well, or leaves something behind.
+   */
+  async serve(work: () => Promise<void>): Promise<void> {
+    this.step('Starting job server, builder and manager in one process');
+    const { config, daemonLog } = this;
+    const args = ['--all-in-one', '-d', '-c', config];
+    const log = this.shown(daemonLog);
+    this.tell(`nodepool-builder ${args.map((argument) => this.shown(argument)).join(' ')}    (log: ${log})`);
+    const daemon = new Daemon({
+      command: [process.execPath, NODEPOOL_BUILDER, ...args],
+      logFile: daemonLog,
+      onLost: (ending) =>
+        this.#interrupted.abort(new Error(`the daemon ended by itself (${ending}); see ${log}`)),
+    });
+    this.#daemon = daemon;
+    this.#log = new GrownLog(daemonLog);
+    try {
+      await work();
+      this.step('Stopping the daemon');
+    } catch (error) {
+      this.tell('stopping the daemon and what it runs');
+      await daemon.stop(true).catch((failure: Error) => console.error(failure.message));
+      throw error;
+    }
+    const ending = await daemon.stop(false);
+    if (ending !== 0) throw new Error(`the daemon ended with ${ending}, not 0; see ${log}`);
+    const leftovers = await this.until(
+      () => findLeftovers(this.#options.data, this.#before),
+      (found) => found.length === 0,
+    );
+    if (leftovers.length > 0) throw new Error(`something was left behind:\n${leftovers.join('\n')}`);
+    this.tell('no process, mount or loop device is left');
+  }
+
+  /** Has the daemon read its configuration again. */
+  reload(): void {
+    this.#daemon?.reload();
+  }
+
+  /** Shows what the daemon's log tells of its progress since the last call; a failure ends it all. */
+  async news(): Promise<readonly string[]> {
+    this.signal.throwIfAborted();
+    const lines = (await this.#log?.newLines()) ?? [];
+    const found = lines.map(this.#options.progressIn).filter((progress) => progress !== undefined);
+    for (const { text } of found) this.tell(text);
+    const failure = found.find(({ kind }) => kind === 'failure');
+    if (failure === undefined) return found.map(({ text }) => text);
+    throw new Error(`${failure.text}; see ${this.#logs()}`);
+  }
+
+  /** Shows the news until this number of uploads are ready. */
+  async uploadsReady(count: number): Promise<void> {
+    for (let ready = 0; ready < count; await delay(LOOK_INTERVAL, undefined, { signal: this.signal })) {
+      for (const text of await this.news()) if (/^upload .* is ready: /.test(text)) ready += 1;
+    }
+  }
+
+  /** Runs a command of nodepool-builder as a person would, and shows what it prints. */
+  async show(command: string): Promise<void> {
+    this.tell(`nodepool-builder ${command} -c ${this.shown(this.config)}`);
+    console.log(await this.#run(command, '-c', this.config));
+  }
+
+  /** What a command lists. */
+  async listed<T>(command: string): Promise<readonly T[]> {
+    return JSON.parse(await this.#run(command, '--json', '-c', this.config)) as readonly T[];
+  }
+
+  /** Asks again and again until the answer is good or time is up; returns the last answer. */
+  async until<T>(ask: () => T | Promise<T>, good: (answer: T) => boolean): Promise<T> {
+    for (
+      const end = Date.now() + SETTLE_TIMEOUT;
+      ;
+      await delay(50, undefined, { signal: this.#interrupted.signal })
+    ) {
+      const answer = await ask();
+      if (good(answer) || Date.now() > end) return answer;
+    }
+  }
+
+  async #run(...args: readonly string[]): Promise<string> {
+    const child = spawn(process.execPath, [NODEPOOL_BUILDER, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      signal: this.signal,
+    });
+    const [output, [code, signal]] = await Promise.all([readAll(child.stdout), once(child, 'exit')]);
+    if (code === 0) return output.trim();
+    throw new Error(`${args[0]} failed (${code ?? signal}); see ${this.#logs()}`);
+  }
+
+  #logs(): string {
+    return `${this.shown(this.daemonLog)} and ${this.shown(join(this.#options.data, 'logs'))}`;
+  }
+}
