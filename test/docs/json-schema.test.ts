@@ -53,7 +53,7 @@ describe('the schema for editors', () => {
   it('explains the keys of other parts of nodepool, too', () => {
     assert.equal(schema.properties.labels.description, 'Left to other parts of nodepool.');
     assert.equal(
-      schema.properties.providers.items.properties.networks.description,
+      schema.properties.providers.items.properties.keypair.description,
       'Left to other parts of nodepool.',
     );
   });

@@ -89,6 +89,9 @@ async function configuredProvider(
   const { configuration } = await loadConfiguration(file, { builders });
   const found = configuration.providers.find((provider) => provider.name === name);
   if (found !== undefined) return found;
+  if (configuration.qemuProviders.some((provider) => provider.name === name)) {
+    throw new CommandError(`provider "${name}" is of type qemu: it takes no images; name another`);
+  }
   const names = configuration.providers.map((provider) => provider.name).join(', ') || 'none';
   throw new CommandError(`provider "${name}" is not in ${configuration.file}; there is ${names}`);
 }

@@ -127,6 +127,18 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
     assert.equal(diskimages[0]?.onInstance?.baseImage, join(directory, 'b.raw'));
   });
 
+  it('runs in a cloud on the networks that nodepool would take', async () => {
+    const { providers } = await configurationOf(`
+providers:
+  - {name: a, networks: [{name: Ext-Net, public: true}, {net-id: 6365}, {net-label: default}, plain], pool: 4, ipv6-preferred: true, images: []}
+  - {name: b, images: []}
+`);
+    assert.deepEqual(
+      providers.map(({ machines }) => machines),
+      [{ networks: ['Ext-Net', '6365', 'default', 'plain'], pool: '4', ipv6Preferred: true }, {}],
+    );
+  });
+
   it('needs no file for the provider where the snapshot lies', async () => {
     const { diskimages } = await configurationOf(`
 providers:

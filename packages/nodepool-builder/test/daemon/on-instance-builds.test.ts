@@ -23,9 +23,7 @@ interface Made {
 }
 
 /** Makes a site for one test, and what starts a builder there, whose builds are never asked for. */
-async function openSite(
-  t: TestContext,
-): Promise<{
+async function openSite(t: TestContext): Promise<{
   images: string;
   made: Made[];
   start: (options?: Partial<NodepoolBuilderOptions>) => Promise<NodepoolBuilder>;
