@@ -1,0 +1,27 @@
+/**
+ * Shows that no machine is left that nobody owns: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder is
+ * killed at moments of chance while it makes images on machines under QEMU, and started again. Prints each kill; ends
+ * with 1 if a process, an overlay or a record is left, or if a job that came again does not end well.
+ */
+import { type InstanceKill, soakOnInstance } from '../test/soak-on-instance/soak-on-instance.ts';
+import { runSoak } from './soak/run-soak.ts';
+
+await runSoak(
+  'soak:on-instance',
+  { kills: 20, seed: 1 },
+  'after each kill no QEMU, overlay, half-made image or record was left, and each job that came again ended well',
+  async ({ numbers, signal }) => {
+    await soakOnInstance(numbers, (kill) => console.log(`  ${describe(kill)}`), signal);
+    return [];
+  },
+);
+
+function describe({ phase, milliseconds, found = 'forgotten', comesAgain, settled }: InstanceKill): string {
+  const moment = `killed ${seconds(milliseconds)} s after it began to be ${phase} (ledger: ${found})`;
+  const end = comesAgain ? 'the job came again and was done' : 'nothing was left';
+  return `${moment}: ${end} ${seconds(settled)} s after the restart`;
+}
+
+function seconds(milliseconds: number): string {
+  return (milliseconds / 1000).toFixed(1);
+}

@@ -1,0 +1,103 @@
+import { waitUntil } from '../fixtures/wait-until.ts';
+import { phaseOf } from './instance-remains.ts';
+
+/** What a build is at, by the phase of the ledger, and `publishing` once the ledger has forgotten it. */
+const PHASES = [
+  'launching',
+  'running',
+  'cleaning',
+  'cleaned',
+  'stopped',
+  'captured',
+  'ending',
+  'publishing',
+] as const;
+
+type Phase = (typeof PHASES)[number];
+
+/** A stretch of a build: a phase, or a part of it. */
+interface Stage {
+  readonly phase: Phase;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where kills shall fall, evenly: the boot and the steps are both within one phase. */
+const STAGES: readonly Stage[] = [
+  { phase: 'launching', from: 0, to: 1 },
+  { phase: 'running', from: 0, to: 0.7 },
+  { phase: 'running', from: 0.7, to: 1 },
+  ...PHASES.slice(2).map((phase) => ({ phase, from: 0, to: 1 })),
+];
+
+/** When a kill comes: that many milliseconds after the beginning of a phase. */
+export interface KillMoment {
+  readonly phase: Phase;
+  readonly milliseconds: number;
+}
+
+/** How long each phase takes. */
+export class BuildStages {
+  readonly #began: ReadonlyMap<Phase, number>;
+  readonly #end: number;
+
+  private constructor(began: ReadonlyMap<Phase, number>, end: number) {
+    this.#began = began;
+    this.#end = end;
+  }
+
+  /** Watches a build that is left in peace. */
+  static async watch(images: string, imageId: string, build: PromiseLike<unknown>): Promise<BuildStages> {
+    const began = new Map<Phase, number>();
+    const watched = new WatchedBuild(images, imageId, build);
+    for (const phase of PHASES) {
+      await watched.until(phase);
+      began.set(phase, performance.now());
+    }
+    await build;
+    return new BuildStages(began, performance.now());
+  }
+
+  /** @param part of all stages, from 0 to 1 */
+  moment(part: number): KillMoment {
+    const index = Math.floor(part * STAGES.length);
+    const { phase, from, to } = STAGES[index] as Stage;
+    const next = PHASES[PHASES.indexOf(phase) + 1];
+    const end = (next && this.#began.get(next)) ?? this.#end;
+    const duration = end - (this.#began.get(phase) ?? end);
+    return { phase, milliseconds: duration * (from + (to - from) * (part * STAGES.length - index)) };
+  }
+}
+
+/** A build, as one sees it in the ledger. */
+export class WatchedBuild {
+  readonly #images: string;
+  readonly #imageId: string;
+  #wasSeen = false;
+  #isOver = false;
+
+  /** @param build settles when it is over */
+  constructor(images: string, imageId: string, build: PromiseLike<unknown>) {
+    this.#images = images;
+    this.#imageId = imageId;
+    const over = (): void => {
+      this.#isOver = true;
+    };
+    void build.then(over, over);
+  }
+
+  /** Waits until it is in a phase or beyond it, or over. */
+  async until(wanted: Phase): Promise<void> {
+    await waitUntil(`the build to be ${wanted}`, async () => {
+      const current = await this.#phase();
+      return this.#isOver || (current !== undefined && PHASES.indexOf(current) >= PHASES.indexOf(wanted));
+    });
+  }
+
+  /** Undefined before the launch. */
+  async #phase(): Promise<Phase | undefined> {
+    const phase = (await phaseOf(this.#images, this.#imageId)) as Phase | undefined;
+    this.#wasSeen ||= phase !== undefined;
+    return phase ?? (this.#wasSeen ? 'publishing' : undefined);
+  }
+}

@@ -1,0 +1,61 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** What there is of builds on machines of a local QEMU. */
+export interface InstanceRemains {
+  /** The ids of QEMU's processes. */
+  readonly processes: readonly string[];
+  /** The directories of machines, each with its overlay. */
+  readonly machines: readonly string[];
+  /** What is remembered of instances: entries of the ledger, and keys. */
+  readonly ledger: readonly string[];
+  /** Half-made images. */
+  readonly staging: readonly string[];
+}
+
+/**
+ * Looks what there is below `images`.
+ *
+ * @param directory names the processes: their kernel lies there.
+ */
+export async function instanceRemains(directory: string, images: string): Promise<InstanceRemains> {
+  const list = (name: string): Promise<string[]> =>
+    unlessGone(readdir(join(images, '.nodepool-builder', name)), []);
+  return {
+    processes: await qemuProcesses(directory),
+    machines: await list('qemu-machines'),
+    ledger: await list('instances'),
+    staging: await list('staging'),
+  };
+}
+
+/** The phase that the ledger has of a build; undefined if it has none. */
+export async function phaseOf(images: string, imageId: string): Promise<string | undefined> {
+  const path = join(images, '.nodepool-builder/instances', `${imageId}.json`);
+  const text = await unlessGone(readFile(path, 'utf8'), undefined);
+  return text === undefined ? undefined : (JSON.parse(text) as { phase: string }).phase;
+}
+
+export function isEmpty(remains: InstanceRemains): boolean {
+  return Object.values(remains).every((found) => found.length === 0);
+}
+
+async function qemuProcesses(directory: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await unlessGone(readFile(join('/proc', pid, 'cmdline'), 'utf8'), '');
+    if (line.startsWith('qemu-system') && line.includes(directory)) found.push(pid);
+  }
+  return found;
+}
+
+/** A process may end, or a file go, while it is read. */
+async function unlessGone<T, U>(work: Promise<T>, otherwise: U): Promise<T | U> {
+  try {
+    return await work;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return otherwise;
+    throw error;
+  }
+}

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { moments } from './moments.ts';
+import { soakOnInstance } from './soak-on-instance.ts';
+
+test('the moments of kills are spread over the whole, and come back with their seed', () => {
+  const found = moments(20, 1);
+  assert.deepEqual(
+    found.map((moment) => Math.floor(moment * 20)).toSorted((one, other) => one - other),
+    Array.from({ length: 20 }, (_, index) => index),
+  );
+  assert.deepEqual(moments(20, 1), found);
+  assert.notDeepEqual(moments(20, 2), found);
+});
+
+// `npm run soak:on-instance` does more of it.
+test('a builder that is killed leaves no machine that nobody owns, and a job that comes again ends well', async (t) => {
+  const kills = await soakOnInstance({ kills: 4, seed: 1 }, () => {}, t.signal);
+  t.diagnostic(kills.map(({ phase, found }) => `${phase} (${found ?? 'forgotten'})`).join(', '));
+  assert.ok(
+    kills.some(({ found }) => found !== undefined),
+    'each kill was beside the build',
+  );
+});

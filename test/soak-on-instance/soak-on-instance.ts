@@ -1,0 +1,153 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Admin, Client } from '@nodepool-builder/gearman-node';
+import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
+import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { createMiniLinuxSite, type MiniLinuxSite } from '../fixtures/mini-linux-site.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+import { BuildStages, type KillMoment, WatchedBuild } from './build-stages.ts';
+import { instanceRemains, isEmpty, phaseOf } from './instance-remains.ts';
+import { moments } from './moments.ts';
+
+/** How the image is made: what the machine is in the middle of for a moment. */
+const ON_INSTANCE = { steps: ['sleep 0.5', 'echo made > /etc/made; sleep 0.5'] };
+
+/** Every fourth job comes again, and goes on where it was; the others do not, and nothing of them is wanted. */
+const COMES_AGAIN_EVERY = 4;
+
+/** What is to be done. */
+export interface InstanceSoakPlan {
+  readonly kills: number;
+  /** Of the moments of the kills. */
+  readonly seed: number;
+}
+
+/** One kill of the builder. */
+export interface InstanceKill extends KillMoment {
+  /** What the ledger said then; undefined if it had forgotten the build. */
+  readonly found: string | undefined;
+  /** Whether the job came again. */
+  readonly comesAgain: boolean;
+  /** From the start of the next builder until nothing was left, in milliseconds. */
+  readonly settled: number;
+}
+
+/** The images, by what becomes of them when the builder dies. */
+const DISKIMAGES = {
+  forgotten: { 'on-instance': ON_INSTANCE },
+  resumed: { 'on-instance': { ...ON_INSTANCE, 'after-restart': 'resume' } },
+};
+
+/**
+ * Kills a builder while it makes images on machines of a local QEMU, and starts it again each time.
+ *
+ * @returns the kills; all is well with them.
+ * @throws Error if something is left that nobody owns, or if a job that came again fails.
+ */
+export async function soakOnInstance(
+  { kills, seed }: InstanceSoakPlan,
+  onKill: (kill: InstanceKill) => void,
+  signal: AbortSignal,
+): Promise<readonly InstanceKill[]> {
+  const server = await startGearmand();
+  try {
+    const site = await createMiniLinuxSite(server.port, DISKIMAGES);
+    const soak = new InstanceSoak(server, site, await startBuilder(site.config));
+    try {
+      const stages = await soak.buildUndisturbed();
+      const done: InstanceKill[] = [];
+      for (const [index, part] of moments(kills, seed).entries()) {
+        signal.throwIfAborted();
+        const comesAgain = index % COMES_AGAIN_EVERY === COMES_AGAIN_EVERY - 1;
+        done.push(await soak.kill(`killed-${index}`, stages.moment(part), comesAgain));
+        onKill(done.at(-1) as InstanceKill);
+      }
+      return done;
+    } finally {
+      await soak.close();
+      await site.remove();
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+class InstanceSoak {
+  readonly #server: Gearmand;
+  readonly #site: MiniLinuxSite;
+  #builder: BuilderProcess;
+
+  constructor(server: Gearmand, site: MiniLinuxSite, builder: BuilderProcess) {
+    this.#server = server;
+    this.#site = site;
+    this.#builder = builder;
+  }
+
+  /** Returns how long it takes. */
+  async buildUndisturbed(): Promise<BuildStages> {
+    const stages = await this.#withClient((client) => {
+      const job = client.submit('image-build:forgotten', argument('undisturbed'));
+      return BuildStages.watch(this.#site.images, 'undisturbed', job);
+    });
+    await this.#untilNothingIsLeft();
+    return stages;
+  }
+
+  async kill(imageId: string, moment: KillMoment, comesAgain: boolean): Promise<InstanceKill> {
+    const { config, images } = this.#site;
+    return await this.#withClient(async (client) => {
+      const job = client.submit(`image-build:${comesAgain ? 'resumed' : 'forgotten'}`, argument(imageId));
+      const done = job.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      await job.handle;
+      await new WatchedBuild(images, imageId, done).until(moment.phase);
+      await delay(moment.milliseconds); // it is what is varied: there is nothing to wait for
+      if (!comesAgain) await client.close(); // gearmand gives nobody a job that nobody waits for
+      await this.#builder.end('SIGKILL');
+      const phase = await phaseOf(images, imageId);
+      const start = performance.now();
+      this.#builder = await startBuilder(config);
+      const failure = await done;
+      if (comesAgain && failure !== undefined) throw failure;
+      await this.#untilNothingIsLeft();
+      await this.#untilNoJobIsLeft();
+      return { ...moment, found: phase, comesAgain, settled: performance.now() - start };
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#builder.end('SIGTERM');
+  }
+
+  async #withClient<T>(work: (client: Client) => PromiseLike<T>): Promise<T> {
+    const client = new Client({ servers: [{ host: '127.0.0.1', port: this.#server.port }] });
+    try {
+      return await work(client);
+    } finally {
+      await client.close();
+    }
+  }
+
+  async #untilNothingIsLeft(): Promise<void> {
+    const { directory, images } = this.#site;
+    await waitUntil('QEMU, overlays, the ledger and half-made images to be gone', async () =>
+      isEmpty(await instanceRemains(directory, images)),
+    );
+  }
+
+  async #untilNoJobIsLeft(): Promise<void> {
+    const admin = new Admin({ host: '127.0.0.1', port: this.#server.port });
+    try {
+      await waitUntil('gearmand to have no job', async () =>
+        (await admin.status()).every(({ total }) => total === 0),
+      );
+    } finally {
+      await admin.close();
+    }
+  }
+}
+
+function argument(imageId: string): string {
+  return JSON.stringify({ 'image-id': imageId });
+}
