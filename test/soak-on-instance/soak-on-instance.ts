@@ -96,20 +96,16 @@ class InstanceSoak {
     const { config, images } = this.#site;
     return await this.#withClient(async (client) => {
       const job = client.submit(`image-build:${comesAgain ? 'resumed' : 'forgotten'}`, argument(imageId));
-      const done = job.then(
-        () => undefined,
-        (error: unknown) => error,
-      );
+      const over = Promise.allSettled([job]);
       await job.handle;
-      await new WatchedBuild(images, imageId, done).until(moment.phase);
+      await new WatchedBuild(images, imageId, over).until(moment.phase);
       await delay(moment.milliseconds); // it is what is varied: there is nothing to wait for
       if (!comesAgain) await client.close(); // gearmand gives nobody a job that nobody waits for
       await this.#builder.end('SIGKILL');
       const phase = await phaseOf(images, imageId);
       const start = performance.now();
       this.#builder = await startBuilder(config);
-      const failure = await done;
-      if (comesAgain && failure !== undefined) throw failure;
+      await (comesAgain ? job : over);
       await this.#untilNothingIsLeft();
       await this.#untilNoJobIsLeft();
       return { ...moment, found: phase, comesAgain, settled: performance.now() - start };
