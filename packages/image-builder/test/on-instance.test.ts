@@ -38,7 +38,7 @@ describe('an image that is made on an instance', () => {
       { scriptDir: site.scripts, envVars: { GREETING: "it's <&> $HOME" }, secrets: ["it's <&> $HOME"] },
     );
     const image = await site.build(builder, {
-      environment: { ...process.env, NODEPOOL_SSH_KEY: 'AAAA', OTHER: 'x' },
+      environment: { NODEPOOL_SSH_KEY: 'AAAA', OTHER: 'x' },
     });
     assert.equal(site.read(image, 'opt/mark'), 'prepared for custom\n');
     assert.equal(

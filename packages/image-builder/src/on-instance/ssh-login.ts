@@ -56,6 +56,7 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
           readyTimeout: HANDSHAKE_TIMEOUT,
           keepaliveInterval: KEEP_ALIVE_INTERVAL,
         });
+        client.setNoDelay(); // what is asked for is small, and each answer waited for
         await unlessAborted(ready.promise, signal);
         hostKey.pin(await given.promise);
         return new SshShell(client, `${username}@${where(address)}`);
