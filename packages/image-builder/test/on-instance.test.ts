@@ -5,7 +5,6 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { OnInstanceBuilder, readImages } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
@@ -272,33 +271,6 @@ describe('a failed build whose instance is kept', () => {
     const builder = site.builder({ steps: [{ run: 'sleep 600' }], keepOnFailure: 600 }, { buildTimeout: 2 });
     await assert.rejects(site.build(builder), withCode('build-timeout', /kept until/));
     assert.equal(site.provider.instances.length, 1);
-  });
-
-  test('ends when its time is over', async (t) => {
-    const site = await OnInstanceSite.start(t);
-    const builder = site.builder({ steps: [{ run: 'false' }], keepOnFailure: 600 });
-    await assert.rejects(site.build(builder), withCode('command-failed'));
-    t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
-    const keeper = await site.keeper();
-    undoAfter(t, () => keeper.close());
-    assert.equal(site.provider.instances.length, 1);
-    t.mock.timers.tick(590_000);
-    await keeper.look();
-    assert.equal(site.provider.instances.length, 1);
-    t.mock.timers.tick(310_000);
-    await keeper.look();
-    assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
-  });
-
-  test('gives way to another try at the same image', async (t) => {
-    const site = await OnInstanceSite.start(t);
-    const steps = [{ run: 'false' }];
-    await assert.rejects(site.build(site.builder({ steps, keepOnFailure: 600 })), withCode('command-failed'));
-    const { instance: kept } = site.provider;
-    await site.build(site.builder());
-    assert.ok(kept.isDestroyed);
-    assert.deepEqual(site.provider.instances, []);
   });
 });
 

@@ -75,15 +75,14 @@ export class SshShell implements RemoteShell {
     { signal, onLine }: RemoteCommandOptions,
     feed: (channel: ClientChannel) => Promise<void>,
   ): Promise<RemoteResult> {
-    const channel = await this.#open<ClientChannel>(
-      (callback) => this.#client.exec(commandLine, callback),
-      signal,
-    );
     const end = Promise.withResolvers<RemoteResult | undefined>();
-    channel.once('exit', (exitCode: number | null, name?: string) =>
-      end.resolve(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
-    );
-    channel.once('close', () => end.resolve(undefined));
+    const begin = (callback: Callback<ClientChannel>): unknown =>
+      this.#client.exec(commandLine, (error, opened) => {
+        // Before anybody can wait for it: the end of a short command comes in the same packet.
+        if (error === undefined) watchEnd(opened, end.resolve);
+        callback(error, opened);
+      });
+    const channel = await this.#open(begin, signal);
     let chunks = 0;
     const read = (stream: Readable): Promise<void> =>
       readLines(stream, (line) => {
@@ -166,6 +165,14 @@ export class SshShell implements RemoteShell {
       cause,
     });
   }
+}
+
+/** Tells how a command ended; undefined if that cannot be known. */
+function watchEnd(channel: ClientChannel, onEnd: (result: RemoteResult | undefined) => void): void {
+  channel.once('exit', (exitCode: number | null, name?: string) =>
+    onEnd(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
+  );
+  channel.once('close', () => onEnd(undefined));
 }
 
 async function readLines(stream: Readable, onLine: (line: string) => void | Promise<void>): Promise<void> {

@@ -5,10 +5,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import type { OnInstance } from '../../src/index.ts';
-import type { InstanceEntry } from '../../src/on-instance/ledger.ts';
 import { withCode } from '../with-code.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
-import type { SshdInstancesOptions } from './sshd-instances.ts';
 
 const RESUME: Partial<OnInstance> = {
   afterRestart: 'resume',
@@ -18,27 +16,12 @@ const RESUME: Partial<OnInstance> = {
   ],
 };
 
-const ENTRY: InstanceEntry = {
-  imageId: IMAGE_ID,
-  imageName: 'custom',
-  provider: 'sshds',
-  phase: 'running',
-  stepsDone: 0,
-  since: '2026-01-01T00:00:00.000Z',
-  afterRestart: 'destroy',
-  recipe: '',
-};
-
 /** A build that was killed in its second step, as the next process finds it. */
-async function killed(
-  t: TestContext,
-  settings: Partial<OnInstance>,
-  options: SshdInstancesOptions = {},
-): Promise<OnInstanceSite> {
-  const site = await OnInstanceSite.start(t, options);
+async function killed(t: TestContext): Promise<OnInstanceSite> {
+  const site = await OnInstanceSite.start(t);
   const waiting = Promise.withResolvers<void>();
   const abort = new AbortController();
-  const build = site.build(site.builder(settings), {
+  const build = site.build(site.builder(RESUME), {
     signal: abort.signal,
     onLine: (line) => {
       if (line === 'waiting') waiting.resolve();
@@ -60,7 +43,8 @@ async function look(t: TestContext, site: OnInstanceSite): Promise<void> {
 
 describe('after a crash', () => {
   test('the instance is ended when the next process starts, by default', async (t) => {
-    const site = await killed(t, { ...RESUME, afterRestart: 'destroy' });
+    const site = await OnInstanceSite.start(t);
+    await site.leaveBehind({}, {});
     await look(t, site);
     assert.deepEqual(site.provider.instances, []);
     assert.deepEqual(await site.remembered(), []);
@@ -70,15 +54,15 @@ describe('after a crash', () => {
   });
 
   test('the instance is ended when the job comes again, by default', async (t) => {
-    const site = await killed(t, { ...RESUME, afterRestart: 'destroy' });
-    const [left] = site.provider.instances;
+    const site = await OnInstanceSite.start(t);
+    const left = await site.leaveBehind({}, {});
     await site.build(site.builder());
-    assert.ok(left?.isDestroyed);
+    assert.ok(left.isDestroyed);
     assert.deepEqual(site.provider.instances, []);
   });
 
   test('the build goes on behind the last step that ended, if that is wanted; what was begun is ended', async (t) => {
-    const site = await killed(t, RESUME);
+    const site = await killed(t);
     await look(t, site);
     const { instance } = site.provider;
     await writeFile(join(instance.disk, 'opt/go'), '');
@@ -90,15 +74,16 @@ describe('after a crash', () => {
   });
 
   test('the build begins anew if it is to be made in another way now', async (t) => {
-    const site = await killed(t, RESUME);
-    const [left] = site.provider.instances;
-    const image = await site.build(site.builder({ ...RESUME, steps: [{ run: 'touch /opt/other' }] }));
-    assert.ok(left?.isDestroyed);
-    assert.ok(!site.names(image).includes('./opt/first'));
+    const site = await OnInstanceSite.start(t);
+    const left = await site.leaveBehind(RESUME, { stepsDone: 1 });
+    const steps = [{ run: 'touch /opt/first' }, { run: 'touch /opt/second' }];
+    const image = await site.build(site.builder({ ...RESUME, steps }));
+    assert.ok(left.isDestroyed);
+    assert.ok(site.names(image).includes('./opt/first'));
   });
 
   test('another host key than before the crash is refused', async (t) => {
-    const site = await killed(t, RESUME);
+    const site = await killed(t);
     await site.changeEntry({
       hostKey: 'AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX',
     });
@@ -107,11 +92,8 @@ describe('after a crash', () => {
   });
 
   test('a machine that is clean is powered off and captured without a login', async (t) => {
-    const site = await killed(t, RESUME, { makesSnapshots: true });
-    await site.changeEntry({ phase: 'cleaned' });
-    await site.provider.instance.restart(() =>
-      writeFile(join(site.provider.instance.disk, 'root/.ssh/authorized_keys'), ''),
-    );
+    const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+    await site.leaveBehind(RESUME, { phase: 'cleaned', stepsDone: 2 });
     const image = await site.build(site.builder(RESUME));
     assert.equal(site.provider.launched.length, 1);
     assert.equal(site.provider.instance.pushes, 1);
@@ -119,11 +101,11 @@ describe('after a crash', () => {
   });
 
   test('a machine that was captured is captured again, and the first image goes', async (t) => {
-    const site = await killed(t, RESUME, { makesSnapshots: true });
-    const { instance, snapshots } = site.provider;
+    const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+    const { snapshots } = site.provider;
+    const instance = await site.leaveBehind(RESUME, { phase: 'stopped', stepsDone: 2 });
     await instance.stop();
     const { externalId } = await instance.capture({ imageId: IMAGE_ID });
-    await site.changeEntry({ phase: 'stopped' });
     const image = await site.build(site.builder(RESUME));
     assert.deepEqual(
       [...snapshots.keys()],
@@ -133,7 +115,8 @@ describe('after a crash', () => {
   });
 
   test('the job is waited for, but not for ever', async (t) => {
-    const site = await killed(t, RESUME);
+    const site = await OnInstanceSite.start(t);
+    await site.leaveBehind(RESUME, {});
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
     const keeper = await site.keeper();
     undoAfter(t, () => keeper.close());
@@ -147,12 +130,44 @@ describe('after a crash', () => {
   });
 
   test('a snapshot goes whose image was not published', async (t) => {
-    const site = await killed(t, { ...RESUME, afterRestart: 'destroy' }, { makesSnapshots: true });
-    const { instance, snapshots } = site.provider;
+    const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+    const { snapshots } = site.provider;
+    const instance = await site.leaveBehind({}, { phase: 'captured' });
     await instance.stop();
     await instance.capture({ imageId: IMAGE_ID });
     await look(t, site);
     assert.deepEqual([...snapshots], []);
+  });
+});
+
+describe('the instance of a failed build that is kept', () => {
+  const kept = (): { readonly keptUntil: string } => ({
+    keptUntil: new Date(Date.now() + 600_000).toISOString(),
+  });
+
+  test('ends when its time is over', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
+    await site.leaveBehind({}, kept());
+    const keeper = await site.keeper();
+    undoAfter(t, () => keeper.close());
+    assert.equal(site.provider.instances.length, 1);
+    t.mock.timers.tick(590_000);
+    await keeper.look();
+    assert.equal(site.provider.instances.length, 1);
+    t.mock.timers.tick(310_000);
+    await keeper.look();
+    assert.deepEqual(site.provider.instances, []);
+    assert.deepEqual(await site.remembered(), []);
+  });
+
+  test('gives way to another try at the same image', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const settings = { afterRestart: 'resume' } as const;
+    const left = await site.leaveBehind(settings, kept());
+    await site.build(site.builder(settings));
+    assert.ok(left.isDestroyed);
+    assert.deepEqual(site.provider.instances, []);
   });
 });
 
@@ -170,10 +185,9 @@ test('a snapshot stays as long as its image is there', async (t) => {
 test('what a build that was killed remembers goes, and the snapshot stays, if its image was published', async (t) => {
   const site = await OnInstanceSite.start(t, { makesSnapshots: true });
   await site.build(site.builder());
-  const claim = site.repository.repository.instances.tryClaim(IMAGE_ID);
-  await claim?.write({ ...ENTRY, phase: 'captured' });
-  claim?.release();
+  await site.leaveBehind({}, { phase: 'captured' });
   await look(t, site);
+  assert.deepEqual(site.provider.instances, []);
   assert.deepEqual(await site.remembered(), []);
   assert.equal(site.provider.snapshots.size, 1);
 });
@@ -184,9 +198,10 @@ test('what is to be launched is remembered before', async (t) => {
     onLaunch: async () => {
       const { directory } = site.repository.repository.instances;
       remembered = await readFile(join(directory, `${IMAGE_ID}.json`), 'utf8');
+      throw new Error('no quota');
     },
   });
-  await site.build(site.builder());
+  await assert.rejects(site.build(site.builder()), /no quota/);
   const { provider, phase } = JSON.parse(remembered) as Record<string, unknown>;
   assert.deepEqual([provider, phase], ['sshds', 'launching']);
 });
@@ -217,8 +232,8 @@ test('an instance that no build remembers is ended, and told of', async (t) => {
 });
 
 test('what lies in a provider that is not configured any more is told of, and remembered', async (t) => {
-  const site = await killed(t, { ...RESUME, afterRestart: 'destroy' });
-  await site.changeEntry({ provider: 'gone' });
+  const site = await OnInstanceSite.start(t);
+  await site.leaveBehind({}, { provider: 'gone' });
   await look(t, site);
   assert.equal(site.provider.instances.length, 1);
   assert.match(

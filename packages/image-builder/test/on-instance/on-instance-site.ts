@@ -11,9 +11,11 @@ import {
   type OnInstance,
   OnInstanceBuilder,
 } from '../../src/index.ts';
+import { generateKeyPair } from '../../src/on-instance/identity.ts';
 import type { InstanceEntry } from '../../src/on-instance/ledger.ts';
+import { recipeOf } from '../../src/on-instance/take-up.ts';
 import { RepositoryFixture } from '../repository-fixture.ts';
-import { SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
+import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
 
 /** What a build is asked for with, unless a test says otherwise. */
 export const IMAGE_ID = 'custom-0000000001';
@@ -76,11 +78,41 @@ export class OnInstanceSite {
 
   /** A builder, as a process that has just started has it. */
   builder(settings: Partial<OnInstance> = {}, diskimage: Partial<DiskImage> = {}): OnInstanceBuilder {
-    const onInstance = { ...onInstanceOf(this.base), ...settings };
     return new OnInstanceBuilder(
-      { name: 'custom', formats: ['raw'], onInstance, ...diskimage },
+      { ...this.#diskimage(settings), ...diskimage },
       { instanceProvider: () => this.provider },
     );
+  }
+
+  /**
+   * An instance that nobody can log in to, and what a process that ended as suddenly as a machine does remembers of the
+   * build.
+   */
+  async leaveBehind(settings: Partial<OnInstance>, entry: Partial<InstanceEntry>): Promise<SshdInstance> {
+    const silent = { ...this.provider.options, isDead: true };
+    const instance = await new SshdInstances(this.provider.directory, silent, this.provider).launch({
+      buildId: IMAGE_ID,
+      image: this.base,
+      publicKey: 'none',
+      port: 22,
+    });
+    const diskimage = this.#diskimage(settings);
+    const { onInstance } = diskimage;
+    const claim = this.repository.repository.instances.tryClaim(IMAGE_ID);
+    await claim?.keepKey(generateKeyPair('test').privateKey);
+    await claim?.write({
+      imageId: IMAGE_ID,
+      imageName: diskimage.name,
+      provider: this.provider.name,
+      phase: 'running',
+      stepsDone: 0,
+      since: new Date().toISOString(),
+      afterRestart: onInstance.afterRestart,
+      recipe: recipeOf(onInstance, { diskimage }),
+      ...entry,
+    });
+    claim?.release();
+    return instance;
   }
 
   async build(builder: OnInstanceBuilder, job: Partial<BuildJob> = {}): Promise<Image> {
@@ -139,5 +171,9 @@ export class OnInstanceSite {
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', privateKeyFile]);
     const [, publicKey = ''] = (await readFile(`${privateKeyFile}.pub`, 'utf8')).split(' ');
     return { privateKeyFile, publicKey };
+  }
+
+  #diskimage(settings: Partial<OnInstance>): DiskImage & { readonly onInstance: OnInstance } {
+    return { name: 'custom', formats: ['raw'], onInstance: { ...onInstanceOf(this.base), ...settings } };
   }
 }

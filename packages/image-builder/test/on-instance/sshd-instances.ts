@@ -189,15 +189,16 @@ export class SshdInstance implements Instance {
     this.pushes += 1;
     if (this.#provider.options.ignoresButton !== true) {
       this.#isPoweredOff = true;
-      await this.sshd.kill();
+      await this.#sshd?.kill();
     }
     await this.waitStopped({ ...(signal && { signal }) });
   }
 
   async waitStopped({ signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
-    const aborted = signal === undefined ? new Promise<never>(() => {}) : once(signal, 'abort');
-    await Promise.race([this.sshd.ended, aborted]);
+    if (this.#state() === 'stopped') return;
+    const never = new Promise<never>(() => {});
+    await Promise.race([this.#sshd?.ended ?? never, signal === undefined ? never : once(signal, 'abort')]);
     signal?.throwIfAborted();
     if (this.#state() !== 'stopped') throw this.#failed('did not power off');
   }
@@ -223,8 +224,9 @@ export class SshdInstance implements Instance {
 
   #state(): InstanceState {
     if (this.isDestroyed) return 'failed';
+    if (this.#isPoweredOff) return 'stopped';
     if (this.#sshd === undefined || this.#sshd.isRunning) return 'running';
-    return this.#isPoweredOff || this.#sshd.isPoweredOff ? 'stopped' : 'failed';
+    return this.#sshd.isPoweredOff ? 'stopped' : 'failed';
   }
 
   #failed(what: string): ImageError {
