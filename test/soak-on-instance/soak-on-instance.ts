@@ -5,7 +5,7 @@ import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createMiniLinuxSite, type MiniLinuxSite } from '../fixtures/mini-linux-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { BuildStages, type KillMoment, WatchedBuild } from './build-stages.ts';
-import { instanceRemains, isEmpty, phaseOf } from './instance-remains.ts';
+import { type InstanceRemains, instanceRemains, isEmpty, phaseOf } from './instance-remains.ts';
 import { moments } from './moments.ts';
 
 /** How the image is made: what the machine is in the middle of for a moment. */
@@ -127,9 +127,14 @@ class InstanceSoak {
 
   async #untilNothingIsLeft(): Promise<void> {
     const { directory, images } = this.#site;
-    await waitUntil('QEMU, overlays, the ledger and half-made images to be gone', async () =>
-      isEmpty(await instanceRemains(directory, images)),
-    );
+    let remains: InstanceRemains | undefined;
+    const isGone = async (): Promise<boolean> => {
+      remains = await instanceRemains(directory, images);
+      return isEmpty(remains);
+    };
+    await waitUntil('QEMU, overlays, the ledger and half-made images to be gone', isGone).catch((cause) => {
+      throw new Error(`this is left: ${JSON.stringify(remains)}`, { cause });
+    });
   }
 
   async #untilNoJobIsLeft(): Promise<void> {

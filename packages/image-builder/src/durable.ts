@@ -11,9 +11,12 @@ export async function syncToDisk(path: string): Promise<void> {
   }
 }
 
+/** Ends the name of what {@link writeDurably} has begun to write: a crash may leave it. */
+export const UNFINISHED = '.new';
+
 /** Writes a file so that after a crash it is there whole, or as it was before. */
 export async function writeDurably(path: string, text: string, mode: number = 0o666): Promise<void> {
-  const temporary = `${path}.new`;
+  const temporary = path + UNFINISHED;
   const handle = await open(temporary, 'w', mode);
   try {
     await handle.writeFile(text);

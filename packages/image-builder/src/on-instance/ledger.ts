@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeDurably } from '../durable.ts';
+import { UNFINISHED, writeDurably } from '../durable.ts';
 import { unlessMissing } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import type { OnInstance } from './settings.ts';
@@ -39,6 +39,8 @@ export interface InstanceEntry {
 }
 
 const ENTRY = '.json';
+const KEY = '.key';
+const FILES = [KEY + UNFINISHED, KEY, ENTRY + UNFINISHED, ENTRY];
 
 /**
  * What is remembered of the instances that builds of one `images-dir` run on: a file for each, written before the
@@ -77,10 +79,14 @@ export class InstanceLedger {
     });
   }
 
-  /** The images that something is remembered of. */
+  /** The images that something is remembered of, were it a file that a crash has left half written. */
   async imageIds(): Promise<string[]> {
     const names = (await unlessMissing(readdir(this.directory))) ?? [];
-    return names.filter((name) => name.endsWith(ENTRY)).map((name) => name.slice(0, -ENTRY.length));
+    const ids = names.flatMap((name) => {
+      const ending = FILES.find((candidate) => name.endsWith(candidate));
+      return ending === undefined ? [] : [name.slice(0, -ending.length)];
+    });
+    return [...new Set(ids)];
   }
 }
 
@@ -91,11 +97,13 @@ export class InstanceClaim {
   readonly keyFile: string;
   /** Lets the next one have it. */
   readonly release: () => void;
+  readonly #directory: string;
   readonly #path: string;
 
   constructor(directory: string, imageId: string, release: () => void) {
     this.imageId = imageId;
-    this.keyFile = join(directory, `${imageId}.key`);
+    this.#directory = directory;
+    this.keyFile = join(directory, imageId + KEY);
     this.release = release;
     this.#path = join(directory, imageId + ENTRY);
   }
@@ -112,19 +120,18 @@ export class InstanceClaim {
 
   /** Survives a loss of power from then on. */
   async write(entry: InstanceEntry): Promise<void> {
-    await mkdir(join(this.#path, '..'), { recursive: true, mode: 0o700 });
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await writeDurably(this.#path, `${JSON.stringify(entry, null, 2)}\n`);
   }
 
   /** Writes the key file, for nobody else to read. */
   async keepKey(privateKey: string): Promise<void> {
-    await mkdir(join(this.#path, '..'), { recursive: true, mode: 0o700 });
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await writeDurably(this.keyFile, privateKey, 0o600);
   }
 
-  /** Forgets all. */
+  /** Forgets all; the entry goes last. */
   async remove(): Promise<void> {
-    await rm(this.keyFile, { force: true });
-    await rm(this.#path, { force: true });
+    for (const ending of FILES) await rm(join(this.#directory, this.imageId + ending), { force: true });
   }
 }
