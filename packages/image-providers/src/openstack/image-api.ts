@@ -8,8 +8,10 @@ import {
   readImageTasks,
   readImportMethods,
 } from './glance-image.ts';
+import { OpenStackError } from './openstack-error.ts';
 import type { ServiceClient } from './session/service-client.ts';
 import { type CloudTask, type OnTask, timed } from './task-timing.ts';
+import { unlessAbsent } from './unless-absent.ts';
 
 /** What an image is made with: text, except for what Glance defines otherwise (`min_disk`, `tags`, `protected`). */
 export type ImageProperties = Readonly<Record<string, string | number | boolean | readonly string[]>>;
@@ -161,7 +163,16 @@ export class ImageApi {
   /** `DELETE /v2/images/{id}`; an image that is not there is no error. */
   async delete(id: string, signal: AbortSignal): Promise<void> {
     const options = { expect: [200, 202, 204, 404], signal };
-    await this.#timed('ImageDelete', () => this.#client.json('DELETE', imagePath(id), options));
+    try {
+      await this.#timed('ImageDelete', () => this.#client.json('DELETE', imagePath(id), options));
+    } catch (error) {
+      // Of two that delete an image at the same moment, Glance tells one that the request was bad.
+      const isGone =
+        error instanceof OpenStackError &&
+        error.code === 'bad-request' &&
+        (await this.get(id, signal).catch(unlessAbsent)) === undefined;
+      if (!isGone) throw error;
+    }
   }
 
   /** `POST /v2/tasks`: an import from the object store. */

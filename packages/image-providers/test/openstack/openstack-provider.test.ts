@@ -69,6 +69,21 @@ describe('an image in the cloud', () => {
     await provider.delete(externalId);
     assert.deepEqual(await images(), []);
   });
+
+  test('may be deleted by somebody else at the same moment', async (t) => {
+    const { settings, glance, images } = await openRealCloud(t);
+    const provider = openProvider(t, settings);
+    const { externalId } = await provider.upload(await uploadRequest(t));
+    const body = 'Image status transition from deleted to deleted is not allowed';
+    glance.inject({ method: 'DELETE' }, answersWith(400, { body }));
+    await assert.rejects(provider.delete(externalId), failsWith('bad-request', body));
+    glance.inject({ method: 'DELETE' }, async (exchange) => {
+      (await exchange.fetchAnswer()).resume();
+      await answersWith(400, { body })(exchange);
+    });
+    await provider.delete(externalId);
+    assert.deepEqual(await images(), []);
+  });
 });
 
 describe('an upload that was begun before', () => {

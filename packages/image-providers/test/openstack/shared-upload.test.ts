@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { answersWith, cutsAfter, pausesAfter } from '../../../../test/fixtures/fault-proxy/faults.ts';
+import {
+  answersWith,
+  cutsAfter,
+  type Fault,
+  pausesAfter,
+} from '../../../../test/fixtures/fault-proxy/faults.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { sharedImageId } from '../../src/openstack/upload/shared-image-id.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
@@ -45,11 +50,20 @@ describe('an upload that several processes are at', () => {
     const { projectId } = await cloud.account.issueToken();
     const left = { id: sharedImageId(`${projectId}/u1`, 0), disk_format: 'qcow2', container_format: 'bare' };
     await (await cloud.account.glance()).request('POST', '/images', left);
-    const both = [1, 2].map(() => openProvider(t, cloud.settings, { standstill: HASTY }).upload(request));
-    const [one, other] = await Promise.all(both);
+    const { promise: told, resolve: tell } = Promise.withResolvers<void>();
+    cloud.glance.inject({ method: 'DELETE' }, answersOnce(told));
+    const patient = openProvider(t, cloud.settings).upload(request);
+    await waitUntil('a look of the patient one', () => looksAfterConflict(cloud) > 0);
+    const hasty = openProvider(t, cloud.settings, { standstill: HASTY }).upload(request);
+    // The hasty one would take the new image for left behind, too, were it to see it without data.
+    await waitUntil('data under another id', async () =>
+      (await cloud.images()).some(({ id, status }) => id !== left.id && status !== 'queued'),
+    );
+    tell();
+    const [one, other] = await Promise.all([patient, hasty]);
     assert.deepEqual(one, other);
-    assert.notEqual(one?.externalId, left.id);
-    assert.deepEqual(await idsIn(cloud), [one?.externalId]);
+    assert.notEqual(one.externalId, left.id);
+    assert.deepEqual(await idsIn(cloud), [one.externalId]);
   });
 
   test('that fails in one process leaves nothing, and another one takes it over', async (t) => {
@@ -83,6 +97,15 @@ describe('an upload that several processes are at', () => {
     assert.deepEqual(await idsIn(cloud), [again.externalId]);
   });
 });
+
+/** The service does what it was asked for; the client hears of it when `told` has resolved. */
+function answersOnce(told: Promise<void>): Fault {
+  return async (exchange) => {
+    const { statusCode = 502 } = (await exchange.fetchAnswer()).resume();
+    await told;
+    await exchange.answer(statusCode, {}, '');
+  };
+}
 
 async function idsIn(cloud: RealCloud): Promise<string[]> {
   return (await cloud.images()).map(({ id }) => id);

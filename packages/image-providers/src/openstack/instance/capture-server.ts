@@ -1,10 +1,10 @@
 import { type CapturedImage, type CaptureRequest, ImageError } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
+import { unlessAbsent } from '../unless-absent.ts';
 import { BUILD_ID, BUILD_TIME, IMAGE_NAME, PROVIDER_NAME, UPLOAD_ID } from '../upload/image-properties.ts';
 import { CapturedSnapshot } from './captured-snapshot.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { until } from './obeying.ts';
-import { unlessAbsent } from './unless-absent.ts';
 
 /** The image's property with the server that it was made of, for us to know our own by. */
 export const CAPTURED_OF = 'nodepool_builder_instance';

@@ -10,6 +10,7 @@ import {
   untilAnswered,
 } from '@nodepool-builder/image-builder';
 import { OpenStackError } from '../openstack-error.ts';
+import { unlessAbsent } from '../unless-absent.ts';
 import { captureServer } from './capture-server.ts';
 import { chooseAddress } from './choose-address.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
@@ -17,7 +18,6 @@ import type { LaunchRecord } from './launch-record.ts';
 import { isGone, type NovaServer, stateOf } from './nova-server.ts';
 import { obeying, until } from './obeying.ts';
 import { removeLaunch } from './remove-launch.ts';
-import { unlessAbsent } from './unless-absent.ts';
 
 /** Between two looks whether a server that does not answer still runs, in milliseconds. */
 const LOOK_INTERVAL = 5000;

@@ -1,8 +1,8 @@
 import { ImageError } from '@nodepool-builder/image-builder';
+import { unlessAbsent } from '../unless-absent.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { isGone } from './nova-server.ts';
 import { until } from './obeying.ts';
-import { unlessAbsent } from './unless-absent.ts';
 
 /**
  * Removes all that was made for a launch, whatever there is of it. The key pair goes last: as long as there is

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
+import { unlessAbsent } from '../unless-absent.ts';
 import { isUnderWay } from './active-image.ts';
 import type { ImageUpload } from './carry-image.ts';
 import { MD5 } from './image-properties.ts';
@@ -73,13 +74,8 @@ export function isOwn({ projectId }: SharedUpload, { properties }: GlanceImage):
 }
 
 async function imageIfThere(upload: SharedUpload, id: string): Promise<GlanceImage | undefined> {
-  try {
-    const image = await upload.images.get(id, upload.signal);
-    return isOwn(upload, image) ? image : undefined;
-  } catch (error) {
-    if (error instanceof OpenStackError && error.code === 'not-found') return undefined;
-    throw error;
-  }
+  const image = await upload.images.get(id, upload.signal).catch(unlessAbsent);
+  return image !== undefined && isOwn(upload, image) ? image : undefined;
 }
 
 /** Seconds. */

@@ -20,7 +20,10 @@ export interface PollOptions {
   readonly onTimeout: () => Error;
 }
 
-/** Looks again and again, and returns the first thing seen that is not `undefined`. */
+/**
+ * Looks again and again, and returns the first thing seen that is not `undefined`. The last look begins when the time is
+ * over, however long the one before it took.
+ */
 export async function poll<T>(
   look: () => Promise<T | undefined>,
   { timeout, signal, onTimeout }: PollOptions,
@@ -28,10 +31,11 @@ export async function poll<T>(
   const end = performance.now() + timeout * 1000;
   const pauses = pausesBetweenLooks();
   for (;;) {
+    const isLast = performance.now() >= end;
     const seen = await look();
     if (seen !== undefined) return seen;
-    const left = end - performance.now();
-    if (left <= 0) throw onTimeout();
+    if (isLast) throw onTimeout();
+    const left = Math.max(end - performance.now(), 0);
     await delay(Math.min(pauses.next().value, left), undefined, { signal });
   }
 }

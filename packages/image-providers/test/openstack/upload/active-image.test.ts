@@ -9,12 +9,19 @@ import { CloudDouble } from '../cloud-double/cloud-double.ts';
 
 const { signal } = new AbortController();
 
-/** Waits for an image, and its task, that have one status after the other, the last one for ever. */
+/** What an image and its task are when they are looked at, one after the other; the last one for ever. */
+interface Course {
+  readonly arrival: Arrival;
+  readonly statuses: readonly string[];
+  readonly tasks?: readonly object[];
+  /** Seconds. Default: more than any course takes. */
+  readonly timeout?: number;
+}
+
+/** Waits for an image. */
 async function wait(
   t: TestContext,
-  arrival: Arrival,
-  statuses: readonly string[],
-  ...tasks: readonly object[]
+  { arrival, statuses, tasks = [], timeout = 60 }: Course,
 ): Promise<string> {
   const cloud = await CloudDouble.start(t);
   const settings = cloud.settings();
@@ -34,18 +41,18 @@ async function wait(
     const status = left.length > 1 ? left.shift() : left[0];
     return { status: 200, body: { id: 'i1', status, created_at: '2026-01-01T00:00:00Z' } };
   };
-  return (await activeImage(images, 'i1', { arrival, timeout: 0.5, signal })).status;
+  return (await activeImage(images, 'i1', { arrival, timeout, signal })).status;
 }
 
 describe('a file that was put', () => {
   test('is waited for while the cloud stores it', async (t) => {
-    assert.equal(await wait(t, 'file', ['saving', 'importing', 'active']), 'active');
+    assert.equal(await wait(t, { arrival: 'file', statuses: ['saving', 'importing', 'active'] }), 'active');
   });
 
   for (const status of ['queued', 'uploading', 'killed', 'deleted', 'pending_delete', 'deactivated', 'new']) {
     test(`has failed when it is ${status}`, async (t) => {
       await assert.rejects(
-        wait(t, 'file', ['saving', status]),
+        wait(t, { arrival: 'file', statuses: ['saving', status] }),
         failsWith('image-failed', 'cloud double: image i1', `went to ${status} instead of active`),
       );
     });
@@ -53,7 +60,7 @@ describe('a file that was put', () => {
 
   test('is waited for as long as was said', async (t) => {
     await assert.rejects(
-      wait(t, 'file', ['saving']),
+      wait(t, { arrival: 'file', statuses: ['saving'], timeout: 0.5 }),
       failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
     );
   });
@@ -61,14 +68,17 @@ describe('a file that was put', () => {
 
 describe('an import', () => {
   test('may yet begin', async (t) => {
-    assert.equal(await wait(t, 'import', ['queued', 'importing', 'active']), 'active');
-    assert.equal(await wait(t, 'import', ['uploading', 'importing', 'saving', 'active']), 'active');
+    assert.equal(await wait(t, { arrival: 'import', statuses: ['queued', 'importing', 'active'] }), 'active');
+    assert.equal(
+      await wait(t, { arrival: 'import', statuses: ['uploading', 'importing', 'saving', 'active'] }),
+      'active',
+    );
   });
 
   for (const status of ['queued', 'uploading']) {
     test(`has failed when it falls back to ${status}`, async (t) => {
       await assert.rejects(
-        wait(t, 'import', [status, 'importing', status]),
+        wait(t, { arrival: 'import', statuses: [status, 'importing', status] }),
         failsWith('image-failed', `went to ${status} instead of active`),
       );
     });
@@ -78,13 +88,17 @@ describe('an import', () => {
   const inItsWords = failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)');
 
   test('has failed when its task says so, in the words of the cloud', async (t) => {
-    await assert.rejects(wait(t, 'import', ['queued'], failure), inItsWords);
+    await assert.rejects(wait(t, { arrival: 'import', statuses: ['queued'], tasks: [failure] }), inItsWords);
   });
 
   test('that fell back is told in the words of the cloud, too, which come a moment later', async (t) => {
     const processing = { ...failure, status: 'processing', message: '' };
     await assert.rejects(
-      wait(t, 'import', ['queued', 'importing', 'queued'], processing, processing, failure),
+      wait(t, {
+        arrival: 'import',
+        statuses: ['queued', 'importing', 'queued'],
+        tasks: [processing, processing, failure],
+      }),
       inItsWords,
     );
   });

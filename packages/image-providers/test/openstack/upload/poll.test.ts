@@ -26,6 +26,14 @@ test('when the time is over there is a last look', async () => {
   assert.ok(last >= 149, `after ${last} ms`);
 });
 
+test('the last look is one that begins when the time is over', async () => {
+  const looks = [() => delay(60), async () => 'it'];
+  assert.equal(
+    await poll(async () => (await looks.shift()?.()) ?? undefined, { timeout: 0.05, signal, onTimeout }),
+    'it',
+  );
+});
+
 test('an abort ends the wait', async () => {
   const abort = new AbortController();
   const looking = poll(async () => undefined, { timeout: 60, signal: abort.signal, onTimeout });

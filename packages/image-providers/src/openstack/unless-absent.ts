@@ -1,4 +1,4 @@
-import { OpenStackError } from '../openstack-error.ts';
+import { OpenStackError } from './openstack-error.ts';
 
 /** For `catch`: undefined in place of what the cloud does not have. */
 export function unlessAbsent(error: unknown): undefined {
