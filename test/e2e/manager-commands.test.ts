@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
-import { type Outcome, runCommand } from '../fixtures/command-outcome.ts';
+import { runInProcess } from '../fixtures/command-in-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
 import {
   createManagedSite,
   docsImage,
@@ -36,7 +37,7 @@ async function idOf(site: ManagedSite, command: string, key: string, number: str
 }
 
 async function refused(site: ManagedSite, ...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await runCommand(...args, '-c', site.config);
+  const { code, stdout, stderr } = await runInProcess(...args, '-c', site.config);
   assert.deepEqual([code, stdout], [1, ''], stderr);
   return stderr;
 }
@@ -60,7 +61,7 @@ describe('the lists', () => {
   after(() => ended());
 
   const table = async (...args: readonly string[]): Promise<string[]> => {
-    const outcome: Outcome = await runCommand(...args, '-c', site.config);
+    const outcome = await runCommand(...args, '-c', site.config);
     assert.deepEqual([outcome.code, outcome.stderr], [0, '']);
     return outcome.stdout.trimEnd().split('\n');
   };
@@ -176,13 +177,13 @@ describe('the lists', () => {
 describe('the requests', () => {
   it('rollback goes back to the build before, and refuses if there is none', async (t) => {
     const { site, process: service } = await startService(t);
-    await runCommand('rebuild', 'docs', '-c', site.config);
+    await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
-    assert.equal((await runCommand('rollback', 'docs', '-c', site.config)).code, 0);
+    assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is deleted/);
     const [status] = (await site.list('image-status')).filter(({ place }) => place === 'east/docs');
     assert.match(status?.newest ?? '', /^docs-0000000001-/);
-    assert.equal((await runCommand('rollback', 'docs', '-c', site.config)).code, 0);
+    assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
     await service.logged(
       /request 3, rollback: docs-0000000001-\w+ is the only good build .* none to go back to/,
     );
@@ -195,7 +196,7 @@ describe('the requests', () => {
   it('upload-delete deletes one upload; as it is still wanted, it is uploaded anew', async (t) => {
     const { site, process: service } = await startService(t);
     const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
-    assert.equal((await runCommand('upload-delete', uploadId, '-c', site.config)).code, 0);
+    assert.equal((await runInProcess('upload-delete', uploadId, '-c', site.config)).code, 0);
     await service.logged(new RegExp(`upload ${uploadId} of .* is deleted`));
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
     assert.match(
@@ -206,10 +207,10 @@ describe('the requests', () => {
 
   it('dib-image-delete deletes a build everywhere', async (t) => {
     const { site, process: service } = await startService(t);
-    await runCommand('rebuild', 'docs', '-c', site.config);
+    await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
     const newest = await idOf(site, 'dib-image-list', 'image-id', '0000000003');
-    assert.equal((await runCommand('dib-image-delete', newest, '-c', site.config)).code, 0);
+    assert.equal((await runInProcess('dib-image-delete', newest, '-c', site.config)).code, 0);
     await service.logged(new RegExp(`build ${newest} is deleted`));
     await service.logged(new RegExp(`upload \\S+ of ${newest} to east is deleted`));
     const files = [...(await site.uploaded('east')), ...(await site.built())];
@@ -264,7 +265,7 @@ describe('without a manager', () => {
     const site = await createManagedSite(t);
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     assert.deepEqual(await site.list('image-list'), []);
-    const { stdout } = await runCommand('image-list', '-c', site.config);
+    const { stdout } = await runInProcess('image-list', '-c', site.config);
     assert.match(stdout, /^IMAGE-ID +IMAGE-NAME +FORMATS +SIZE +BUILT +BUILDERS\n$/);
     for (const command of [['dib-image-list'], ['image-status'], ['alien-image-list'], ['rebuild', 'docs']]) {
       const fault = await refused(site, ...command);
@@ -280,7 +281,7 @@ describe('export-image-data and import-image-data', () => {
   it('carry the records to another store', async (t) => {
     const { site, process: service } = await startService(t);
     const file = join(site.directory, 'images.json');
-    const written = await runCommand('export-image-data', file, '-c', site.config);
+    const written = await runInProcess('export-image-data', file, '-c', site.config);
     assert.deepEqual(written, { code: 0, stdout: '', stderr: `wrote 1 builds and 1 uploads to ${file}\n` });
     const records = [await site.list('dib-image-list'), await site.list('image-list')];
 
@@ -292,7 +293,7 @@ describe('export-image-data and import-image-data', () => {
     assert.match(await refused(site, 'import-image-data', file), /is not empty: .*; import into a new store/);
 
     await site.configure({ providers: [provider('east')], manager: { store: 'state/other.sqlite' } });
-    const read = await runCommand('import-image-data', file, '-c', site.config);
+    const read = await runInProcess('import-image-data', file, '-c', site.config);
     assert.deepEqual(read, { code: 0, stdout: '', stderr: `read 1 builds and 1 uploads from ${file}\n` });
     assert.deepEqual([await site.list('dib-image-list'), await site.list('image-list')], records);
   });
