@@ -41,6 +41,10 @@ async function look(t: TestContext, site: OnInstanceSite): Promise<void> {
   undoAfter(t, () => keeper.close());
 }
 
+function inTenMinutes(): string {
+  return new Date(Date.now() + 600_000).toISOString();
+}
+
 describe('after a crash', () => {
   test('the instance is ended when the next process starts, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
@@ -141,14 +145,10 @@ describe('after a crash', () => {
 });
 
 describe('the instance of a failed build that is kept', () => {
-  const kept = (): { readonly keptUntil: string } => ({
-    keptUntil: new Date(Date.now() + 600_000).toISOString(),
-  });
-
   test('ends when its time is over', async (t) => {
     const site = await OnInstanceSite.start(t);
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
-    await site.leaveBehind({}, kept());
+    await site.leaveBehind({}, { keptUntil: inTenMinutes() });
     const keeper = await site.keeper();
     undoAfter(t, () => keeper.close());
     assert.equal(site.provider.instances.length, 1);
@@ -164,7 +164,7 @@ describe('the instance of a failed build that is kept', () => {
   test('gives way to another try at the same image', async (t) => {
     const site = await OnInstanceSite.start(t);
     const settings = { afterRestart: 'resume' } as const;
-    const left = await site.leaveBehind(settings, kept());
+    const left = await site.leaveBehind(settings, { keptUntil: inTenMinutes() });
     await site.build(site.builder(settings));
     assert.ok(left.isDestroyed);
     assert.deepEqual(site.provider.instances, []);

@@ -3,6 +3,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { makeHostKey } from '../../../../test/fixtures/sshd.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { HostKey } from '../../src/on-instance/host-key.ts';
 import { generateKeyPair } from '../../src/on-instance/identity.ts';
@@ -11,13 +12,24 @@ import { SCRIPT_LANGUAGES } from '../../src/on-instance/script-language.ts';
 import { sshLogin } from '../../src/on-instance/ssh-login.ts';
 import { withCode } from '../with-code.ts';
 import { OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
-import type { SshdInstance } from './sshd-instances.ts';
+import type { SshdInstance, SshdInstancesOptions } from './sshd-instances.ts';
 
-/** A machine that somebody is logged in to. */
-async function start(t: TestContext): Promise<{ machine: Machine; instance: SshdInstance; lines: string[] }> {
-  const site = await OnInstanceSite.start(t);
+interface Started {
+  readonly machine: Machine;
+  readonly instance: SshdInstance;
+  readonly lines: string[];
+}
+
+/** A machine that nobody is logged in to yet. */
+async function launch(
+  t: TestContext,
+  options: SshdInstancesOptions = {},
+  { bootTimeout = 10, isKnown = true }: { bootTimeout?: number; isKnown?: boolean } = {},
+): Promise<Started> {
+  const site = await OnInstanceSite.start(t, options);
   const { privateKey, publicKey } = generateKeyPair('test');
-  const instance = await site.provider.launch({ buildId: '1', image: site.base, publicKey, port: 22 });
+  const request = { buildId: '1', image: site.base, publicKey: isKnown ? publicKey : 'none', port: 22 };
+  const instance = await site.provider.launch(request);
   const hostKey = new HostKey();
   const lines: string[] = [];
   const machine = new Machine({
@@ -25,14 +37,54 @@ async function start(t: TestContext): Promise<{ machine: Machine; instance: Sshd
     login: sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey }),
     hostKey,
     language: SCRIPT_LANGUAGES.posix,
-    settings: { ...onInstanceOf(site.base), bootTimeout: 10 },
+    settings: { ...onInstanceOf(site.base), bootTimeout },
     signal: t.signal,
     log: (line) => void lines.push(line),
   });
-  t.after(() => machine.close());
-  await machine.logIn();
+  undoAfter(t, () => machine.close());
   return { machine, instance, lines };
 }
+
+/** A machine that somebody is logged in to. */
+async function start(t: TestContext): Promise<Started> {
+  const started = await launch(t);
+  await started.machine.logIn();
+  return started;
+}
+
+test('the host key that the console announces is the one', async (t) => {
+  const { machine, lines } = await launch(t, { announcesHostKey: true });
+  await machine.logIn();
+  assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, as the console announces it$/);
+});
+
+test('a host key that the console does not announce is refused before anybody logs in', async (t) => {
+  const other = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX host';
+  const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
+  const { machine, lines } = await launch(t, { console }, { bootTimeout: 2 });
+  const message = /host key SHA256:\S+, its console announces SHA256:/;
+  await assert.rejects(machine.logIn(), withCode('instance-failed', message));
+  assert.deepEqual(lines, []);
+});
+
+test('a host key that no console announces is trusted at the first login', async (t) => {
+  const { lines } = await start(t);
+  assert.match(lines[0] ?? '', /, trusted at the first login$/);
+});
+
+test('a machine that lets in another key has failed', async (t) => {
+  const { machine } = await launch(t, {}, { bootTimeout: 3, isKnown: false });
+  const message = /root cannot log in at 127\.0\.0\.1:\d+: /;
+  await assert.rejects(machine.logIn(), withCode('instance-failed', message));
+});
+
+test('a step ends at its first command that fails', async (t) => {
+  const { machine, lines } = await start(t);
+  const script = SCRIPT_LANGUAGES.posix.step('echo reached; false; echo not reached', {});
+  await machine.run('prepare', SCRIPT_LANGUAGES.posix.prepare);
+  assert.deepEqual(await machine.run('step', script), { exitCode: 1 });
+  assert.equal(lines.at(-1), 'reached');
+});
 
 const GREETING = { text: 'echo hello', asAdministrator: false };
 
