@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
+import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { createManagedSite, docsImage, endAfter, type ManagedSite } from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -18,14 +19,14 @@ describe('--all-in-one', () => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ keep: 2 })] });
     const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     await everywhere(site, 1);
-    const { code, stdout, stderr } = await runCommand('rebuild', 'docs', '-c', site.config);
+    const { code, stdout, stderr } = await runInProcess('rebuild', 'docs', '-c', site.config);
     assert.deepEqual([code, stdout], [0, '']);
     assert.match(
       stderr,
       /^asked the manager \(request 1\); dib-image-list and image-list show what it does\n$/,
     );
     await everywhere(site, 2);
-    await runCommand('rebuild', 'docs', '-c', site.config);
+    await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/build docs-0000000001-\w+ is deleted$/);
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to west is deleted$/);
     await service.logged(/upload 0000000002-\w+ of docs-0000000001-\w+ to east is deleted$/);

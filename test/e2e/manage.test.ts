@@ -3,6 +3,7 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { startBuilder } from '../fixtures/builder-process.ts';
+import { runInProcess } from '../fixtures/command-in-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { createFakeDib } from '../fixtures/fake-dib.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
@@ -124,7 +125,7 @@ describe('manage', () => {
     await leader.end('SIGKILL');
     await standby.logged(LEADING);
     assert.ok(performance.now() - killed < 5000, `${performance.now() - killed} ms`);
-    await runCommand('rebuild', 'stand-by', '-c', site.config);
+    await runInProcess('rebuild', 'stand-by', '-c', site.config);
     await standby.logged(/build stand-by-\d+-\w+: somebody asked for it/);
   });
 
