@@ -12,8 +12,8 @@ import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** How often each kind of job is killed; the moments are spread evenly over the time that it takes. */
-const KILLS = 4;
+/** How often each kind of job is killed, spread evenly over the time that it takes; `npm run soak` has many more. */
+const KILLS = 3;
 
 const MINI = `
   - name: mini
