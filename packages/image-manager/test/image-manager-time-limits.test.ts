@@ -39,9 +39,14 @@ test('an upload that takes too long has failed: what it left is discarded, and i
     return hold.wait(signal);
   };
   site.manage();
-  await site.logged(/^warn upload .* failed: the job image-upload:\S+ took longer than 0\.1 s/);
+  const failure = /^warn upload .* failed: the job image-upload:\S+ took longer than 0\.1 s/;
+  await site.logged(failure);
   const imageId = await site.untilInUse();
   assert.deepEqual(east.imageIds, [imageId]);
-  assert.equal(east.discarded.length, 1);
+  // on a machine that is busy the next one may take too long, too
+  await waitUntil(
+    'what each failure left to be discarded',
+    () => new Set(east.discarded).size === site.countLogged(failure),
+  );
   hold.release();
 });
