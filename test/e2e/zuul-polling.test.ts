@@ -89,6 +89,10 @@ test('a fleet imports each build once: by polling, at once where MQTT tells, and
   const builds = [{ job_name: 'build-woken', result: 'SUCCESS' }];
   await mosquitto.publish('zuul/example', JSON.stringify({ buildset: { builds } }));
   await offered('woken', woken);
+  // who looks while the host that has it is away imports it again
+  for (const builder of builders) {
+    await builder.logged(new RegExp(`build ${woken.uuid} of woken, .*: (?:taken|a builder has it already)`));
+  }
 
   await builders[0]?.end('SIGTERM');
   const last = await publish('polled');

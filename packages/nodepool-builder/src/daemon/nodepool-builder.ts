@@ -154,6 +154,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#zuulPollers = new ZuulPollers({
       directory: join(repository.directory, '.nodepool-builder/zuul'),
       servers,
+      isHere: (imageId) => repository.images.has(imageId),
       logger: options.logger('nodepool.builder.ZuulPoller'),
     });
     this.#poll();

@@ -20,23 +20,30 @@ export interface ImageBuilds {
   build(image: WantedImage, signal: AbortSignal): Promise<void>;
 }
 
+/** What {@link GearmanBuilds} work with. */
+export interface GearmanBuildsOptions {
+  readonly servers: readonly ServerAddress[];
+  /** Whether an image lies here, offered already or not. */
+  readonly isHere: (imageId: string) => boolean;
+  readonly logger: Logger;
+}
+
 /**
  * Has images built by the builders behind the job servers. Pollers of several hosts share a job only if they submit it
  * to the same server: the first in the configured order that can be reached. While a server can be reached by some
  * hosts only, an image may be built twice.
  */
 export class GearmanBuilds implements ImageBuilds {
-  readonly #servers: readonly ServerAddress[];
-  readonly #logger: Logger;
+  readonly #options: GearmanBuildsOptions;
 
-  constructor(servers: readonly ServerAddress[], logger: Logger) {
-    this.#servers = servers;
-    this.#logger = logger;
+  constructor(options: GearmanBuildsOptions) {
+    this.#options = options;
   }
 
   /** @throws ConnectionError `connect-failed` */
   async isOffered(imageId: string, signal: AbortSignal): Promise<boolean> {
-    return await isOffered(this.#servers, functionName('image-upload', imageId), signal);
+    const { servers, isHere } = this.#options;
+    return isHere(imageId) || (await isOffered(servers, functionName('image-upload', imageId), signal));
   }
 
   /**
@@ -45,11 +52,8 @@ export class GearmanBuilds implements ImageBuilds {
    */
   async build({ name, imageId, uuid }: WantedImage, signal: AbortSignal): Promise<void> {
     // a new client looks for the first server again, where one that lives on stays with the server that it has
-    const client = new Client({
-      servers: this.#servers,
-      clientId: 'nodepool-builder zuul poller',
-      logger: this.#logger,
-    });
+    const { servers, logger } = this.#options;
+    const client = new Client({ servers, clientId: 'nodepool-builder zuul poller', logger });
     try {
       // an image-id may be longer than a unique key; keys of different functions do not meet
       await client.submit(functionName('image-build', name), JSON.stringify({ 'image-id': imageId }), {

@@ -12,6 +12,8 @@ export interface ZuulPollersOptions {
   readonly directory: string;
   /** Builders behind any of them make the images. */
   readonly servers: readonly ServerAddress[];
+  /** Whether an image lies here, offered already or not: when a builder starts it looks before it has registered. */
+  readonly isHere: (imageId: string) => boolean;
   readonly logger: Logger;
 }
 
@@ -25,7 +27,7 @@ export class ZuulPollers implements AsyncDisposable {
 
   constructor(options: ZuulPollersOptions) {
     this.#options = options;
-    this.#builds = new GearmanBuilds(options.servers, options.logger);
+    this.#builds = new GearmanBuilds(options);
   }
 
   /** Has these images looked after from now on, and no others. Of those that did not change nothing is begun anew. */

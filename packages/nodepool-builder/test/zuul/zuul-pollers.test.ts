@@ -55,9 +55,9 @@ class Fixture {
     return [this.jobServer.address as { host: string; port: number }];
   }
 
-  start(): ZuulPollers {
+  start(isHere: (imageId: string) => boolean = () => false): ZuulPollers {
     const { directory, servers, logger } = this;
-    const pollers = new ZuulPollers({ directory, servers, logger });
+    const pollers = new ZuulPollers({ directory, servers, isHere, logger });
     undoAfter(this.#t, () => pollers.close());
     return pollers;
   }
@@ -108,6 +108,17 @@ describe('the pollers of a daemon', () => {
     await looked(4);
     await pollers.close();
     assert.deepEqual(looks(zuul), ['build-a', 'build-b', 'build-c', 'build-a']);
+  });
+
+  test('take what lies here for taken, though it is not offered yet', async (t) => {
+    const zuul = await startZuul(t);
+    const { uuid } = zuul.table().add([qcowArtifact('1')]);
+    const fixture = await Fixture.create(t);
+    const builder = fixture.startBuilder(NAME);
+    fixture.start((imageId) => imageId.endsWith(uuid)).configure([imageOf(zuul, NAME)]);
+    const file = join(fixture.directory, 'noble%2Farm64.json');
+    await waitUntil('the build to be taken', () => readFile(file, 'utf8').catch(() => undefined));
+    assert.deepEqual(builder.jobs, []);
   });
 
   test('leave a job to its builder when they stop, and wait for the same one when they start again', async (t) => {
