@@ -89,9 +89,10 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
   try {
     const received = receive();
     const answer = await Promise.race([received, sending.then(() => received)]);
-    // the source may want to see its end, for its digests
-    if (sent === size) await sending;
-    else if (answer.status < 300) throw tooEarly(name, answer.status, sent, size);
+    // after a refusal nobody may read the rest: what is still to go out would wait for ever
+    if (answer.status >= 300) return answer;
+    if (sent < size) throw tooEarly(name, answer.status, sent, size);
+    await sending; // the source may want to see its end, for its digests
     return answer;
   } finally {
     abort?.[Symbol.dispose]();

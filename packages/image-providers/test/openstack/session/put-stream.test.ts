@@ -175,6 +175,16 @@ describe('a PUT of a stream', () => {
     await once((socket as Socket).resume(), 'close');
   });
 
+  it('that is refused while its last piece is under way gives the answer, though nobody reads the rest', async () => {
+    serve = (socket) => {
+      socket.once('data', () => socket.pause().end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'));
+    };
+    // more than the kernel holds for a loopback connection
+    const body = Readable.from([Buffer.alloc(2 ** 25)]);
+    assert.equal((await put(body, 2 ** 25)).status, 401);
+    assert.ok(body.destroyed);
+  });
+
   it('that is said to be done before it is fails', async () => {
     serve = (socket) => socket.once('data', () => socket.pause().write(NO_CONTENT));
     await assert.rejects(
