@@ -12,7 +12,7 @@ import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** How often each kind of job is killed, spread evenly over the time that it takes; `npm run soak` has many more. */
+/** How often each kind of job is killed, spread evenly over the time that it takes. */
 const KILLS = 3;
 
 const MINI = `

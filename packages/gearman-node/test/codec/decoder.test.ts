@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { PacketDecoder } from '../../src/codec/decoder.ts';
 import { encodePacket } from '../../src/codec/encoder.ts';
-import { randomNumbers } from '../fixtures/random-bytes.ts';
 import { describePacket, type Received } from '../fixtures/raw-peer.ts';
 
 /** Packets of all shapes with lines of text between them, and what a decoder is to make of them. */

@@ -39,8 +39,6 @@ export type InstanceState = 'starting' | 'running' | 'stopped' | 'failed';
 /** What a captured image is called. */
 export interface CaptureRequest {
   readonly imageId: string;
-  /** Properties to store with an image in the provider. */
-  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** The disk of an instance as an image. */
@@ -55,8 +53,6 @@ export interface CapturedImage {
    * @throws ImageError `disk-full`, `conversion-failed`
    */
   save(format: ImageFormat, path: string, options?: OperationOptions): Promise<void>;
-  /** Removes the image from the provider. Absent where there is no {@link externalId}. */
-  discard?(options?: OperationOptions): Promise<void>;
 }
 
 /** A captured image that lies in the provider. */
@@ -64,6 +60,7 @@ export interface StoredCapture extends CapturedImage {
   readonly externalId: string;
   /** That of the {@link CaptureRequest}. */
   readonly imageId: string;
+  /** Removes the image from the provider. */
   discard(options?: OperationOptions): Promise<void>;
 }
 

@@ -8,14 +8,12 @@ export type Accelerator = 'kvm' | 'tcg';
 export interface MachineSettings {
   /** In MiB. */
   readonly memory: number;
-  /** Default: KVM, and TCG where QEMU cannot use that; it says so then. */
-  readonly accelerator?: Accelerator;
+  readonly accelerator: Accelerator;
 }
 
 /** QEMU's arguments for what all machines have in common. */
 export function machineArguments({ memory, accelerator }: MachineSettings): string[] {
-  const accelerators = accelerator === undefined ? ['kvm', 'tcg'] : [accelerator];
-  return [...accelerators.flatMap((name) => ['-accel', name]), '-cpu', 'max', '-m', `${memory}`];
+  return ['-accel', accelerator, '-cpu', 'max', '-m', `${memory}`];
 }
 
 /** A value in QEMU's notation of options, where two commas stand for one. */

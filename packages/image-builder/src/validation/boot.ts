@@ -16,7 +16,7 @@ export interface BootValidation {
   readonly timeout?: number;
   /** Of the machine, in MiB. Default 1024. */
   readonly memory?: number;
-  /** Default: `kvm`, and where QEMU cannot use it `tcg`. */
+  /** Default: `kvm`, and if QEMU fails with it `tcg`. */
   readonly accelerator?: Accelerator;
 }
 
@@ -33,11 +33,15 @@ export async function bootImage(
 ): Promise<void> {
   const { context, log } = parts;
   const over = AbortSignal.timeout(timeout * 1_000);
-  const args = [
-    ...machineArguments({ memory, ...(accelerator && { accelerator }) }),
-    ...deviceArguments(format, context.output(format)),
-  ];
-  const { seen, ended, lastLines } = await runMachine(args, expect, over, parts);
+  const devices = deviceArguments(format, context.output(format));
+  const boot = (by: Accelerator): Promise<Boot> =>
+    runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, parts);
+  let outcome = await boot(accelerator ?? 'kvm');
+  if (accelerator === undefined && isQemuFailure(outcome)) {
+    context.log('KVM cannot be used: the machine is interpreted, which takes many times as long');
+    outcome = await boot('tcg');
+  }
+  const { seen, ended, lastLines } = outcome;
   if (seen) return;
   const end =
     ended === undefined
@@ -59,6 +63,11 @@ interface Boot {
   readonly ended?: CommandResult;
   /** Of the console, the one that has not ended included. */
   readonly lastLines: readonly string[];
+}
+
+/** A machine that is switched off ends QEMU with 0. */
+function isQemuFailure({ seen, ended }: Boot): boolean {
+  return !seen && ended !== undefined && ended.exitCode !== 0;
 }
 
 /** Runs a machine until it says what is expected, ends, or the time is over. */

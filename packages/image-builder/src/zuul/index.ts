@@ -1,6 +1,5 @@
 /** Zuul's API, for what looks for images that its jobs made. Apart from the main entry, which nothing of HTTP is to slow down. */
 export { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
-export { parseApiUrl } from './api-url.ts';
 export { type BuildMemory, NOTHING_SEEN, type Remembrance } from './build-memory.ts';
 export type { BuildQuery } from './build-query.ts';
 export {

@@ -94,13 +94,13 @@ describe('an image whose machine says what is expected', () => {
   }
 });
 
-test('where QEMU cannot use KVM, the machine is interpreted', async (t) => {
+test('where QEMU fails with KVM, the machine is interpreted', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;
   const bin = join(outside, 'bin');
   const qemu = execFileSync('sh', ['-c', 'command -v qemu-system-x86_64'], { encoding: 'utf8' }).trim();
-  // An accelerator that QEMU cannot use stands in for a KVM that it cannot use.
-  const script = `exec ${qemu} $(echo "$@" | sed 's/-accel kvm/-accel hvf/')`;
+  // there are hosts whose KVM opens, and on which QEMU aborts then
+  const script = `case "$*" in *'-accel kvm'*) echo no kvm; kill -ABRT $$;; esac; exec ${qemu} "$@"`;
   await mkdir(bin);
   await writeFile(join(bin, 'qemu-system-x86_64'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const builder = new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk(GREETING)), {
@@ -110,7 +110,7 @@ test('where QEMU cannot use KVM, the machine is interpreted', async (t) => {
   const environment = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
   const onLine = (line: string): void => void lines.push(line);
   await builder.build({ imageId: 'debian-1', repository, environment, onLine });
-  assert.match(lines.join('\n'), /-accel hvf: .*\n.*falling back to tcg/);
+  assert.match(lines.join('\n'), /^no kvm\nKVM cannot be used/m);
   assert.deepEqual(fixture.events, ['added debian-1']);
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
@@ -10,7 +11,6 @@ import { SeenBuilds } from '../../src/zuul/seen-builds.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
 import { directly } from './direct-api.ts';
-import { seeded } from './seeded.ts';
 
 const BUILDS = 1200;
 
@@ -51,7 +51,7 @@ function isNewer(a: BuildRow, b: BuildRow): boolean {
 
 describe('of weeks of builds', () => {
   test('each image is taken once, none is missed, if one looks after each event', async () => {
-    const random = seeded(0);
+    const random = randomNumbers(0);
     const table = new BuildTable();
     const history = new BuildHistory(table, BUILDS, random);
     const api = directly(table);
@@ -74,7 +74,7 @@ describe('of weeks of builds', () => {
 
   for (const seed of [1, 2]) {
     test(`the newest is taken once, if one looks now and then and not all can be had (seed ${seed})`, async () => {
-      const random = seeded(seed);
+      const random = randomNumbers(seed);
       const table = new BuildTable();
       const history = new BuildHistory(table, BUILDS, random);
       const expectation = new Expectation(history);
@@ -102,7 +102,7 @@ describe('of weeks of builds', () => {
 
   test('the same goes for a real server, and one that looks and is restarted all the time', async (t) => {
     const zuul = await startZuul(t, { validator: 'etag' });
-    const random = seeded(3);
+    const random = randomNumbers(3);
     const history = new BuildHistory(zuul.table(), BUILDS, random);
     const expectation = new Expectation(history);
     const path = join(await temporaryDirectory(t), 'noble.json');

@@ -3,7 +3,7 @@ import { toCandidate } from './candidate.ts';
 import type { GlanceImage } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
 import { imageQueries } from './image-query.ts';
-import { OpenStackError } from './openstack-error.ts';
+import { unlessAbsent } from './unless-absent.ts';
 
 /** What {@link findCandidates} asks, and for whom. */
 export interface CandidateSearch extends CandidateOptions {
@@ -22,21 +22,8 @@ export async function findCandidates(
     for (const image of await images.find(query, signal)) found.set(image.id, image);
   }
   for (const id of known) {
-    const image = found.get(id) ?? (await imageIfThere(images, id, signal));
+    const image = found.get(id) ?? (await images.get(id, signal).catch(unlessAbsent));
     if (image !== undefined) found.set(image.id, image);
   }
   return [...found.values()].map((image) => toCandidate(image, projectId));
-}
-
-async function imageIfThere(
-  images: ImageApi,
-  id: string,
-  signal: AbortSignal,
-): Promise<GlanceImage | undefined> {
-  try {
-    return await images.get(id, signal);
-  } catch (error) {
-    if (error instanceof OpenStackError && error.code === 'not-found') return undefined;
-    throw error;
-  }
 }

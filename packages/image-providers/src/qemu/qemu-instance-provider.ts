@@ -32,7 +32,7 @@ export interface QemuInstanceProviderOptions {
   readonly memory?: number;
   /** Processors of an instance. Default 2. */
   readonly cpus?: number;
-  /** Default: KVM, and where QEMU cannot use it, or fails with it, TCG. */
+  /** Default: KVM, and if QEMU fails with it TCG. */
   readonly accelerator?: Accelerator;
   /** For base images that have no boot loader. Default: the BIOS boots from the disk. */
   readonly directBoot?: DirectBoot;
@@ -85,11 +85,10 @@ export class QemuInstanceProvider implements InstanceProvider {
     return directories.map((directory) => this.#instance(directory));
   }
 
-  /** There are hosts whose KVM QEMU takes, and fails with: one learns of it when the machine is there. */
   async #start(directory: InstanceDirectory, request: LaunchRequest, signal?: AbortSignal): Promise<void> {
     const { accelerator } = this.#options;
     try {
-      await startMachine(directory, this.#arguments(request, accelerator), signal);
+      await startMachine(directory, this.#arguments(request, accelerator ?? 'kvm'), signal);
     } catch (error) {
       const isFinal = accelerator !== undefined || !(error instanceof ImageError);
       if (isFinal || error.code !== 'launch-failed') throw error;
@@ -97,14 +96,14 @@ export class QemuInstanceProvider implements InstanceProvider {
     }
   }
 
-  #arguments({ buildId, port, minRam = 0 }: LaunchRequest, accelerator: Accelerator | undefined): string[] {
+  #arguments({ buildId, port, minRam = 0 }: LaunchRequest, accelerator: Accelerator): string[] {
     const { memory = 1024, cpus = 2, directBoot } = this.#options;
     return instanceArguments({
       name: buildId,
       memory: Math.max(memory, minRam),
       cpus,
       port,
-      ...(accelerator && { accelerator }),
+      accelerator,
       ...(directBoot && { directBoot }),
     });
   }

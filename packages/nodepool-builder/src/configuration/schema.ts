@@ -249,8 +249,8 @@ const PROVIDER: SchemaNode = {
     accelerator: {
       enum: ['kvm', 'tcg'],
       description:
-        'For `type: qemu`: what runs a machine. Default: `kvm`, and where QEMU cannot use it `tcg`, which takes many ' +
-        'times as long.',
+        'For `type: qemu`: what runs a machine. Default: `kvm`, and if QEMU fails with it `tcg`, which takes many times ' +
+        'as long.',
     },
     'direct-boot': {
       type: 'object',

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { zuulImageId } from '@nodepool-builder/image-builder';
+import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
 import { directly } from '../../../image-builder/test/zuul/direct-api.ts';
-import { seeded } from '../../../image-builder/test/zuul/seeded.ts';
 import {
   DisklessSeenBuilds,
   FakeBuilders,
@@ -135,7 +135,7 @@ describe('importing new builds', () => {
 });
 
 test('of weeks of builds each image is imported once, whichever of two hosts looks first, fails or is restarted', async (t) => {
-  const random = seeded(4);
+  const random = randomNumbers(4);
   const table = new BuildTable();
   const history = new BuildHistory(table, BUILDS, random);
   const builders = new FakeBuilders();

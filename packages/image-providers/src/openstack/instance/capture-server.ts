@@ -43,7 +43,7 @@ export function isCaptured({ properties }: GlanceImage, namePrefix: string): boo
 export async function captureServer(
   cloud: InstanceCloud,
   serverId: string,
-  { imageId, metadata = {} }: CaptureRequest,
+  { imageId }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<CapturedImage> {
   const { images, compute, namePrefix, provider } = cloud;
@@ -54,10 +54,10 @@ export async function captureServer(
     [CAPTURED_OF]: serverId,
   };
   const whole = new AbortController().signal; // its answer tells what would have to be removed
-  const id = await compute.createImage(serverId, imageId, { ...metadata, ...marks }, whole);
+  const id = await compute.createImage(serverId, imageId, marks, whole);
   try {
     const image = await activeSnapshot(cloud, id, signal);
-    const wrong = INHERITED.filter((name) => !(name in metadata) && name in image.properties);
+    const wrong = INHERITED.filter((name) => name in image.properties);
     await images.removeProperties(id, wrong, signal);
     return new CapturedSnapshot(cloud, image);
   } catch (error) {
