@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
-import { ZuulArtifactBuilder } from '../src/index.ts';
+import { type ArtifactRule, type Image, ZuulArtifactBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { withCode } from './with-code.ts';
 import {
@@ -230,6 +230,29 @@ test('what has come is kept when the build fails behind it, and not fetched agai
   assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS });
   assert.ok((await readFile(files[0]?.path ?? '')).equals(server.qcow2));
   assert.deepEqual(await kept(site), []);
+});
+
+test('what has come is not taken for another artifact that is the image since then', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const raw = randomBytes(2 ** 20);
+  const row = site.zuul
+    .table()
+    .add([
+      await site.put('wrong.qcow2', server.otherQcow2, { type: 'image-qcow' }),
+      await site.put('image.raw', raw, { type: 'image-raw' }),
+      await site.put('image.qcow2', server.qcow2, { type: 'image-right' }),
+    ]);
+  const { repository } = site.repository;
+  const build = async (artifacts: readonly ArtifactRule[], ...hook: string[]): Promise<Image> => {
+    const zuul = { ...site.image, artifacts };
+    return await site.builder({ zuul, validation: { hook } }).build({ imageId: idOf(row), repository });
+  };
+  const failed = withCode('validation-failed');
+  await assert.rejects(build([{ format: 'qcow2', type: 'image-qcow' }], 'false'), failed);
+  await assert.rejects(build([{ format: 'raw', type: 'image-raw' }], 'false'), failed);
+  const { files } = await build([{ format: 'qcow2', type: 'image-right' }], 'true');
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
+  assert.equal((await site.sent())['image.raw'], raw.length + LOOKS);
 });
 
 test('what has come is kept when the build is aborted', async (t) => {

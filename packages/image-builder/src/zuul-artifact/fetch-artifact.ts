@@ -26,11 +26,12 @@ export interface FetchOptions extends OperationOptions {
  * @throws the signal's reason
  */
 export async function fetchArtifact(
-  { format, url, ...expected }: ImageArtifact,
+  artifact: ImageArtifact,
   kept: KeptFiles,
   { access, ...options }: FetchOptions,
 ): Promise<KeptFile> {
-  const destination = kept.draft(format);
+  const { format, url, ...expected } = artifact;
+  const destination = kept.draft(artifact);
   await downloadArtifact(
     {
       ...access,
@@ -43,7 +44,7 @@ export async function fetchArtifact(
     options,
   );
   await checkFormat({ format, path: destination }, withoutQuery(url), options.signal);
-  return await kept.keep(format);
+  return await kept.keep(artifact);
 }
 
 /** Refuses what is no image of this format, or one that refers to files of this host. A raw one may hold anything. */

@@ -1,12 +1,14 @@
+import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncToDisk } from '../durable.ts';
 import type { DiskFile } from '../formats/disk-information.ts';
-import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
 import { imageFileName } from '../repository/layout.ts';
 import { safeName } from '../repository/state-directory.ts';
 import { unlessMissing } from '../system-error.ts';
+import { withoutQuery } from '../zuul/artifact-url.ts';
+import type { ImageArtifact } from '../zuul/image-artifact.ts';
 import type { ZuulBuild } from '../zuul/zuul-build.ts';
 
 /** Bytes of a block in `stat`, whatever the file system's own are (stat(2)). */
@@ -18,7 +20,7 @@ export interface KeptFile extends DiskFile {
   readonly usage: number;
 }
 
-/** What has come of the image of one build, for this try and the next. */
+/** What has come of the artifacts of one build, for this try and the next. By then others of them may be the image. */
 export class KeptFiles {
   readonly #directory: string;
   /** When the build ended is the time of modification of its whole files: one that was changed since is none. */
@@ -45,23 +47,24 @@ export class KeptFiles {
     return join(this.#directory, 'downloads');
   }
 
-  /** Where a file of this format goes until it is whole. */
-  draft(format: ImageFormat): string {
-    return `${this.#path(format)}.new`;
+  /** Where the file of an artifact goes until it is whole. */
+  draft(artifact: ImageArtifact): string {
+    return `${this.#path(artifact)}.new`;
   }
 
-  async files(): Promise<readonly KeptFile[]> {
-    const files = await Promise.all(FORMAT_NAMES.map((format) => this.#find(format)));
+  /** Those of the artifacts that are there. */
+  async files(artifacts: readonly ImageArtifact[]): Promise<readonly KeptFile[]> {
+    const files = await Promise.all(artifacts.map((artifact) => this.#find(artifact)));
     return files.filter((file) => file !== undefined);
   }
 
   /** Takes the draft for a whole file, which a loss of power does not change any more. */
-  async keep(format: ImageFormat): Promise<KeptFile> {
-    const [draft, path] = [this.draft(format), this.#path(format)];
+  async keep(artifact: ImageArtifact): Promise<KeptFile> {
+    const [draft, path] = [this.draft(artifact), this.#path(artifact)];
     await utimes(draft, this.#time, this.#time);
     await syncToDisk(draft);
     await rename(draft, path);
-    return { format, path, usage: usageOf(await stat(path)) };
+    return { format: artifact.format, path, usage: usageOf(await stat(path)) };
   }
 
   /** Removes all of them. */
@@ -69,14 +72,17 @@ export class KeptFiles {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  #path(format: ImageFormat): string {
-    return join(this.#directory, imageFileName('image', format));
+  /** Another signature in the query is the same artifact still. */
+  #path({ format, url }: ImageArtifact): string {
+    const name = createHash('sha256').update(withoutQuery(url)).digest('hex');
+    return join(this.#directory, imageFileName(name, format));
   }
 
-  async #find(format: ImageFormat): Promise<KeptFile | undefined> {
-    const path = this.#path(format);
+  async #find(artifact: ImageArtifact): Promise<KeptFile | undefined> {
+    const path = this.#path(artifact);
     const state = await unlessMissing(stat(path));
-    return state?.mtimeMs === this.#time.getTime() ? { format, path, usage: usageOf(state) } : undefined;
+    if (state?.mtimeMs !== this.#time.getTime()) return undefined;
+    return { format: artifact.format, path, usage: usageOf(state) };
   }
 }
 

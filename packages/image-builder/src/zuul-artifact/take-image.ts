@@ -48,7 +48,7 @@ async function makeFormats(
   { access, context, logger }: TakeOptions,
 ): Promise<void> {
   const { formats, output, progress, log, signal } = context;
-  const files = new Map((await kept.files()).map((file) => [file.format, file]));
+  const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
   const plan = await findPlan(build.uuid, artifacts, files, { access, context });
   const total = costOf(plan);
   let done = 0;
