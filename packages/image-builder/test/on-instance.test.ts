@@ -9,7 +9,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { OnInstanceBuilder, readImages } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance/on-instance-site.ts';
-import { SshdInstances } from './on-instance/sshd-instances.ts';
+import { SshdInstance, SshdInstances } from './on-instance/sshd-instances.ts';
 import { withCode } from './with-code.ts';
 
 describe('an image that is made on an instance', () => {
@@ -205,6 +205,7 @@ describe('a build that is aborted', () => {
 
 describe('a failed build whose instance is kept', () => {
   test('says how to log in, and until when', async (t) => {
+    const asked = (['state', 'address'] as const).map((name) => t.mock.method(SshdInstance.prototype, name));
     const site = await OnInstanceSite.start(t);
     const build = site.build(
       site.builder({ steps: [{ run: 'touch /opt/mark; false' }], keepOnFailure: 600 }),
@@ -222,6 +223,7 @@ describe('a failed build whose instance is kept', () => {
       execFileSync(program, [...options, ...args, 'ls /opt/mark'], { encoding: 'utf8' }),
       '/opt/mark\n',
     );
+    for (const { mock } of asked) assert.ok(mock.calls.at(-1)?.arguments[0]?.signal, 'it may never answer');
   });
 
   test('is kept when the time for the build is over, not when nobody wants it', async (t) => {

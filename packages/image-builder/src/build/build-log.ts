@@ -59,11 +59,12 @@ export class BuildLog {
     return log;
   }
 
-  /** Writes a line. A promise is for whoever can wait until the disk has caught up. */
+  /** Writes a line, unless the log is closed. A promise is for whoever can wait until the disk has caught up. */
   write(line: string): Promise<void> | undefined {
     const shown = this.mask(line);
     this.#onLine?.(shown);
-    if (this.#failed || this.#stream.write(`${shown}\n`)) return undefined;
+    // What a builder has to say that was given up finds the log closed.
+    if (this.#failed || this.#stream.writableEnded || this.#stream.write(`${shown}\n`)) return undefined;
     return new Promise((resolve) => {
       this.#stream.once('drain', resolve).once('close', resolve);
     });

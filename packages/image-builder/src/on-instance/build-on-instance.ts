@@ -21,6 +21,9 @@ import { recipeOf, takeUp } from './take-up.ts';
 /** How long an instance may take to go at the end of a build, in milliseconds; the keeper of instances sees to the rest. */
 const END_TIMEOUT = 60_000;
 
+/** How long a failed instance may take to say how it is, in milliseconds. */
+const PATIENCE = 10_000;
+
 /** Lets root log in where cloud-init would not. */
 const CLOUD_CONFIG = '#cloud-config\ndisable_root: false\n';
 
@@ -209,10 +212,11 @@ async function keep(
   const isLeft = ['running', 'cleaning'].includes(record.entry.phase);
   if (keepOnFailure === undefined || instance === undefined || !isLeft) return undefined;
   try {
-    if ((await instance.state()) !== 'running') return undefined;
+    const state = await instance.state({ signal: AbortSignal.timeout(PATIENCE) });
+    if (state !== 'running') return undefined;
     const keptUntil = new Date(Date.now() + keepOnFailure * 1_000).toISOString();
     if (privateKeyFile === undefined) await claim.keepKey(identity.privateKey);
-    const hint = login.hint(await instance.address());
+    const hint = login.hint(await instance.address({ signal: AbortSignal.timeout(PATIENCE) }));
     await record.update({ keptUntil });
     const advice = `the instance is kept until ${keptUntil}, log in with: ${hint}`;
     context.log(advice);

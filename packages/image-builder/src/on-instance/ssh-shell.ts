@@ -58,7 +58,6 @@ export class SshShell implements RemoteShell {
       },
     );
     const putting = sftp === undefined ? this.#putByCommand(files, signal) : this.#putBySftp(sftp, files);
-    putting.catch(() => {}); // nobody may wait for it any more
     try {
       await unlessAborted(putting, signal);
     } finally {
@@ -145,7 +144,6 @@ export class SshShell implements RemoteShell {
 
   async #open<T>(open: (callback: Callback<T>) => unknown, signal: AbortSignal): Promise<T> {
     const opened = Promise.withResolvers<T>();
-    opened.promise.catch(() => {}); // nobody may wait for it any more
     const onClose = (): void => opened.reject(this.#failed('the connection is lost'));
     try {
       if (this.#isClosed) throw this.#failed('the connection is lost');

@@ -51,12 +51,17 @@ test('a writer who waits for the promise is held back until the disk has caught 
   await log.close();
 });
 
-test('a log is closed once, and whoever waits for the disk is let go', async (t) => {
-  const log = await openLog(await temporaryDirectory(t));
+test('a log is closed once, and nobody waits for the disk then', async (t) => {
+  const logger = new RecordingLogger();
+  const log = await openLog(await temporaryDirectory(t), { logger });
   const held = log.write('x'.repeat(1_000_000));
-  await log.close();
+  const closed = log.close();
+  assert.equal(log.write('while it is being closed'), undefined);
+  await closed;
   await held;
   await log.close();
+  assert.equal(log.write('too late'), undefined);
+  assert.deepEqual(logger.lines, []);
 });
 
 test('the newest seven logs of an image name are kept, and those of others', async (t) => {

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { unlessAborted } from '../src/unless-aborted.ts';
+
+test('work is waited for no longer than until the signal aborts, and may fail then', async () => {
+  const reason = new Error('enough');
+  for (const isEarly of [true, false]) {
+    const abort = new AbortController();
+    const work = Promise.withResolvers<void>();
+    if (isEarly) abort.abort(reason);
+    const waited = assert.rejects(unlessAborted(work.promise, abort.signal), reason);
+    abort.abort(reason);
+    await waited;
+    work.reject(new Error('too late'));
+    await nextTurn(); // a rejection that nobody handles would be known by then
+  }
+});
