@@ -97,7 +97,7 @@ export function instanceProviderContract(
     test('who waits may stop waiting, and the instance runs on', async (t) => {
       const { open, request } = await openSite(t);
       const instance = await open().launch({ ...request, buildId: 'debian-0000000001' });
-      const reason = new Error('enough');
+      const reason = new ImageError('build-aborted', 'enough');
       const abort = new AbortController();
       const { signal } = abort;
       const waits = [
@@ -116,7 +116,7 @@ export function instanceProviderContract(
     test('a launch that is aborted leaves nothing', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
-      const reason = new Error('enough');
+      const reason = new ImageError('build-aborted', 'enough');
       const launch = (signal: AbortSignal): Promise<Instance> =>
         provider.launch({ ...request, buildId: 'debian-0000000001' }, { signal });
       await assert.rejects(launch(AbortSignal.abort(reason)), reason);

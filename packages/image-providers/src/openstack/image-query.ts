@@ -17,7 +17,8 @@ export interface QueryOptions {
  * knows neither globs nor several values of one key, apart from asking several times.
  */
 export function imageQueries(filter: ImageFilter, { projectId, withRefused }: QueryOptions): ImageQuery[] {
-  const named = { ...only('name', filter.name?.filter(isPlain)), ...only(IMAGE_NAME, filter.imageName) };
+  const names = filter.name?.every(isPlain) === true ? filter.name : undefined;
+  const named = { ...only('name', names), ...only(IMAGE_NAME, filter.imageName) };
   const passing = owners(filter, projectId).flatMap((owner) =>
     visibilities(filter).map((visibility) => ({
       ...properties(filter),

@@ -2,6 +2,7 @@ import type { OperationOptions } from '@nodepool-builder/image-builder';
 import type { ImageApi } from './image-api.ts';
 import type { ObjectStore } from './object-store.ts';
 import { OpenStackError } from './openstack-error.ts';
+import { signalOf } from './signal-of.ts';
 import { activeImage } from './upload/active-image.ts';
 import type { Carrier, Transfer } from './upload/carry.ts';
 import {
@@ -55,7 +56,7 @@ export function importByTask({ objects, segmentSize = SEGMENT_SIZE }: ImportByTa
       return Array.from(found, ([name, changedAt]) => {
         const uploadId = name.slice(PREFIX.length);
         const remove = async (options: OperationOptions = {}): Promise<boolean> => {
-          const stop = options.signal ?? new AbortController().signal;
+          const stop = signalOf(options);
           const place = { container: CONTAINER, prefix: name };
           const now = (await listLargeObjects(objects, place, stop)).get(name);
           if (now?.getTime() !== changedAt.getTime()) return false;

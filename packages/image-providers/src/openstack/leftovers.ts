@@ -1,7 +1,8 @@
 import type { Leftover, OperationOptions } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
-import { OpenStackError } from './openstack-error.ts';
+import { signalOf } from './signal-of.ts';
+import { unlessAbsent } from './unless-absent.ts';
 import type { Carrier } from './upload/carry.ts';
 import { PROVIDER_NAME, UPLOAD_ID } from './upload/image-properties.ts';
 
@@ -12,8 +13,6 @@ const UNFINISHED: readonly string[] = ['queued', 'saving', 'uploading', 'importi
 export interface LeftoverPlace {
   /** `providers[].name`. */
   readonly provider: string;
-  /** Of the credentials; undefined where there are no projects. */
-  readonly projectId: string | undefined;
   readonly images: ImageApi;
   readonly carrier: Carrier;
   readonly signal: AbortSignal;
@@ -21,11 +20,8 @@ export interface LeftoverPlace {
 
 /** The images of a provider that are not whole, and what its carrier keeps beside images. */
 export async function findLeftovers(place: LeftoverPlace): Promise<readonly Leftover[]> {
-  const { provider, projectId, images, carrier, signal } = place;
-  const found = await images.list(
-    { [PROVIDER_NAME]: provider, ...(projectId !== undefined && { owner: projectId }) },
-    signal,
-  );
+  const { provider, images, carrier, signal } = place;
+  const found = await images.list({ [PROVIDER_NAME]: provider }, signal);
   const unfinished = found
     .filter(({ status }) => UNFINISHED.includes(status))
     .flatMap((image) => toLeftover(images, image) ?? []);
@@ -43,15 +39,11 @@ function toLeftover(images: ImageApi, image: GlanceImage): Leftover | undefined 
 async function removeUnchanged(
   images: ImageApi,
   { id, status, updatedAt }: GlanceImage,
-  { signal = new AbortController().signal }: OperationOptions = {},
+  options: OperationOptions = {},
 ): Promise<boolean> {
-  try {
-    const now = await images.get(id, signal);
-    if (now.status !== status || now.updatedAt.getTime() !== updatedAt.getTime()) return false;
-  } catch (error) {
-    if (error instanceof OpenStackError && error.code === 'not-found') return false;
-    throw error;
-  }
+  const signal = signalOf(options);
+  const now = await images.get(id, signal).catch(unlessAbsent);
+  if (now?.status !== status || now.updatedAt.getTime() !== updatedAt.getTime()) return false;
   await images.delete(id, signal);
   return true;
 }

@@ -23,6 +23,7 @@ import { importByTask } from './import-task.ts';
 import { findLeftovers } from './leftovers.ts';
 import { ObjectStore } from './object-store.ts';
 import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
+import { signalOf } from './signal-of.ts';
 import type { OnTask } from './task-timing.ts';
 import { BandwidthLimit } from './upload/bandwidth-limit.ts';
 import { ByteProgress } from './upload/byte-progress.ts';
@@ -124,7 +125,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     const { uploadId, imageId, file } = request;
     const progress = new ByteProgress(file.size, options.onProgress);
     return await this.#inTurn(uploadId, async () => {
-      const { settings, session, images, carrier } = await this.#open(signal);
+      const { settings, images, carrier } = await this.#open(signal);
       const properties = imageProperties({
         provider: this.name,
         request,
@@ -147,7 +148,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       const policy = { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal };
       const carry =
         request.shared === true && carrier.shareable
-          ? async () => uploadShared({ ...upload, standstill, projectId: await session.projectId(signal) })
+          ? async () => uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) })
           : (attempt: number) => uploadImage(upload, attempt);
       const externalId = await retry(carry, policy);
       progress.end();
@@ -204,9 +205,8 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   /** @throws OpenStackError */
   async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
     const signal = signalOf(options);
-    const { images, carrier, session } = await this.#open(signal);
-    const projectId = await session.projectId(signal);
-    return await findLeftovers({ provider: this.name, projectId, images, carrier, signal });
+    const { images, carrier } = await this.#open(signal);
+    return await findLeftovers({ provider: this.name, images, carrier, signal });
   }
 
   /** Ends what is under way: it rejects with `aborted`. */
@@ -292,8 +292,4 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     if (imageImport === undefined) return PUT_FILE;
     return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
   }
-}
-
-function signalOf({ signal }: OperationOptions): AbortSignal {
-  return signal ?? new AbortController().signal;
 }

@@ -98,6 +98,7 @@ export class QemuInstance implements Instance {
   async waitStopped({ signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     await this.#monitor.use((qmp) => untilNotRunning(qmp, signal)).catch(unlessEnded);
+    signal?.throwIfAborted();
     const state = await this.state();
     if (state !== 'stopped') throw this.#failed('did not power off', state);
     await this.#endStopped();

@@ -34,7 +34,7 @@ export class QmpConnection {
   private constructor(socket: Socket) {
     this.#socket = socket;
     createInterface({ input: socket })
-      .on('line', (line) => this.#receive(JSON.parse(line) as Message))
+      .on('line', (line) => this.#receive(line))
       .on('error', () => {}); // it passes on the socket's
     socket.once('close', () => {
       for (const reply of this.#replies.values()) reply(END);
@@ -97,7 +97,14 @@ export class QmpConnection {
     this.#socket.destroy();
   }
 
-  #receive(message: Message): void {
+  #receive(line: string): void {
+    let message: Message;
+    try {
+      message = JSON.parse(line) as Message;
+    } catch {
+      this.#socket.destroy(); // half a line is the last that a QEMU says that is killed
+      return;
+    }
     if (message.event !== undefined) this.#events.emit('event');
     else if (message.id !== undefined) this.#replies.get(message.id)?.(message);
   }

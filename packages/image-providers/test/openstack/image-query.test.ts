@@ -29,6 +29,7 @@ test('a cloud without Keystone knows no owners', () => {
 test('what Glance does not know, or takes for something else, is left to whoever chooses', () => {
   for (const filter of [
     'name=debian-* tag=a tag=b',
+    'name=debian name=deb-*',
     'name=in:debian',
     'property:os=a property:os=b',
     'property:limit=1 property:sort=x property:disk_format=raw property:size=1',

@@ -1,10 +1,17 @@
 import { type CapturedImage, type CaptureRequest, ImageError } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
 import { unlessAbsent } from '../unless-absent.ts';
-import { BUILD_ID, BUILD_TIME, IMAGE_NAME, PROVIDER_NAME, UPLOAD_ID } from '../upload/image-properties.ts';
+import {
+  BUILD_ID,
+  BUILD_TIME,
+  CHECKSUM_PROPERTIES,
+  IMAGE_NAME,
+  PROVIDER_NAME,
+  UPLOAD_ID,
+} from '../upload/image-properties.ts';
+import { until } from '../upload/poll.ts';
 import { CapturedSnapshot } from './captured-snapshot.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
-import { until } from './obeying.ts';
 
 /** The image's property with the server that it was made of, for us to know our own by. */
 export const CAPTURED_OF = 'nodepool_builder_instance';
@@ -13,13 +20,7 @@ export const CAPTURED_OF = 'nodepool_builder_instance';
 const INSTANCE = 'instance_uuid';
 
 /** What Nova hands on from the base image to the snapshot, and is not true of it. */
-const INHERITED: readonly string[] = [
-  IMAGE_NAME,
-  BUILD_TIME,
-  ...['openstack', 'shade'].flatMap((owner) =>
-    ['md5', 'sha256', 'object'].map((key) => `owner_specified.${owner}.${key}`),
-  ),
-];
+const INHERITED: readonly string[] = [IMAGE_NAME, BUILD_TIME, ...CHECKSUM_PROPERTIES.keys()];
 
 const WAITING: readonly string[] = ['queued', 'saving'];
 

@@ -9,22 +9,23 @@ export interface FoundLaunch {
   readonly serverId: string | undefined;
 }
 
+type Seen = { readonly [Key in keyof FoundLaunch]: FoundLaunch[Key] | undefined };
+
 /** All launches of this builder for this provider: what there is of any is named after it. */
 export async function findLaunches(
   { compute, network, namePrefix }: InstanceCloud,
   signal: AbortSignal,
 ): Promise<readonly FoundLaunch[]> {
-  const [servers, keyPairs, floatingIps] = await Promise.all([
-    compute.servers(namePrefix, signal),
-    compute.keyPairs(signal),
-    network.floatingIps(signal),
-  ]);
-  const found = new Map<string, FoundLaunch>();
+  // What is made last is asked for first: while a launch goes on, nothing is seen without what tells whose it is.
+  const floatingIps = await network.floatingIps(signal);
+  const servers = await compute.servers(namePrefix, signal);
+  const keyPairs = await compute.keyPairs(signal);
+  const found = new Map<string, Seen>();
   const add = (name: string, record: LaunchRecord | undefined, serverId?: string): void => {
     if (!name.startsWith(namePrefix)) return;
     const known = found.get(name);
     found.set(name, {
-      record: known?.record ?? record ?? unknownLaunch(name),
+      record: known?.record ?? record,
       serverId: known?.serverId ?? serverId,
     });
   };
@@ -33,7 +34,7 @@ export async function findLaunches(
     if (!isGone(server)) add(server.keyName ?? '', recordOfServer(server), server.id);
   }
   for (const { description } of floatingIps) add(description, undefined);
-  return [...found.values()];
+  return Array.from(found, ([name, { record = unknownLaunch(name), serverId }]) => ({ record, serverId }));
 }
 
 /** Somebody removed what told more. */

@@ -1,11 +1,11 @@
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
+import { until } from '../upload/poll.ts';
 import { baseImage } from './base-image.ts';
 import { isPublic } from './choose-address.ts';
 import { chooseFlavor } from './choose-flavor.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launch-record.ts';
 import { type NovaServer, stateOf } from './nova-server.ts';
-import { until } from './obeying.ts';
 
 /** Characters; Nova takes no longer one. */
 const LONGEST_NAME = 255;

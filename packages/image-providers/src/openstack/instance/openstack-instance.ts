@@ -11,12 +11,13 @@ import {
 } from '@nodepool-builder/image-builder';
 import { OpenStackError } from '../openstack-error.ts';
 import { unlessAbsent } from '../unless-absent.ts';
+import { until } from '../upload/poll.ts';
 import { captureServer } from './capture-server.ts';
 import { chooseAddress } from './choose-address.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import type { LaunchRecord } from './launch-record.ts';
 import { isGone, type NovaServer, stateOf } from './nova-server.ts';
-import { obeying, until } from './obeying.ts';
+import { obeying } from './obeying.ts';
 import { removeLaunch } from './remove-launch.ts';
 
 /** Between two looks whether a server that does not answer still runs, in milliseconds. */

@@ -1,8 +1,11 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { unlessAbsent } from '../unless-absent.ts';
+import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { isGone } from './nova-server.ts';
-import { until } from './obeying.ts';
+
+/** Seconds that a server may take to go. Nova does not end it as long as its host does not answer. */
+const REMOVAL_TIMEOUT = 60;
 
 /**
  * Removes all that was made for a launch, whatever there is of it. The key pair goes last: as long as there is
@@ -25,13 +28,17 @@ export async function removeLaunch(cloud: InstanceCloud, name: string, signal: A
 async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSignal): Promise<void> {
   const { compute } = cloud;
   await compute.deleteServer(id, signal);
-  await until(async () => {
+  const failed = (why: string): ImageError =>
+    new ImageError('remains-not-cleared', `cloud ${cloud.name}: server ${id} ${why}`);
+  const look = async (): Promise<true | undefined> => {
     const server = await compute.server(id, signal).catch(unlessAbsent);
     if (server === undefined || isGone(server)) return true;
     if (server.status !== 'ERROR' || server.taskState !== null) return undefined;
-    throw new ImageError(
-      'remains-not-cleared',
-      `cloud ${cloud.name}: server ${id} could not be deleted${server.fault && `: ${server.fault}`}; delete it by hand`,
+    throw failed(`could not be deleted${server.fault && `: ${server.fault}`}; delete it by hand`);
+  };
+  const onTimeout = (): ImageError =>
+    failed(
+      `is not gone ${REMOVAL_TIMEOUT} s after it was deleted; ask the operator of the cloud whether its host runs`,
     );
-  }, signal);
+  await poll(look, { timeout: REMOVAL_TIMEOUT, signal, onTimeout });
 }

@@ -24,6 +24,13 @@ export const BUILD_TIME = 'nodepool_build_time';
 /** The property with the md5 of the file, as openstacksdk calls it. */
 export const MD5 = 'owner_specified.openstack.md5';
 
+/** The properties with the digests, and which they are. */
+export const CHECKSUM_PROPERTIES: ReadonlyMap<string, 'md5' | 'sha256' | 'object'> = new Map(
+  ['openstack', 'shade'].flatMap((owner) =>
+    (['md5', 'sha256', 'object'] as const).map((key) => [`owner_specified.${owner}.${key}`, key]),
+  ),
+);
+
 /** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
 const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd', 'vhd-fixed': 'vhd' };
 
@@ -92,15 +99,8 @@ export function claimProperties({
 
 /** The digests as openstacksdk keeps them, and as shade did. */
 export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
-  const object = `images/${cloudImageName(request)}`;
-  return Object.fromEntries(
-    ['openstack', 'shade'].flatMap((owner) =>
-      Object.entries({ md5, sha256, object }).map(([key, value]) => [
-        `owner_specified.${owner}.${key}`,
-        value,
-      ]),
-    ),
-  );
+  const values = { md5, sha256, object: `images/${cloudImageName(request)}` };
+  return Object.fromEntries(Array.from(CHECKSUM_PROPERTIES, ([name, key]) => [name, values[key]]));
 }
 
 /** A protected image could not be removed if its upload failed, so that it becomes so only in the end. */

@@ -1,11 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { unlessAbsent } from '../unless-absent.ts';
 import { isUnderWay } from './active-image.ts';
 import type { ImageUpload } from './carry-image.ts';
 import { MD5 } from './image-properties.ts';
-import { pausesBetweenLooks } from './poll.ts';
+import { until } from './poll.ts';
 
 /** Seconds that an image of another process may stay as it is before its upload counts as broken off. */
 export interface StandstillLimits {
@@ -48,8 +47,7 @@ export async function becomesWhole(upload: SharedUpload, id: string): Promise<bo
   const { images, logger, signal } = upload;
   let seen: GlanceImage | undefined;
   let since = 0;
-  const pauses = pausesBetweenLooks();
-  for (;;) {
+  return await until(async () => {
     const image = await imageIfThere(upload, id);
     if (image === undefined) return false;
     if (isWhole(upload, image)) return true;
@@ -64,18 +62,17 @@ export async function becomesWhole(upload: SharedUpload, id: string): Promise<bo
       await images.delete(id, signal);
       return false;
     }
-    await delay(pauses.next().value, undefined, { signal });
-  }
+    return undefined;
+  }, signal);
 }
 
-/** Anybody who knows the file may publish an image with the upload's id, and its properties: it must not be taken. */
-export function isOwn({ projectId }: SharedUpload, { properties }: GlanceImage): boolean {
-  return projectId === undefined || properties.owner === projectId;
-}
-
-async function imageIfThere(upload: SharedUpload, id: string): Promise<GlanceImage | undefined> {
-  const image = await upload.images.get(id, upload.signal).catch(unlessAbsent);
-  return image !== undefined && isOwn(upload, image) ? image : undefined;
+/** Anybody who knows the file may publish an image with the id, and its properties: it must not be taken. */
+async function imageIfThere(
+  { images, projectId, signal }: SharedUpload,
+  id: string,
+): Promise<GlanceImage | undefined> {
+  const image = await images.get(id, signal).catch(unlessAbsent);
+  return projectId === undefined || image?.properties.owner === projectId ? image : undefined;
 }
 
 /** Seconds. */

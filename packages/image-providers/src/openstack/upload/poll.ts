@@ -7,8 +7,18 @@ const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 2000;
 
 /** Milliseconds between looks, without an end. */
-export function* pausesBetweenLooks(): Generator<number, never, undefined> {
+function* pausesBetweenLooks(): Generator<number, never, undefined> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) yield pause;
+}
+
+/** Looks again and again until there is something to see; no time limit but the signal's. */
+export async function until<T>(look: () => Promise<T | undefined>, signal: AbortSignal): Promise<T> {
+  const pauses = pausesBetweenLooks();
+  for (;;) {
+    const seen = await look();
+    if (seen !== undefined) return seen;
+    await delay(pauses.next().value, undefined, { signal });
+  }
 }
 
 /** How long {@link poll} goes on. */

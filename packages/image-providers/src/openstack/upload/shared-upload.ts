@@ -4,7 +4,7 @@ import { OpenStackError } from '../openstack-error.ts';
 import { carryImage, cleanUp, complete } from './carry-image.ts';
 import { asDiskError, FileData } from './file-data.ts';
 import { UPLOAD_ID } from './image-properties.ts';
-import { becomesWhole, isOwn, isWhole, type SharedUpload } from './others-image.ts';
+import { becomesWhole, isWhole, type SharedUpload } from './others-image.ts';
 import { sharedImageId } from './shared-image-id.ts';
 
 /** How many images of one upload may have been deleted. */
@@ -20,7 +20,7 @@ const MAX_TURNS = 1000;
 export async function uploadShared(upload: SharedUpload): Promise<string> {
   const { images, request, projectId, signal } = upload;
   const there = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
-  const whole = there.find((image) => isOwn(upload, image) && isWhole(upload, image));
+  const whole = there.find((image) => isWhole(upload, image));
   if (whole !== undefined) return whole.id;
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const id = sharedImageId(`${projectId}/${request.uploadId}`, turn);

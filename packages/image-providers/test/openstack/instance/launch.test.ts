@@ -62,7 +62,7 @@ test('a server is made of the newest image of the name, as the settings and the 
 
 test('a floating IP is taken where instances have none, and given back', async (t) => {
   const cloud = await openNovaCloud(t);
-  const { nova, open } = cloud;
+  const { nova, open, faults } = cloud;
   const provider = open({ pool: 'public' });
   const instance = await provider.launch(REQUEST);
   assert.deepEqual(await instance.address(), { host: '198.51.100.7', port: 22 });
@@ -72,6 +72,15 @@ test('a floating IP is taken where instances have none, and given back', async (
   );
   await instance.destroy();
   assert.deepEqual(remains(cloud), NOTHING);
+
+  const looking = { method: 'GET', path: /\/floatingips/ };
+  faults.inject(looking, async (exchange) => {
+    await provider.launch(REQUEST); // in the middle of somebody's look
+    await exchange.pass();
+  });
+  const [found, ...others] = await open().list();
+  assert.deepEqual([found?.buildId, others], ['debian-1', []]);
+  await found?.destroy();
 
   nova.neutron.free = [];
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /No more IP addresses/));
@@ -137,6 +146,9 @@ test('what a launch leaves when nothing can be removed any more is listed with i
   assert.deepEqual(remains(cloud), NOTHING);
 
   const instance = await provider.launch(REQUEST);
+  const [name = ''] = cloud.nova.keyPairs.keys();
+  cloud.nova.keyPairs.set(name, PUBLIC_KEY);
+  assert.equal((await provider.list())[0]?.buildId, 'debian-1');
   await cloud.nova.removeServers();
   cloud.nova.keyPairs.clear();
   const [floating] = await provider.list();

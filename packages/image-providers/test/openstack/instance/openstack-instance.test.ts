@@ -54,6 +54,13 @@ test('an instance that cannot be removed says so, and stays in the list', async 
   assert.equal((await provider.list()).length, 1);
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
   await assert.rejects(instance.destroy(), fails('remains-not-cleared', /500/));
+
+  // The host does not answer, and each look at the clock is half a minute later.
+  faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
+  let clock = 0;
+  t.mock.method(performance, 'now', () => (clock += 30_000));
+  await assert.rejects(instance.destroy(), fails('remains-not-cleared', /not gone 60 s after/));
+  t.mock.restoreAll();
   await instance.destroy();
 });
 
