@@ -6,6 +6,7 @@ import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
+import { LONGEST_TIMER } from './longest-timer.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { portion, steadyProgress } from './progress.ts';
@@ -19,9 +20,6 @@ import { checkValidation, validateImage } from './validation/image-validation.ts
 
 /** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
-
-/** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
-const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** One build: what `image-build:<name>` asks for. */
 export interface BuildJob extends OperationOptions {

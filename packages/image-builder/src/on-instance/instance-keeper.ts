@@ -3,11 +3,15 @@ import { imageIdFault } from '../image-id.ts';
 import type { Instance, InstanceProvider, StoredCapture } from '../instance/instance-provider.ts';
 import type { ImageRepository } from '../repository.ts';
 import type { Logger } from '../types.ts';
+import { within } from '../within.ts';
 import type { InstanceClaim, InstanceEntry } from './ledger.ts';
 import { endInstances } from './remains.ts';
 
 /** Between two looks, in milliseconds. */
 const INTERVAL = 5 * 60_000;
+
+/** How long one thing may take to go, in seconds: it may never, and what comes behind it waits. */
+const TIME_LIMIT = 120;
 
 /** How long after the start a build that died is waited for, in milliseconds, where it would go on. */
 const RESUME_PERIOD = 60 * 60_000;
@@ -47,9 +51,11 @@ export class InstanceKeeper {
 
   /** Looks now, unless it is looking: then it is that look. What fails is logged, and tried again the next time. */
   look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
-    });
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => this.#tell('what is left on instances', error))
+      .finally(() => {
+        this.#looking = undefined;
+      });
     return this.#looking;
   }
 
@@ -68,24 +74,35 @@ export class InstanceKeeper {
     const { repository } = this.#options;
     const providers = new Map([...this.#options.providers()].map((provider) => [provider.name, provider]));
     for (const imageId of await repository.instances.imageIds()) {
-      await this.#unlessFailing(`image ${imageId}`, () =>
-        this.#withClaim(imageId, (claim) => this.#settle(claim, providers)),
+      await this.#unlessFailing(`the instances of image ${imageId}`, (signal) =>
+        this.#withClaim(imageId, (claim) => this.#settle(claim, providers, signal)),
       );
     }
     for (const provider of providers.values()) {
-      await this.#unlessFailing(`provider ${provider.name}`, async () => {
-        for (const instance of await provider.list({ signal: this.#closing.signal })) {
-          await this.#endUnknown(instance, provider);
-        }
-        for (const capture of (await provider.captures?.({ signal: this.#closing.signal })) ?? []) {
-          await this.#discardUnknown(capture, provider);
-        }
-      });
+      const place = `provider ${provider.name}`;
+      const listed = await this.#unlessFailing(`the instances of ${place}`, async (signal) => ({
+        instances: await provider.list({ signal }),
+        captures: (await provider.captures?.({ signal })) ?? [],
+      }));
+      for (const instance of listed?.instances ?? []) {
+        await this.#unlessFailing(`instance ${instance.id} of ${place}`, (signal) =>
+          this.#endUnknown(instance, provider, signal),
+        );
+      }
+      for (const capture of listed?.captures ?? []) {
+        await this.#unlessFailing(`image ${capture.externalId} of ${place}`, (signal) =>
+          this.#discardUnknown(capture, provider, signal),
+        );
+      }
     }
   }
 
   /** Ends what a build left that is not under way, unless it is kept. */
-  async #settle(claim: InstanceClaim, providers: ReadonlyMap<string, InstanceProvider>): Promise<void> {
+  async #settle(
+    claim: InstanceClaim,
+    providers: ReadonlyMap<string, InstanceProvider>,
+    signal: AbortSignal,
+  ): Promise<void> {
     const entry = await claim.read();
     const { repository, logger } = this.#options;
     const { imageId } = claim;
@@ -99,20 +116,17 @@ export class InstanceKeeper {
       );
       return;
     }
-    const { signal } = this.#closing;
-    if (provider !== undefined) {
-      await endInstances(provider, imageId, { signal });
-    }
+    if (provider !== undefined) await endInstances(provider, imageId, { signal });
     await claim.remove();
     logger?.info(`image ${imageId}: what an earlier build of it left on instances is gone`);
   }
 
   /** What no build remembers was never launched by one, or was launched by one whose record is lost. */
-  async #endUnknown(instance: Instance, { name }: InstanceProvider): Promise<void> {
+  async #endUnknown(instance: Instance, { name }: InstanceProvider, signal: AbortSignal): Promise<void> {
     const { buildId, id } = instance;
     const { logger } = this.#options;
     const end = async (): Promise<void> => {
-      await instance.destroy({ signal: this.#closing.signal });
+      await instance.destroy({ signal });
       logger?.warn(
         `instance ${id} of provider ${name} was for image ${buildId}, which nobody builds; it is ended`,
       );
@@ -124,7 +138,11 @@ export class InstanceKeeper {
   }
 
   /** A snapshot is of use as long as its image is there, if no upload has taken it over. */
-  async #discardUnknown({ imageId, externalId }: StoredCapture, provider: InstanceProvider): Promise<void> {
+  async #discardUnknown(
+    { imageId, externalId }: StoredCapture,
+    provider: InstanceProvider,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { name } = provider;
     const { logger, repository } = this.#options;
     await this.#withClaim(imageId, async (claim) => {
@@ -132,7 +150,6 @@ export class InstanceKeeper {
       const { snapshots = [] } = repository.images.get(imageId) ?? {};
       if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
       // Looked at anew, now that no upload can come in between: one may have taken it over.
-      const { signal } = this.#closing;
       const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
       if (now === undefined) return;
       await now.discard({ signal });
@@ -159,12 +176,24 @@ export class InstanceKeeper {
     }
   }
 
-  async #unlessFailing(what: string, work: () => Promise<void>): Promise<void> {
+  /** Undefined if it fails, which is told, or takes too long. */
+  async #unlessFailing<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+    const { signal } = this.#closing;
+    if (signal.aborted) return undefined;
+    const late = (cause: unknown): never => {
+      throw new ImageError('remains-not-cleared', `it took longer than ${TIME_LIMIT} s`, { cause });
+    };
     try {
-      if (!this.#closing.signal.aborted) await work();
+      return await within(TIME_LIMIT, signal, work, late);
     } catch (error) {
-      if (this.#closing.signal.aborted) return;
-      this.#options.logger?.error(`the instances of ${what} could not be looked after: ${String(error)}`);
+      this.#tell(what, error);
+      return undefined;
     }
+  }
+
+  /** Says what could not be looked after; another look tries again. */
+  #tell(what: string, error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    this.#options.logger?.error(`${what} could not be looked after: ${String(error)}`);
   }
 }

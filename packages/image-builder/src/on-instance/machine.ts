@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '../errors.ts';
 import type { Instance } from '../instance/instance-provider.ts';
+import { within } from '../within.ts';
 import type { HostKey } from './host-key.ts';
 import type { Login, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
-import { within } from './within.ts';
 
 /** Between two tries to log in, in milliseconds: a service may answer before its users are made. */
 const RETRY_INTERVAL = 1_000;

@@ -1,8 +1,8 @@
 import { ImageError } from '../errors.ts';
 import type { Instance } from '../instance/instance-provider.ts';
+import { within } from '../within.ts';
 import { runScript, type StepSite } from './run-steps.ts';
 import type { OnInstance } from './settings.ts';
-import { within } from './within.ts';
 
 /** What generalises a system powers it off as well; nothing else may then. */
 const SYSPREP = 'sysprep';

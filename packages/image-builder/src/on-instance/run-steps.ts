@@ -1,5 +1,6 @@
 import type { BuildContext } from '../context.ts';
 import { ImageError } from '../errors.ts';
+import { within } from '../within.ts';
 import type { BuildRecord } from './build-record.ts';
 import { stepEnvironment } from './environment.ts';
 import { stepFailed } from './failure.ts';
@@ -8,7 +9,6 @@ import type { RemoteFile } from './remote-shell.ts';
 import { scriptFiles } from './script-files.ts';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
-import { within } from './within.ts';
 
 /** How many of its last lines an error shows of a step. */
 const LAST_LINES = 5;

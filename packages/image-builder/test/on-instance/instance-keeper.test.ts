@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import type { OnInstance } from '../../src/index.ts';
+import type { OnInstance, OperationOptions } from '../../src/index.ts';
 import { withCode } from '../with-code.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
 
@@ -229,6 +230,50 @@ test('an instance that no build remembers is ended, and told of', async (t) => {
   assert.equal(site.repository.logger.lines.length, 2);
   for (const line of site.repository.logger.lines)
     assert.match(line, /^warn instance \S+ of provider sshds was for /);
+});
+
+test('an instance that does not go holds up no other', async (t) => {
+  const site = await OnInstanceSite.start(t, { isDead: true });
+  const request = { image: site.base, publicKey: 'none', port: 22 };
+  const stuck = await site.provider.launch({ ...request, buildId: 'stuck' });
+  await site.provider.launch({ ...request, buildId: 'other' });
+  const asked = Promise.withResolvers<void>();
+  const destroy = async ({ signal }: OperationOptions = {}): Promise<void> => {
+    assert.ok(signal !== undefined);
+    asked.resolve();
+    await once(signal, 'abort');
+    throw signal.reason;
+  };
+  t.mock.method(stuck, 'destroy', destroy, { times: 1 });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const looked = site.keeper();
+  await asked.promise;
+  t.mock.timers.tick(120_000);
+  const keeper = await looked;
+  undoAfter(t, () => keeper.close());
+  assert.deepEqual(site.provider.instances, [stuck]);
+  assert.match(
+    site.repository.logger.lines[0] ?? '',
+    /^error instance \S+ of provider sshds could not be looked after: .*took longer than 120 s/,
+  );
+  await keeper.look();
+  assert.deepEqual(site.provider.instances, []);
+});
+
+test('a look that fails is told, and another follows', async (t) => {
+  const site = await OnInstanceSite.start(t);
+  const { directory } = site.repository.repository.instances;
+  await writeFile(directory, 'no directory');
+  const keeper = await site.keeper();
+  undoAfter(t, () => keeper.close());
+  assert.match(
+    site.repository.logger.lines[0] ?? '',
+    /^error what is left on instances could not be looked after: .*ENOTDIR/,
+  );
+  await rm(directory);
+  await site.leaveBehind({}, {});
+  await keeper.look();
+  assert.deepEqual(site.provider.instances, []);
 });
 
 test('what lies in a provider that is not configured any more is told of, and remembered', async (t) => {

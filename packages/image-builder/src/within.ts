@@ -1,5 +1,4 @@
-/** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+import { LONGEST_TIMER } from './longest-timer.ts';
 
 /**
  * The result of `work`, or that of `late` if the time is over first.
