@@ -141,11 +141,11 @@ async function customise(build: Build, instance: Instance): Promise<string | und
   const { signal, imageId } = context;
   const language = SCRIPT_LANGUAGES[settings.shell];
   const log = (line: string): void | Promise<void> => context.buildLog.write(line);
-  const machine = new Machine({ instance, login, hostKey, language, settings, signal, log });
-  const site = { machine, language, settings, context, record };
+  let machine: Machine | undefined;
   try {
     if (record.entry.phase === 'running') {
-      await machine.logIn();
+      machine = await Machine.logIn({ instance, login, hostKey, language, settings, signal, log });
+      const site = { machine, language, settings, context, record };
       if (hostKey.pinned !== undefined) await record.update({ hostKey: hostKey.pinned });
       context.progress(20, 100);
       await runSteps(site);
@@ -156,13 +156,13 @@ async function customise(build: Build, instance: Instance): Promise<string | und
       context.progress(75, 100);
     }
     if (record.entry.phase === 'cleaned') {
-      await powerOff(site);
+      await powerOff({ instance, machine, language, settings, context });
       await record.update({ phase: 'stopped' });
     } else {
       await discardCaptures(provider, imageId, { signal }); // what was captured before a crash, whole or half
     }
   } finally {
-    machine.close();
+    machine?.close();
   }
   context.progress(80, 100);
   const captured = await instance.capture({ imageId }, { signal });

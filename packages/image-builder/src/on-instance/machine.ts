@@ -22,15 +22,14 @@ export interface MachineParts {
   readonly log: (line: string) => void | Promise<void>;
 }
 
-/** An instance that one is logged in to. After a step that restarted it, one logs in again. */
+/** An instance that one is logged in to. */
 export class Machine {
-  readonly instance: Instance;
   readonly #parts: MachineParts;
-  #shell: RemoteShell | undefined;
+  readonly #shell: RemoteShell;
 
-  constructor(parts: MachineParts) {
-    this.instance = parts.instance;
+  private constructor(parts: MachineParts, shell: RemoteShell) {
     this.#parts = parts;
+    this.#shell = shell;
   }
 
   /**
@@ -38,16 +37,15 @@ export class Machine {
    *
    * @throws ImageError `instance-failed`, `host-key-changed`
    */
-  async logIn(): Promise<RemoteShell> {
-    if (this.#shell?.isClosed === false) return this.#shell;
-    const { signal, settings, hostKey, log } = this.#parts;
+  static async logIn(parts: MachineParts): Promise<Machine> {
+    const { instance, login, hostKey, signal, settings, log } = parts;
     const { bootTimeout } = settings;
     let refusal: unknown;
     const isFirst = hostKey.pinned === undefined;
     const tryIt = async (trying: AbortSignal): Promise<RemoteShell> => {
       for (;;) {
         try {
-          return await this.#connect(trying);
+          return await connect(parts, trying);
         } catch (error) {
           trying.throwIfAborted();
           if (!isPassing(error)) throw error;
@@ -56,20 +54,21 @@ export class Machine {
         await delay(RETRY_INTERVAL, undefined, { signal: trying });
       }
     };
-    this.#shell = await within(bootTimeout, signal, tryIt, () => {
+    const shell = await within(bootTimeout, signal, tryIt, () => {
       const why = refusal === undefined ? 'nothing answers there' : (refusal as Error).message;
       throw new ImageError(
         'instance-failed',
-        `instance ${this.instance.id} could not be logged in to within ${bootTimeout} s: ${why}`,
+        `instance ${instance.id} could not be logged in to within ${bootTimeout} s: ${why}`,
         { cause: refusal },
       );
     });
-    if (isFirst) await log(`logged in; ${hostKey.describe()}`);
-    return this.#shell;
+    if (isFirst) await log(`logged in; ${login.describe()}`);
+    return new Machine(parts, shell);
   }
 
-  get isLoggedIn(): boolean {
-    return this.#shell?.isClosed === false;
+  /** Whether the connection is lost, or was closed. */
+  get isClosed(): boolean {
+    return this.#shell.isClosed;
   }
 
   /**
@@ -78,6 +77,7 @@ export class Machine {
    * @param name of its file there.
    * @param files to put there besides.
    * @param onLine called with each line of output, which is in the log as well.
+   * @throws ImageError `instance-failed` if the connection is lost; `host-key-changed`
    */
   async run(
     name: string,
@@ -89,11 +89,10 @@ export class Machine {
     }: { files?: readonly RemoteFile[]; onLine?: (line: string) => void; signal?: AbortSignal } = {},
   ): Promise<RemoteResult> {
     const { language, settings, log } = this.#parts;
-    const shell = await this.logIn();
-    await this.#confirmHostKey();
+    await this.#confirmHostKey(signal);
     const path = `${WORK_DIRECTORY}/${name}${language.extension}`;
-    await shell.put([...files, { path, content: { text: script.text } }], signal);
-    return await shell.run(language.command(path, script, settings.username), {
+    await this.#shell.put([...files, { path, content: { text: script.text } }], signal);
+    return await this.#shell.run(language.command(path, script, settings.username), {
       signal,
       onLine: (line) => {
         onLine?.(line);
@@ -103,23 +102,27 @@ export class Machine {
   }
 
   close(): void {
-    this.#shell?.close();
-  }
-
-  async #connect(signal: AbortSignal): Promise<RemoteShell> {
-    const { login, hostKey } = this.#parts;
-    const address = await this.instance.waitReachable(login.probe, { signal });
-    if (hostKey.pinned === undefined) hostKey.learn(await this.instance.consoleLog({ signal }));
-    return await login.connect(address, signal);
+    this.#shell.close();
   }
 
   /** Consoles show host keys late: when somebody is logged in already. */
-  async #confirmHostKey(): Promise<void> {
-    const { hostKey, signal, log } = this.#parts;
-    if (hostKey.isConfirmed || hostKey.pinned === undefined) return;
-    hostKey.learn(await this.instance.consoleLog({ signal }));
-    if (hostKey.isConfirmed) await log(hostKey.describe());
+  async #confirmHostKey(signal: AbortSignal): Promise<void> {
+    const { instance, login, hostKey, log } = this.#parts;
+    if (!login.isKeyAnnounced || hostKey.isConfirmed) return;
+    hostKey.learn(await instance.consoleLog({ signal }));
+    if (hostKey.isConfirmed) await log(login.describe());
   }
+}
+
+async function connect(
+  { instance, login, hostKey }: MachineParts,
+  signal: AbortSignal,
+): Promise<RemoteShell> {
+  const address = await instance.waitReachable(login.probe, { signal });
+  if (login.isKeyAnnounced && hostKey.pinned === undefined) {
+    hostKey.learn(await instance.consoleLog({ signal }));
+  }
+  return await login.connect(address, signal);
 }
 
 /** Whether it may go better the next time. A machine that has ended does not come back. */

@@ -1,11 +1,19 @@
 import { ImageError } from '../errors.ts';
 import type { Instance } from '../instance/instance-provider.ts';
 import { within } from '../within.ts';
+import type { Machine } from './machine.ts';
 import { runScript, type StepSite } from './run-steps.ts';
 import type { OnInstance } from './settings.ts';
 
 /** What generalises a system powers it off as well; nothing else may then. */
 const SYSPREP = 'sysprep';
+
+/** What is powered off. */
+export interface PowerOffSite extends Omit<StepSite, 'machine' | 'record'> {
+  readonly instance: Instance;
+  /** Absent if nobody has logged in since a crash. */
+  readonly machine: Machine | undefined;
+}
 
 /**
  * Has the system power itself off, after sysprep where that is wanted, and waits until it has. Where it does not, or
@@ -13,18 +21,22 @@ const SYSPREP = 'sysprep';
  *
  * @throws ImageError `instance-failed` if it stays on; `command-failed` if sysprep refuses
  */
-export async function powerOff(site: StepSite): Promise<void> {
-  const { machine, language, settings, context } = site;
-  const { instance } = machine;
+export async function powerOff({
+  instance,
+  machine,
+  language,
+  settings,
+  context,
+}: PowerOffSite): Promise<void> {
   const { stopTimeout } = settings;
   const script = settings.sysprep ? language.sysprep : language.powerOff;
-  if (script === undefined || !machine.isLoggedIn) {
+  if (script === undefined || machine === undefined || machine.isClosed) {
     await pushPowerButton(instance, settings, context.signal);
     return;
   }
   const title = settings.sysprep ? SYSPREP : 'the power-off';
   const over = new AbortController();
-  const refused = runScript(site, title, 'power-off', script, {
+  const refused = runScript({ machine, context }, title, 'power-off', script, {
     signal: AbortSignal.any([context.signal, over.signal]),
   }).then(
     () => new Promise<never>(() => {}), // what it has begun is waited for

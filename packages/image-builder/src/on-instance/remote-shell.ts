@@ -46,6 +46,8 @@ export interface RemoteShell {
 /** What is known of who may log in, and of who is there. It changes as more becomes known. */
 export interface Login {
   readonly port: number;
+  /** Whether the console may announce the key by which one knows the machine. */
+  readonly isKeyAnnounced: boolean;
   /** Whether the service that one logs in to is there. */
   readonly probe: Probe;
   /**
@@ -53,6 +55,8 @@ export interface Login {
    * @throws ImageError `login-refused` if one cannot log in, or not yet
    */
   connect(address: InstanceAddress, signal: AbortSignal): Promise<RemoteShell>;
+  /** By what one knows the machine since the first login, and why that is trusted, for people. */
+  describe(): string;
   /** A command line for people who want to log in. */
   hint(address: InstanceAddress): string;
 }

@@ -28,6 +28,7 @@ export interface SshIdentity {
 export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity): Login {
   return {
     port: 22,
+    isKeyAnnounced: true,
     probe: probeSsh,
     connect: async (address, signal) => {
       const client = new ssh2.Client();
@@ -67,6 +68,7 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
         throw refusal ?? refused(username, address, error);
       }
     },
+    describe: () => hostKey.describe(),
     hint: ({ host, port }) => `ssh -i ${keyFile} -p ${port} ${username}@${host}`,
   };
 }

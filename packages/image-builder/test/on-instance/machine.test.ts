@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { makeHostKey } from '../../../../test/fixtures/sshd.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { HostKey } from '../../src/on-instance/host-key.ts';
@@ -14,9 +13,9 @@ import { withCode } from '../with-code.ts';
 import { OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import type { SshdInstance, SshdInstancesOptions } from './sshd-instances.ts';
 
-interface Started {
-  readonly machine: Machine;
+interface Launched {
   readonly instance: SshdInstance;
+  readonly logIn: () => Promise<Machine>;
   readonly lines: string[];
 }
 
@@ -25,45 +24,47 @@ async function launch(
   t: TestContext,
   options: SshdInstancesOptions = {},
   { bootTimeout = 10, isKnown = true }: { bootTimeout?: number; isKnown?: boolean } = {},
-): Promise<Started> {
+): Promise<Launched> {
   const site = await OnInstanceSite.start(t, options);
   const { privateKey, publicKey } = generateKeyPair('test');
   const request = { buildId: '1', image: site.base, publicKey: isKnown ? publicKey : 'none', port: 22 };
   const instance = await site.provider.launch(request);
   const hostKey = new HostKey();
   const lines: string[] = [];
-  const machine = new Machine({
-    instance,
-    login: sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey }),
-    hostKey,
-    language: SCRIPT_LANGUAGES.posix,
-    settings: { ...onInstanceOf(site.base), bootTimeout },
-    signal: t.signal,
-    log: (line) => void lines.push(line),
-  });
-  undoAfter(t, () => machine.close());
-  return { machine, instance, lines };
+  const logIn = async (): Promise<Machine> => {
+    const machine = await Machine.logIn({
+      instance,
+      login: sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey }),
+      hostKey,
+      language: SCRIPT_LANGUAGES.posix,
+      settings: { ...onInstanceOf(site.base), bootTimeout },
+      signal: t.signal,
+      log: (line) => void lines.push(line),
+    });
+    undoAfter(t, () => machine.close());
+    return machine;
+  };
+  return { instance, logIn, lines };
 }
 
 /** A machine that somebody is logged in to. */
-async function start(t: TestContext): Promise<Started> {
-  const started = await launch(t);
-  await started.machine.logIn();
-  return started;
+async function start(t: TestContext): Promise<Launched & { readonly machine: Machine }> {
+  const launched = await launch(t);
+  return { ...launched, machine: await launched.logIn() };
 }
 
 test('the host key that the console announces is the one', async (t) => {
-  const { machine, lines } = await launch(t, { announcesHostKey: true });
-  await machine.logIn();
+  const { logIn, lines } = await launch(t, { announcesHostKey: true });
+  await logIn();
   assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, as the console announces it$/);
 });
 
 test('a host key that the console does not announce is refused before anybody logs in', async (t) => {
   const other = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX host';
   const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
-  const { machine, lines } = await launch(t, { console }, { bootTimeout: 2 });
+  const { logIn, lines } = await launch(t, { console }, { bootTimeout: 2 });
   const message = /host key SHA256:\S+, its console announces SHA256:/;
-  await assert.rejects(machine.logIn(), withCode('instance-failed', message));
+  await assert.rejects(logIn(), withCode('instance-failed', message));
   assert.deepEqual(lines, []);
 });
 
@@ -73,9 +74,9 @@ test('a host key that no console announces is trusted at the first login', async
 });
 
 test('a machine that lets in another key has failed', async (t) => {
-  const { machine } = await launch(t, {}, { bootTimeout: 3, isKnown: false });
+  const { logIn } = await launch(t, {}, { bootTimeout: 3, isKnown: false });
   const message = /root cannot log in at 127\.0\.0\.1:\d+: /;
-  await assert.rejects(machine.logIn(), withCode('instance-failed', message));
+  await assert.rejects(logIn(), withCode('instance-failed', message));
 });
 
 test('a step ends at its first command that fails', async (t) => {
@@ -88,19 +89,14 @@ test('a step ends at its first command that fails', async (t) => {
 
 const GREETING = { text: 'echo hello', asAdministrator: false };
 
-test('a machine that was restarted is logged in to again', async (t) => {
-  const { machine, instance, lines } = await start(t);
-  await instance.restart();
-  await waitUntil('the connection to be lost', () => !machine.isLoggedIn);
-  assert.deepEqual(await machine.run('greeting', GREETING), { exitCode: 0 });
-  assert.equal(lines.at(-1), 'hello');
-});
-
-test('a machine that has another host key then is refused, and nothing is sent there', async (t) => {
+test('a connection that was lost between two scripts is told', async (t) => {
   const { machine, instance } = await start(t);
-  await instance.restart(() => makeHostKey(instance.disk));
-  await waitUntil('the connection to be lost', () => !machine.isLoggedIn);
-  await assert.rejects(machine.run('greeting', GREETING), withCode('host-key-changed', /instead of SHA256:/));
+  await instance.sshd.kill();
+  await waitUntil('the connection to be lost', () => machine.isClosed);
+  await assert.rejects(
+    machine.run('greeting', GREETING),
+    withCode('instance-failed', /the connection is lost.*; its console log may tell more$/),
+  );
 });
 
 test('a file that cannot be written there is told', async (t) => {

@@ -143,14 +143,6 @@ export class SshdInstance implements Instance {
     if (isDead !== true) this.#sshd = await startSshd(this.disk, { sftp });
   }
 
-  /** Ends it as a loss of power does, and starts it again at the same address. */
-  async restart(change: () => Promise<unknown> = () => Promise.resolve()): Promise<void> {
-    const { port } = this.sshd;
-    await this.sshd.kill();
-    await change();
-    this.#sshd = await startSshd(this.disk, { port });
-  }
-
   async read(name: string): Promise<string> {
     return await readFile(join(this.disk, name), 'utf8');
   }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { ImageError } from '../../errors.ts';
 import type { InstanceAddress } from '../../instance/instance-provider.ts';
-import type { HostKey } from '../host-key.ts';
+import { fingerprint, type HostKey } from '../host-key.ts';
 import type { Login } from '../remote-shell.ts';
 import type { WinrmSettings } from '../settings.ts';
 import { probeWinrm } from './probe-winrm.ts';
@@ -25,6 +25,7 @@ export interface WinrmUser {
 export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
   return {
     port: settings.port,
+    isKeyAnnounced: false,
     probe: probeWinrm,
     connect: async (address, signal) => {
       const password = (await readSetting('password-file', settings.passwordFile)).replace(/\r?\n$/, '');
@@ -45,6 +46,10 @@ export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
         signal.throwIfAborted();
         throw asRefusal(error);
       }
+    },
+    describe: () => {
+      const reason = settings.caFile === undefined ? 'trusted at the first login' : 'trusted by the ca-file';
+      return `the certificate is ${fingerprint(hostKey.pinned ?? '')}, ${reason}`;
     },
     hint: ({ host, port }) =>
       `Enter-PSSession -ComputerName ${host} -Port ${port} -UseSSL -Authentication Basic -Credential ${username} ` +

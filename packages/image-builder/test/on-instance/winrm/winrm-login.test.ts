@@ -86,6 +86,7 @@ describe('winrmLogin', () => {
     const { address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert + CERTIFICATE.cert });
     const shell = await login.connect(address, t.signal);
     shell.close();
+    match(login.describe(), /^the certificate is SHA256:\S+, trusted by the ca-file$/);
   });
 
   it('tells the password to nobody whom they do not trust', async (t) => {
