@@ -10,13 +10,14 @@ import type { InstanceClaim, InstanceEntry } from './ledger.ts';
 import { loginOf } from './login.ts';
 import { Machine } from './machine.ts';
 import { powerOff } from './power-off.ts';
+import { recipeOf } from './recipe.ts';
 import { discardCaptures, endInstances } from './remains.ts';
 import type { Login } from './remote-shell.ts';
 import { runScript, runSteps } from './run-steps.ts';
 import { saveImage } from './save-image.ts';
 import { SCRIPT_LANGUAGES } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
-import { recipeOf, takeUp } from './take-up.ts';
+import { takeUp } from './take-up.ts';
 
 /** How long an instance may take to go at the end of a build, in milliseconds; the keeper of instances sees to the rest. */
 const END_TIMEOUT = 60_000;
@@ -52,11 +53,12 @@ export async function buildOnInstance(
   let release = claim.release;
   try {
     const provider = services.instanceProvider(settings.provider);
-    const takenUp = await takeUp(settings, services, context, claim);
+    const recipe = await recipeOf(settings, context);
+    const takenUp = await takeUp(settings, services, context, claim, recipe);
     const identity = await (takenUp !== undefined && settings.privateKeyFile === undefined
       ? keptIdentity(claim)
       : identityOf(settings.privateKeyFile, claim));
-    const entry = takenUp?.entry ?? newEntry(settings, context);
+    const entry = takenUp?.entry ?? newEntry(settings, recipe);
     const hostKey = new HostKey(entry.hostKey);
     const login = await loginOf(settings, { ...identity, hostKey });
     const record = new BuildRecord(claim, entry);
@@ -67,17 +69,8 @@ export async function buildOnInstance(
   }
 }
 
-function newEntry(settings: OnInstance, context: BuildContext): InstanceEntry {
-  return {
-    imageId: context.imageId,
-    imageName: context.imageName,
-    provider: settings.provider,
-    phase: 'launching',
-    stepsDone: 0,
-    since: new Date().toISOString(),
-    afterRestart: settings.afterRestart,
-    recipe: recipeOf(settings, context),
-  };
+function newEntry({ provider, afterRestart }: OnInstance, recipe: string): InstanceEntry {
+  return { provider, phase: 'launching', stepsDone: 0, afterRestart, recipe };
 }
 
 /** Returns whether a snapshot outlives the call, and with it the claim, until the image is published. */

@@ -18,17 +18,13 @@ export type InstancePhase =
   | 'captured'
   | 'ending';
 
-/** What is remembered of the instance of a build. */
+/** What is remembered of the instance of a build, in a file that its image-id names. */
 export interface InstanceEntry {
-  readonly imageId: string;
-  readonly imageName: string;
   /** `providers[].name`. */
   readonly provider: string;
   readonly phase: InstancePhase;
   /** How many of the steps have ended well. */
   readonly stepsDone: number;
-  /** When the launch was asked for, ISO 8601. */
-  readonly since: string;
   readonly afterRestart: OnInstance['afterRestart'];
   /** Digest of how the image is made: a build does not go on with what was begun in another way. */
   readonly recipe: string;

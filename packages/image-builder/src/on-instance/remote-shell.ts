@@ -35,7 +35,8 @@ export interface RemoteShell {
   /**
    * Puts files, for nobody but their owner to read, in the place of those that are there.
    *
-   * @throws ImageError `instance-failed`, also if a file cannot be written
+   * @throws ImageError `instance-failed`, also if a file cannot be written; `directory-not-usable` if one cannot be
+   *   read here
    */
   put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void>;
   /** Whether nothing can be run any more. */

@@ -25,7 +25,8 @@ export interface StepSite {
 /**
  * Puts the scripts on the machine and runs the steps that have not been run yet.
  *
- * @throws ImageError `command-failed`, `instance-failed`, `host-key-changed`, `login-refused`
+ * @throws ImageError `command-failed`, `instance-failed`, `host-key-changed`, `invalid-configuration`,
+ *   `directory-not-usable`
  */
 export async function runSteps(site: StepSite): Promise<void> {
   const { language, settings, context, record } = site;

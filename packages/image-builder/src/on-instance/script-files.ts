@@ -1,5 +1,5 @@
 import { readdir, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { join } from 'node:path';
 import { asImageError } from '../system-error.ts';
 import type { RemoteFile } from './remote-shell.ts';
 import { WORK_DIRECTORY } from './script-language.ts';
@@ -14,10 +14,10 @@ export async function scriptFiles(scriptDirectory: string | undefined): Promise<
   try {
     const names = await readdir(scriptDirectory, { recursive: true });
     const files: RemoteFile[] = [];
-    for (const file of names.toSorted().map((name) => join(scriptDirectory, name))) {
+    for (const name of names.toSorted()) {
+      const file = join(scriptDirectory, name);
       if (!(await stat(file)).isFile()) continue;
-      const path = relative(scriptDirectory, file).split(sep).join('/');
-      files.push({ path: `${WORK_DIRECTORY}/scripts/${path}`, content: { file } });
+      files.push({ path: `${WORK_DIRECTORY}/scripts/${name}`, content: { file } });
     }
     return files;
   } catch (error) {

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { createReadStream } from 'node:fs';
 import { posix } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -7,7 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
 import { ImageError } from '../errors.ts';
 import { LineSplitter } from '../process/line-splitter.ts';
+import { asImageError, errnoOf } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
+import { piecesOf } from './pieces-of.ts';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 
 /**
@@ -82,10 +83,10 @@ export class SshShell implements RemoteShell {
         callback(error, opened);
       });
     const channel = await this.#open(begin, signal);
-    let chunks = 0;
+    let lines = 0;
     const read = (stream: Readable): Promise<void> =>
       readLines(stream, (line) => {
-        chunks += 1;
+        lines += 1;
         return onLine(line);
       });
     const reading = Promise.all([read(channel), read(channel.stderr)]);
@@ -95,12 +96,12 @@ export class SshShell implements RemoteShell {
       await unlessAborted(Promise.race([feed(channel).then(() => end.promise), end.promise]), signal);
       const result = await unlessAborted(end.promise, signal);
       if (result === undefined) throw this.#failed('the connection was lost while a command ran');
-      for (let seen = -1; !channel.closed && seen !== chunks; ) {
-        seen = chunks;
+      for (let seen = -1; !channel.closed && seen !== lines; ) {
+        seen = lines;
         await unlessAborted(Promise.race([closed, delay(LINGER_PERIOD)]), signal);
       }
       channel.destroy();
-      await reading;
+      await unlessAborted(reading, signal);
       return result;
     } finally {
       channel.destroy();
@@ -120,6 +121,8 @@ export class SshShell implements RemoteShell {
           ? sftp.writeFile(path, content.text, { mode: 0o600 }, callback)
           : sftp.fastPut(content.file, path, { mode: 0o600 }, callback);
       await called(write).catch((error: unknown) => {
+        const isHere = 'file' in content && errnoOf(error) !== undefined; // those of SFTP have numbers
+        if (isHere) throw asImageError(error, `reading "${content.file}"`);
         throw this.#failed(`"${path}" could not be written there: ${String(error)}`, error);
       });
     }
@@ -133,8 +136,7 @@ export class SshShell implements RemoteShell {
       const command = `umask 077; mkdir -p ${quoted[0]} && cat > ${quoted[1]}`;
       const onLine = (line: string): void => void said.push(line);
       const { exitCode } = await this.#execute(command, { signal, onLine }, async (channel) => {
-        if ('text' in content) channel.end(content.text);
-        else await pipeline(createReadStream(content.file), channel);
+        await pipeline(piecesOf(content), channel);
       });
       if (exitCode !== 0) {
         throw this.#failed(`"${path}" could not be written there, without SFTP: ${said.join(' / ')}`);

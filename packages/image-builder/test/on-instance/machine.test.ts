@@ -99,12 +99,20 @@ test('a connection that was lost between two scripts is told', async (t) => {
   );
 });
 
-test('a file that cannot be written there is told', async (t) => {
-  const { machine, instance } = await start(t);
-  await rm(join(instance.disk, 'root/.nodepool-builder'), { recursive: true, force: true });
-  await writeFile(join(instance.disk, 'root/.nodepool-builder'), 'a file');
-  await assert.rejects(
-    machine.run('greeting', GREETING),
-    withCode('instance-failed', /"\.nodepool-builder\/greeting" could not be written there/),
-  );
-});
+for (const sftp of [true, false]) {
+  test(`a file that cannot be written there, or read here, is told, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
+    const { logIn, instance } = await launch(t, { sftp });
+    const machine = await logIn();
+    const files = [{ path: 'file', content: { file: '/nonexistent' } }];
+    await assert.rejects(
+      machine.run('greeting', GREETING, { files }),
+      withCode('directory-not-usable', /^reading "\/nonexistent" failed/),
+    );
+    await rm(join(instance.disk, 'root/.nodepool-builder'), { recursive: true, force: true });
+    await writeFile(join(instance.disk, 'root/.nodepool-builder'), 'a file');
+    await assert.rejects(
+      machine.run('greeting', GREETING),
+      withCode('instance-failed', /"\.nodepool-builder\/greeting" could not be written there/),
+    );
+  });
+}

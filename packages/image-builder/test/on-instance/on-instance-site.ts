@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts';
 import { generateKeyPair } from '../../src/on-instance/identity.ts';
 import type { InstanceEntry } from '../../src/on-instance/ledger.ts';
-import { recipeOf } from '../../src/on-instance/take-up.ts';
+import { recipeOf } from '../../src/on-instance/recipe.ts';
 import { RepositoryFixture } from '../repository-fixture.ts';
 import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
 
@@ -101,14 +101,11 @@ export class OnInstanceSite {
     const claim = this.repository.repository.instances.tryClaim(IMAGE_ID);
     await claim?.keepKey(generateKeyPair('test').privateKey);
     await claim?.write({
-      imageId: IMAGE_ID,
-      imageName: diskimage.name,
       provider: this.provider.name,
       phase: 'running',
       stepsDone: 0,
-      since: new Date().toISOString(),
       afterRestart: onInstance.afterRestart,
-      recipe: recipeOf(onInstance, { diskimage }),
+      recipe: await recipeOf(onInstance, { diskimage, environment: process.env }),
       ...entry,
     });
     claim?.release();

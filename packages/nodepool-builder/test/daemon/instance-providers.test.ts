@@ -69,12 +69,9 @@ describe('the providers of instances', () => {
     undoAfter(t, () => repository.close());
     const claim = await repository.instances.claim('1', new AbortController().signal);
     await claim.write({
-      imageId: '1',
-      imageName: 'debian',
       provider: 'cloud',
       phase: 'running',
       stepsDone: 0,
-      since: new Date().toISOString(),
       afterRestart: 'destroy',
       recipe: '',
     });

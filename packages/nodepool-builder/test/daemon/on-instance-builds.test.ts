@@ -102,12 +102,9 @@ describe('a daemon that makes images on instances', () => {
     const dead = await ImageRepository.open(images);
     const claim = await dead.instances.claim('1', new AbortController().signal);
     await claim.write({
-      imageId: '1',
-      imageName: 'a',
       provider: 'qemu',
       phase: 'running',
       stepsDone: 0,
-      since: new Date().toISOString(),
       afterRestart: 'destroy',
       recipe: '',
     });

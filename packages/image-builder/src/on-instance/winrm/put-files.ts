@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { asImageError } from '../../system-error.ts';
+import { piecesOf } from '../pieces-of.ts';
 import { powershellCommand } from '../powershell.ts';
 import type { RemoteFile } from '../remote-shell.ts';
 
@@ -54,7 +53,7 @@ export class Upload {
     for (const { path, content } of this.#files) {
       const hash = createHash('sha256');
       let begin = `>${Buffer.from(path).toString('base64')}\r\n`;
-      for await (const piece of read(content)) {
+      for await (const piece of piecesOf(content, PIECE_LENGTH)) {
         hash.update(piece);
         yield Buffer.from(`${begin}${piece.toString('base64')}\r\n`);
         begin = '';
@@ -67,20 +66,5 @@ export class Upload {
   /** Whether the machine says that it has just what was sent. */
   isConfirmedBy(lines: readonly string[]): boolean {
     return lines.join(' ').toLowerCase() === this.#digests.join(' ');
-  }
-}
-
-async function* read(content: RemoteFile['content']): AsyncGenerator<Buffer> {
-  if ('file' in content) {
-    try {
-      yield* createReadStream(content.file, { highWaterMark: PIECE_LENGTH });
-    } catch (error) {
-      throw asImageError(error, `reading "${content.file}"`);
-    }
-    return;
-  }
-  const bytes = Buffer.from(content.text);
-  for (let start = 0; start < bytes.length; start += PIECE_LENGTH) {
-    yield bytes.subarray(start, start + PIECE_LENGTH);
   }
 }
