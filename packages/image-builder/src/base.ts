@@ -1,7 +1,7 @@
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createLoggedCommand } from './build/logged-command.ts';
-import { type BuildContext, type BuildContextParts, createBuildContext, type Settle } from './context.ts';
+import { type BuildContext, type BuildContextParts, createBuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
@@ -11,9 +11,7 @@ import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
-import type { Staging } from './repository/staging.ts';
-import type { StateDirectory } from './repository/state-directory.ts';
-import type { ImageRepository } from './repository.ts';
+import type { BuildSite, ImageRepository } from './repository.ts';
 import { asImageError } from './system-error.ts';
 import type { Image, Logger, OperationOptions, Snapshot } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
@@ -62,13 +60,7 @@ export abstract class BaseImageBuilder {
     const formats = formatsToMake(this.diskimage, this.nativeFormats);
     const { name, validation } = this.diskimage;
     if (validation !== undefined) checkValidation(name, validation, formats);
-    return await repository.add(
-      imageId,
-      name,
-      (staging, flight, state, onSettled) =>
-        this.#make({ ...job, ...flight }, formats, { staging, state, onSettled }),
-      job,
-    );
+    return await repository.add(imageId, name, (site) => this.#make(job, formats, site), job);
   }
 
   /**
@@ -78,14 +70,14 @@ export abstract class BaseImageBuilder {
   protected abstract createImage(context: BuildContext): Promise<void>;
 
   async #make(
-    job: BuildJob & Required<OperationOptions>,
+    job: BuildJob,
     formats: readonly ImageFormat[],
-    { staging, state, onSettled }: BuildSite,
+    { staging, state, onSettled, signal, onProgress }: BuildSite,
   ): Promise<Manifest> {
-    const { imageId, repository, signal, logger } = job;
+    const { imageId, repository, logger } = job;
     const { name, buildTimeout, secrets, validation } = this.diskimage;
     const started = new Date();
-    const progress = steadyProgress(job.onProgress);
+    const progress = steadyProgress(onProgress);
     const directory = job.logDirectory ?? repository.logDirectory;
     const log = await BuildLog.open({
       directory,
@@ -147,13 +139,6 @@ export abstract class BaseImageBuilder {
       await log.close();
     }
   }
-}
-
-/** What the repository gives to one build. */
-interface BuildSite {
-  readonly staging: Staging;
-  readonly state: StateDirectory;
-  readonly onSettled: (settle: Settle) => void;
 }
 
 interface StopSignal {

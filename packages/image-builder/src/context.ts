@@ -57,7 +57,7 @@ export interface BuildContext {
   /**
    * A directory of the image name's on the file system of `images-dir`, with what an earlier build left there that
    * failed or died: downloads to go on with, say. One build has it at a time, so that this waits while another does. It
-   * goes away when an image is published, and when no build has used it for a week.
+   * goes away when an image is published; if no build has used it for a week, when the repository is opened again.
    *
    * @throws the signal's reason
    */

@@ -40,13 +40,17 @@ export interface ImageRepositoryOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What the repository gives to whoever makes one image. */
+export interface BuildSite extends Required<OperationOptions> {
+  /** Where the files go. */
+  readonly staging: Staging;
+  readonly state: StateDirectory;
+  /** Takes what is called when the image is published, or when it is sure not to be. */
+  readonly onSettled: (settle: Settle) => void;
+}
+
 /** Leaves the files of an image in a staging directory, and describes them by a manifest. */
-export type MakeImage = (
-  staging: Staging,
-  options: Required<OperationOptions>,
-  state: StateDirectory,
-  onSettled: (settle: Settle) => void,
-) => Promise<Manifest>;
+export type MakeImage = (site: BuildSite) => Promise<Manifest>;
 
 /** The images of one directory. One process owns it. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
@@ -259,7 +263,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     try {
       await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
       return await this.#staged(async (staging) => {
-        const manifest = await make(staging, flight, state, (settle) => settles.push(settle));
+        const manifest = await make({
+          ...flight,
+          staging,
+          state,
+          onSettled: (settle) => settles.push(settle),
+        });
         const image = await this.#catalog.publish(staging, manifest, manifest.files);
         isPublished = true;
         await state.clear().catch((error: unknown) => this.#logger?.error(String(error)));

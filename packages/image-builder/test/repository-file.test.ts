@@ -15,7 +15,7 @@ const MEBIBYTE = 1024 * 1024;
 /** A repository with the raw image `a`, built as `debian`. */
 async function setUp(t: TestContext): Promise<RepositoryFixture> {
   const fixture = await RepositoryFixture.open(t);
-  await fixture.repository.add('a', 'debian', async (staging) => {
+  await fixture.repository.add('a', 'debian', async ({ staging }) => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'raw', staging.path('a.raw'), '4M']);
     const files = await describeFiles(staging, 'a', ['raw']);
     return { version: 1, 'image-id': 'a', 'image-name': 'debian', files };

@@ -20,7 +20,7 @@ class Maker {
     this.#imageId = imageId;
   }
 
-  readonly make: MakeImage = async (staging) => {
+  readonly make: MakeImage = async ({ staging }) => {
     this.runs += 1;
     await writeFile(staging.path(`${this.#imageId}.raw`), 'content');
     const files = await describeFiles(staging, this.#imageId, ['raw']);
@@ -173,7 +173,7 @@ test('an image that was never there cannot be deleted', async (t) => {
 test('closing aborts what is being made, and gives the directory free', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const begun = Promise.withResolvers<void>();
-  const build = fixture.repository.add('a', 'debian', async (_, { signal }) => {
+  const build = fixture.repository.add('a', 'debian', async ({ signal }) => {
     begun.resolve();
     return await new Promise((_resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason));

@@ -1,16 +1,16 @@
-import { powershellLiteral } from './powershell.ts';
+import { POWERSHELL, powershellLiteral } from './powershell.ts';
 import type { ScriptLanguage } from './script-language.ts';
 
 const SCRIPT_DIRECTORY = String.raw`C:\nodepool-scripts`;
 
 /**
  * What each script begins with. Windows PowerShell takes a file without this mark for one in the encoding of the
- * country. The file goes first: a step may hold secrets, and it is read before it runs.
+ * country. Without a console its encoding cannot be set. The file goes first: a step may hold secrets, and it is read
+ * before it runs.
  */
 const BEGINNING = `\uFEFF$ErrorActionPreference = 'Stop'
-$PSNativeCommandUseErrorActionPreference = $true
 $ProgressPreference = 'SilentlyContinue'
-[Console]::OutputEncoding = New-Object System.Text.UTF8Encoding $false
+try { [Console]::OutputEncoding = New-Object System.Text.UTF8Encoding $false } catch {}
 Remove-Item -LiteralPath $PSCommandPath
 `;
 
@@ -46,7 +46,7 @@ exit $process.ExitCode
 export const POWERSHELL_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '.ps1',
-  command: (path) => `powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -File ${path}`,
+  command: (path) => `${POWERSHELL} -File ${path}`,
   prepare: script(PREPARE),
   // The exit code is that of the last program; a cmdlet that fails ends it all, as an error does.
   step: (run, environment) =>

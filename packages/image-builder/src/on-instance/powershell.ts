@@ -1,4 +1,5 @@
-const POWERSHELL = 'powershell.exe -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass';
+/** Begins a command line that runs Windows PowerShell, for whatever shell. */
+export const POWERSHELL = 'powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass';
 
 /** The command line, for whatever shell, that runs a short script which is in no file; `cmd.exe` takes 8,191 characters. */
 export function powershellCommand(script: string): string {

@@ -1,5 +1,6 @@
 import ssh2 from 'ssh2';
 import { ImageError } from '../errors.ts';
+import { authorityOf } from '../instance/authority-of.ts';
 import type { InstanceAddress } from '../instance/instance-provider.ts';
 import { probeSsh } from '../instance/probe-ssh.ts';
 import { unlessAborted } from '../unless-aborted.ts';
@@ -60,7 +61,7 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
         client.setNoDelay(); // what is asked for is small, and each answer waited for
         await unlessAborted(ready.promise, signal);
         hostKey.pin(await given.promise);
-        return new SshShell(client, `${username}@${where(address)}`);
+        return new SshShell(client, `${username}@${authorityOf(address)}`);
       } catch (error) {
         client.on('error', () => {}); // of what is given up
         client.destroy();
@@ -76,12 +77,8 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
 function refused(username: string, address: InstanceAddress, cause: unknown): ImageError {
   return new ImageError(
     'login-refused',
-    `${username} cannot log in at ${where(address)}: ${(cause as Error).message}; ` +
+    `${username} cannot log in at ${authorityOf(address)}: ${(cause as Error).message}; ` +
       'the base image has to put the public key in place that instances are given, or to know the private-key',
     { cause },
   );
-}
-
-function where({ host, port }: InstanceAddress): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

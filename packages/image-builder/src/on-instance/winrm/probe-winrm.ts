@@ -1,4 +1,5 @@
 import got from 'got';
+import { authorityOf } from '../../instance/authority-of.ts';
 import type { InstanceAddress } from '../../instance/instance-provider.ts';
 
 /** What the service asks who has not said who they are. Windows answers 503 in its stead before it is up. */
@@ -7,8 +8,9 @@ const UNAUTHORIZED = 401;
 /**
  * Whether a WinRM service answers: a {@link Probe}. It is told nothing, so its certificate does not matter yet.
  */
-export async function probeWinrm({ host, port }: InstanceAddress, signal: AbortSignal): Promise<void> {
-  const { statusCode } = await got.post(`https://${host.includes(':') ? `[${host}]` : host}:${port}/wsman`, {
+export async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
+  const authority = authorityOf(address);
+  const { statusCode } = await got.post(`https://${authority}/wsman`, {
     headers: { 'content-type': 'application/soap+xml;charset=UTF-8' },
     https: { rejectUnauthorized: false },
     signal,
@@ -16,5 +18,5 @@ export async function probeWinrm({ host, port }: InstanceAddress, signal: AbortS
     followRedirect: false,
     retry: { limit: 0 },
   });
-  if (statusCode !== UNAUTHORIZED) throw new Error(`${host}:${port} answers with HTTP ${statusCode}`);
+  if (statusCode !== UNAUTHORIZED) throw new Error(`${authority} answers with HTTP ${statusCode}`);
 }

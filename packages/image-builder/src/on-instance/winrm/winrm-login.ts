@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { ImageError } from '../../errors.ts';
+import { authorityOf } from '../../instance/authority-of.ts';
 import type { InstanceAddress } from '../../instance/instance-provider.ts';
 import { fingerprint, type HostKey } from '../host-key.ts';
 import type { Login } from '../remote-shell.ts';
@@ -63,10 +64,10 @@ function asRefusal(error: unknown): unknown {
   return new ImageError('login-refused', error.message, { cause: error });
 }
 
-function unreachable(username: string, { host, port }: InstanceAddress, cause: unknown): ImageError {
+function unreachable(username: string, address: InstanceAddress, cause: unknown): ImageError {
   return new ImageError(
     'login-refused',
-    `${username} cannot log in at ${host}:${port} by WinRM: ${(cause as Error).message}`,
+    `${username} cannot log in at ${authorityOf(address)} by WinRM: ${(cause as Error).message}`,
     { cause },
   );
 }

@@ -4,6 +4,7 @@ import type { Agent } from 'node:https';
 import type { Document } from '@xmldom/xmldom';
 import got from 'got';
 import { ImageError } from '../../errors.ts';
+import { authorityOf } from '../../instance/authority-of.ts';
 import type { InstanceAddress } from '../../instance/instance-provider.ts';
 import { type Fault, faultIn } from './answer.ts';
 import { envelope, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
@@ -41,8 +42,8 @@ export class WinrmService {
   #isLost = false;
 
   /** @param agent that reaches nobody but this machine, for it is given the password. */
-  constructor({ host, port }: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
-    const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  constructor(address: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
+    const authority = authorityOf(address);
     this.name = `${username}@${authority}`;
     this.#url = `https://${authority}/wsman`;
     this.#agent = agent;
