@@ -64,7 +64,13 @@ export function instanceProviderContract(
       await instance.destroy();
 
       const provider = open();
-      const image = captured.externalId ?? path;
+      const { externalId } = captured;
+      const stored = (await provider.captures?.()) ?? [];
+      assert.deepEqual(
+        stored.map((capture) => [capture.externalId, capture.imageId]),
+        externalId === undefined ? [] : [[externalId, 'debian-0000000001']],
+      );
+      const image = externalId ?? path;
       const again = await provider.launch({ ...request, image, format, buildId: 'debian-0000000002' });
       const off = again.waitStopped();
       assert.equal(await run(await again.waitReachable(probe), 'cat /root/mark; poweroff'), 'changed\n');
@@ -72,6 +78,8 @@ export function instanceProviderContract(
       assert.equal(await again.state(), 'stopped');
       await again.destroy();
       assert.deepEqual(await provider.list(), []);
+      for (const capture of stored) await capture.discard();
+      assert.deepEqual((await provider.captures?.()) ?? [], []);
     });
 
     test('instances of several builds are told apart, and are destroyed in any state', async (t) => {
