@@ -1,60 +1,39 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { Client } from '@nodepool-builder/gearman-node';
-import {
-  BaseImageBuilder,
-  type BuildContext,
-  type BuilderServices,
-  type DiskImage,
-} from '@nodepool-builder/image-builder';
+import { Client, type Job } from '@nodepool-builder/gearman-node';
 import { RecordingLogger } from '../../packages/image-builder/test/recording-logger.ts';
-import {
-  createImage,
-  PUBLIC_KEY,
-} from '../../packages/image-providers/test/openstack/instance/instance-cloud.ts';
+import { createImage } from '../../packages/image-providers/test/openstack/instance/instance-cloud.ts';
 import { loadConfiguration } from '../../packages/nodepool-builder/src/configuration/load.ts';
 import { NodepoolBuilder } from '../../packages/nodepool-builder/src/daemon/nodepool-builder.ts';
+import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { cloudsYaml, type GlanceImage } from '../fixtures/openstack/account.ts';
 import { type FaultyOpenStack, faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
+import type { Disk } from '../fixtures/openstack/nova-double/machine.ts';
 import { NovaDouble } from '../fixtures/openstack/nova-double/nova-double.ts';
+import { sshdMachines } from '../fixtures/openstack/nova-double/sshd-machine.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
+import { sshAtPort } from '../fixtures/ssh-at-port.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** What the core of an on-instance build does, but for what it does on the machine. */
-class StandInBuilder extends BaseImageBuilder {
-  readonly #services: BuilderServices;
+/** In the middle of it the build waits, but not a second time. */
+const WAITS = `steps: [mkdir /root/first, "if mkdir /root/second; then echo it waits; sleep 600; fi"]`;
 
-  constructor(diskimage: DiskImage, services: BuilderServices) {
-    super(diskimage);
-    this.#services = services;
-  }
+const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 
-  protected override async createImage({
-    imageId,
-    formats,
-    output,
-    addSnapshot,
-  }: BuildContext): Promise<void> {
-    const { provider: name = '', baseImage: image = '' } = this.diskimage.onInstance ?? {};
-    const provider = this.#services.instanceProvider(name);
-    const request = { buildId: imageId, image, publicKey: PUBLIC_KEY, port: 22 };
-    const instance = await provider.launch(request);
-    await waitUntil('the machine', async () => (await instance.state()) === 'running');
-    await instance.stop();
-    const captured = await instance.capture({ imageId });
-    for (const format of formats) await captured.save(format, output(format));
-    await instance.destroy();
-    const { externalId = assert.fail('it is no snapshot') } = captured;
-    addSnapshot({ provider: name, externalId }, () => Promise.resolve());
-  }
+/** A build that waits. */
+interface Begun {
+  readonly killed: BuilderProcess;
+  /** Who waits for it. */
+  readonly asking: Client;
+  readonly job: Job;
 }
 
-const PROVIDERS = `
+const PROVIDERS = (directory: string): string => `
   - name: cloud
     cloud: mycloud
     image-type: raw
@@ -63,7 +42,7 @@ const PROVIDERS = `
     images:
       - {name: node, diskimage: debian, meta: {os: debian}}
       - {name: other, diskimage: debian}
-  - {name: pool, type: directory, directory: pool, image-type: raw, images: [{name: node, diskimage: debian}]}
+  - {name: pool, type: directory, directory: ${join(directory, 'pool')}, image-type: raw, images: [{name: node, diskimage: debian}]}
   - {name: local, type: qemu}`;
 
 describe('an image that lies in a provider as a snapshot', () => {
@@ -74,24 +53,29 @@ describe('an image that lies in a provider as a snapshot', () => {
   let client: Client;
   let builder: NodepoolBuilder;
   let base: string;
+  let clouds: string;
+  let file: string;
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'snapshot-upload-'));
     cloud = await faultyOpenStack(await (await openStack()).createAccount());
-    nova = await NovaDouble.start(cloud.account.imageUrl);
+    nova = await NovaDouble.start(cloud.account.imageUrl, sshdMachines(directory));
     gearmand = await startGearmand();
     base = await createImage(cloud.account, 'base');
-    const clouds = join(directory, 'clouds.yaml');
+    clouds = join(directory, 'clouds.yaml');
+    file = join(directory, 'nodepool.yaml');
     const overrides = { compute_endpoint_override: nova.url, network_endpoint_override: nova.url };
     await writeFile(clouds, cloudsYaml({ mycloud: { ...cloud.account.cloud(), ...overrides } }));
     await Promise.all(['images', 'pool'].map((name) => mkdir(join(directory, name))));
-    const file = join(directory, 'nodepool.yaml');
     await writeFile(
       file,
-      `images-dir: images
+      `images-dir: ${join(directory, 'images')}
 gearman-servers: [{host: 127.0.0.1, port: ${gearmand.port}}]
-diskimages: [{name: debian, builder: on-instance, on-instance: {provider: cloud, base-image: base, steps: ["true"]}}]
-providers:${PROVIDERS}
+diskimages:
+  - {name: debian, builder: on-instance, on-instance: {provider: cloud, base-image: base, steps: [echo made > /etc/made]}}
+  - {name: destroyed, builder: on-instance, on-instance: {provider: cloud, base-image: base, ${WAITS}}}
+  - {name: resumed, builder: on-instance, on-instance: {provider: cloud, base-image: base, after-restart: resume, ${WAITS}}}
+providers:${PROVIDERS(directory)}
 `,
     );
     builder = await start();
@@ -107,22 +91,47 @@ providers:${PROVIDERS}
   });
 
   async function start(): Promise<NodepoolBuilder> {
-    const place = {
-      env: { OS_CLIENT_CONFIG_FILE: join(directory, 'clouds.yaml') },
-      cwd: directory,
-      home: directory,
-    };
-    const { configuration } = await loadConfiguration(join(directory, 'nodepool.yaml'), { place });
+    const env = { OS_CLIENT_CONFIG_FILE: clouds };
+    const place = { env, cwd: directory, home: directory };
+    const { configuration } = await loadConfiguration(file, { place });
     const logger = new RecordingLogger();
-    const builders = { 'on-instance': StandInBuilder };
+    const builders = { 'on-instance': sshAtPort(nova.port) };
     return await NodepoolBuilder.start({ configuration, builders, logger: () => logger });
+  }
+
+  /** Has a builder that is a process of its own begin a build; resolves once the build waits. */
+  async function begin(diskimage: string, imageId: string): Promise<Begun> {
+    await builder.close();
+    const environment = [`OS_CLIENT_CONFIG_FILE=${clouds}`, `SSH_PORT=${nova.port}`];
+    const [command, args] = programCommand(PROGRAM, '-d', '-c', file);
+    const killed = spawnDaemon(['env', [...environment, command, ...args]]);
+    const asking = new Client({ servers: builder.servers });
+    const job = asking.submit(`image-build:${diskimage}`, JSON.stringify({ 'image-id': imageId }));
+    void Promise.allSettled([job]); // it may be given up
+    await killed.logged(/: it waits$/);
+    return { killed, asking, job };
   }
 
   async function build(imageId: string): Promise<GlanceImage> {
     await client.submit('image-build:debian', JSON.stringify({ 'image-id': imageId }));
+    return await snapshotOf(imageId);
+  }
+
+  async function snapshotOf(imageId: string): Promise<GlanceImage> {
     const [snapshot, ...others] = await imagesOf(imageId);
     assert.deepEqual(others, []);
     return snapshot ?? assert.fail('there is no snapshot');
+  }
+
+  /** The files of a snapshot. */
+  async function diskOf({ id }: GlanceImage): Promise<Disk> {
+    return await (await cloud.account.glance()).request('GET', `/images/${id}/file`);
+  }
+
+  /** What there is of servers, in the cloud and in the ledger. */
+  async function remains(): Promise<readonly string[]> {
+    const ledger = await readdir(join(directory, 'images/.nodepool-builder/instances'));
+    return [...nova.servers.keys(), ...nova.keyPairs.keys(), ...ledger];
   }
 
   async function upload(
@@ -143,6 +152,17 @@ providers:${PROVIDERS}
 
   it('is the result of an upload there, which carries nothing and makes it what an upload would have', async () => {
     const snapshot = await build('1');
+    const disk = await diskOf(snapshot);
+    assert.equal(disk['/etc/made'], 'made\n');
+    assert.equal(
+      disk['/root/.ssh/authorized_keys'],
+      undefined,
+      'the key of the build lets nobody in any more',
+    );
+    const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
+    assert.match(log, /the host key is SHA256:\S+, as the console announces it/);
+    assert.deepEqual(await remains(), []);
+
     const earlier = cloud.glance.requests.length;
     const unique = randomUUID();
     assert.equal(await upload('1', 'cloud', 'node', unique), snapshot.id);
@@ -205,6 +225,28 @@ providers:${PROVIDERS}
       (await imagesOf('6')).map(({ id }) => id),
       [kept.id],
     );
+  });
+
+  it('of a builder that is killed is not made if nobody waits for it, and no server is left', async () => {
+    const { killed, asking } = await begin('destroyed', '8');
+    await asking.close(); // gearmand gives nobody a job that nobody waits for
+    await killed.end('SIGKILL');
+    assert.equal(nova.servers.size, 1);
+    builder = await start();
+    await waitUntil('all of it to go', async () => (await remains()).length === 0);
+    assert.deepEqual(await imagesOf('8'), []);
+  });
+
+  it('of a builder that is killed is made on the same server if its job comes again', async () => {
+    const { killed, asking, job } = await begin('resumed', '9');
+    await killed.end('SIGKILL');
+    const [server] = nova.servers.keys();
+    builder = await start();
+    await job;
+    await asking.close();
+    const { instance_uuid: captured } = await snapshotOf('9');
+    assert.equal(captured, server);
+    assert.deepEqual(await remains(), []);
   });
 
   it('COMPAT 1.5: cannot be made where only machines run', async () => {
