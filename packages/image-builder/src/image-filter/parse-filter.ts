@@ -23,7 +23,11 @@ interface TimeKey {
 const TIME_KEYS: ReadonlyMap<string, TimeKey> = new Map([
   [
     'created-after',
-    { form: 'time such as 2026-05-01T00:00:00Z', read: (value: string) => Date.parse(value) },
+    {
+      form: 'time such as 2026-05-01T00:00:00Z',
+      // Date.parse takes a month, or a part of a name, for a time as well
+      read: (value: string) => (/^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN),
+    },
   ],
   [
     'not-older-than',

@@ -50,6 +50,7 @@ for (const [text, reason] of [
   ['toString=x', /no "toString"/],
   ['property:=x', /no "property:"/],
   ['created-after=yesterday', /"created-after" cannot be "yesterday"; write one time such as 2026/],
+  ['created-after=7', /cannot be "7"; write one time such as 2026/],
   ['not-older-than=7', /cannot be "7"; write one duration such as 12h/],
 ] as const) {
   test(`"${text}" is refused`, () => {
