@@ -324,8 +324,9 @@ const PROVIDER: SchemaNode = {
       ...PATH,
       description:
         'A program that runs behind each upload, before its job is answered: its arguments are the name of the ' +
-        "provider, the cloud's id of the image, and the path of the local file. If it does not end with 0, or not in " +
-        'the time of `image-upload-timeout`, the image is deleted there and the job fails.',
+        "provider, the cloud's id of the image, and the path of the local file: the one that was uploaded, or the first " +
+        'of the image if none had to be. If it does not end with 0, or not in the time of `image-upload-timeout`, the ' +
+        'image is deleted there and the job fails.',
     },
     pause: {
       type: 'boolean',

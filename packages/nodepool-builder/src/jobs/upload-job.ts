@@ -73,7 +73,7 @@ async function upload(
   const fileToCarry = (): Promise<ImageFile> =>
     repository.file(imageId, provider.formats, { signal: job.signal });
   const snapshot = snapshots.find(imageId, provider);
-  const ready = snapshot === undefined ? await fileToCarry() : undefined;
+  let file = snapshot === undefined ? await fileToCarry() : undefined;
   const { builtAt, files } = repository.get(imageId) ?? {};
   const entry = newEntry(job, imageId, configuration, image.name);
   const onProgress = reportProgress(job);
@@ -89,7 +89,7 @@ async function upload(
     const bring = async (signal: AbortSignal): Promise<UploadResult> => {
       const claimed = snapshot && (await snapshots.claim(provider, snapshot, request, signal));
       if (claimed !== undefined) return claimed;
-      const file = ready ?? (await fileToCarry());
+      file ??= await fileToCarry();
       logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
       return await provider.upload({ ...request, file }, { signal, onProgress });
     };
@@ -100,7 +100,7 @@ async function upload(
       async (signal) => {
         const uploaded = await bring(signal);
         if (hook === undefined) return { ...uploaded, objection: undefined };
-        const path = ready?.path ?? files?.[0]?.path ?? '';
+        const path = file?.path ?? files?.[0]?.path ?? '';
         const args = [configuration.name, uploaded.externalId, path];
         return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
       },
