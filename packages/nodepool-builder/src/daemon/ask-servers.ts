@@ -6,8 +6,8 @@ const TIMEOUT = 10_000;
 /**
  * Asks every job server, and puts the answers together. A server that does not answer is left out.
  *
- * @param signal ends it: what has not been answered by then is not
  * @throws ConnectionError `connect-failed` if none of them answers
+ * @throws the signal's reason
  */
 export async function askServers<T>(
   servers: readonly ServerAddress[],
@@ -15,6 +15,7 @@ export async function askServers<T>(
   signal?: AbortSignal,
 ): Promise<T[]> {
   const answers = await Promise.allSettled(servers.map((server) => ask(server, question, signal)));
+  signal?.throwIfAborted();
   const answered = answers.filter((answer) => answer.status === 'fulfilled');
   if (answered.length === 0) {
     const names = servers.map(formatAddress).join(', ');

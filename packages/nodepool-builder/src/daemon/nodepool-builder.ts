@@ -332,7 +332,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       snapshots: this.#snapshots,
       statistics: this.#statistics,
       logger: this.#options.logger,
-      isOffered: (imageId) => isOffered(this.servers, functionName('image-upload', imageId)),
+      isOffered: (imageId, signal) => isOffered(this.servers, functionName('image-upload', imageId), signal),
       offered: async () => {
         this.#offer();
         if (this.#closing === undefined) await this.#uploadWorker.registered();

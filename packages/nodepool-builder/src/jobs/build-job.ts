@@ -24,7 +24,7 @@ export interface BuildJobContext {
   readonly statistics: Statistics;
   logger(name: string): Logger;
   /** Whether a builder, here or elsewhere, offers an image. */
-  isOffered(imageId: string): Promise<boolean>;
+  isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /** Resolves once the job servers know the functions of a new image. */
   offered(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
-    if (await isTaken(context, builder, imageId)) {
+    if (await isTaken(context, builder, imageId, job.signal)) {
       logger.info(`build of ${name}: image ${imageId} is there already`);
       return jobResult('image-id', imageId);
     }
@@ -58,9 +58,10 @@ async function isTaken(
   context: BuildJobContext,
   { diskimage: { name, zuul } }: BaseImageBuilder,
   imageId: string,
+  signal: AbortSignal,
 ): Promise<boolean> {
   if (zuul === undefined || parseZuulImageId(imageId)?.image !== name) return false;
-  return await context.isOffered(imageId);
+  return await context.isOffered(imageId, signal);
 }
 
 async function build(

@@ -22,7 +22,7 @@ class UnneededBuilder extends BaseImageBuilder {
   }
 }
 
-function contextOf(repository: ImageRepository, builder?: BaseImageBuilder, offered = ''): BuildJobContext {
+function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): BuildJobContext {
   return {
     repository,
     builder: () => builder,
@@ -30,7 +30,7 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder, offe
     buildLogRetention: 7,
     statistics: new Statistics(undefined),
     logger: () => new RecordingLogger(),
-    isOffered: async (imageId) => imageId === offered,
+    isOffered: async () => false,
     offered: () => Promise.resolve(),
   };
 }
@@ -50,8 +50,11 @@ it('the image of a build of Zuul that a builder offers is not made again', async
   const zuul = { project: 'images' } as ZuulImage;
   const run = async (imageId: string, more: Partial<DiskImage>): Promise<unknown> => {
     const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'], ...more });
-    const context = contextOf(repository, builder, imageId);
-    return await runBuildJob(context, fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId })));
+    const context = contextOf(repository, builder);
+    const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
+    const isOffered = async (asked: string, signal: AbortSignal): Promise<boolean> =>
+      asked === imageId && signal === job.signal;
+    return await runBuildJob({ ...context, isOffered }, job);
   };
   const imageId = `noble-1763773261-${UUID}`;
   assert.equal(await run(imageId, { zuul }), `{"image-id": "${imageId}"}`);
