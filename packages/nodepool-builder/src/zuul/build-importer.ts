@@ -50,7 +50,7 @@ export class BuildImporter {
   }
 
   async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
-    const { name, seen, builds, isGone, logger } = this.#options;
+    const { name, seen, builds, logger } = this.#options;
     const { uuid, endTime = 0 } = chosen.build;
     const imageId = zuulImageId({ image: name, uuid, endTime });
     const what = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
@@ -63,7 +63,7 @@ export class BuildImporter {
     try {
       await builds.build({ name, imageId, uuid }, signal);
     } catch (error) {
-      if (!isAnswer(error) || !(await isGone(chosen, signal))) throw error;
+      if (!isAnswer(error) || !(await this.#isGone(chosen, what, signal))) throw error;
       logger.warn(`${what}: given up: its artifacts are gone`);
       await seen.givenUp(chosen);
       return;
@@ -72,7 +72,22 @@ export class BuildImporter {
     await seen.taken(chosen);
   }
 
-  /** Each build once: a job that returns no image is seldom what was meant. */
+  /** What cannot be asked takes nothing from what the builder answered: the same is tried again later. */
+  async #isGone(chosen: ChosenBuild, what: string, signal: AbortSignal): Promise<boolean> {
+    const { isGone, logger } = this.#options;
+    try {
+      return await isGone(chosen, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.warn(`${what}: it is not known whether its artifacts are gone: ${(error as Error).message}`);
+      return false;
+    }
+  }
+
+  /**
+   * Warns of the newest of those that were not told before: a job that returns no image is seldom what was meant. One
+   * is enough, for the first look may find pages of them.
+   */
   #tell(refused: readonly RefusedBuild[]): void {
     const { name, logger } = this.#options;
     const unusable = refused.filter(({ refusal }) => refusal === 'unusable');

@@ -36,6 +36,9 @@ export class ImagePoller implements AsyncDisposable {
     const { reports, logger } = options;
     this.diskimage = diskimage;
     this.#options = options;
+    // what cannot be subscribed to begins nothing
+    this.#subscription =
+      zuul.mqtt && reports?.subscribe(zuul.mqtt, { job: zuul.job, wake: () => this.#poller.wake() });
     this.#poller = new Poller({
       what: `new builds of ${name}`,
       look: async (signal) => {
@@ -45,8 +48,6 @@ export class ImagePoller implements AsyncDisposable {
       interval: zuul.pollInterval * 1000,
       logger,
     });
-    this.#subscription =
-      zuul.mqtt && reports?.subscribe(zuul.mqtt, { job: zuul.job, wake: () => this.#poller.wake() });
   }
 
   /** Does not wait for a build that was begun: it goes on, and who looks next waits for it again. */

@@ -32,7 +32,13 @@ export class ZuulPollers implements AsyncDisposable {
 
   /** Has these images looked after from now on, and no others. Of those that did not change nothing is begun anew. */
   configure(diskimages: readonly ZuulDiskImage[]): void {
-    this.#changes = this.#changes.then(() => this.#change(diskimages));
+    const { logger } = this.#options;
+    this.#changes = this.#changes
+      .then(() => this.#change(diskimages))
+      .catch((error: unknown) => {
+        const reason = (error as Error).message;
+        logger.error(`not all zuul-images are looked after: ${reason}; mend it, and reload`);
+      });
   }
 
   /** Stops. Builds that were begun go on, and who looks next waits for them again. */

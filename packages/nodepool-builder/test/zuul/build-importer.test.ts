@@ -84,15 +84,21 @@ describe('importing new builds', () => {
     assert.equal(builders.asked.length, 2);
   });
 
-  test('tries again later what failed while the artifacts are there', async (t) => {
+  test('tries again later what failed while the artifacts are there, or may be', async (t) => {
     const table = new BuildTable();
     const fixture = new ImporterFixture(t, directly(table));
-    const { builders } = fixture;
+    const { builders, logger } = fixture;
     const row = table.add([qcowArtifact('1')]);
-    builders.failures.push(jobFailed());
+    builders.failures.push(jobFailed(), jobFailed());
     await assert.rejects(fixture.look(), { code: 'job-failed' });
+    fixture.unknown = new Error('no certificates');
+    await assert.rejects(fixture.look(), { code: 'job-failed' });
+    assert.match(
+      logger.lines.at(-1) ?? '',
+      /^warn build .* whether its artifacts are gone: no certificates$/,
+    );
     await fixture.look();
-    assert.deepEqual(builders.askedFor, uuidsOf(row, row));
+    assert.deepEqual(builders.askedFor, uuidsOf(row, row, row));
   });
 
   test('gives nothing up for a job server that was lost', async (t) => {

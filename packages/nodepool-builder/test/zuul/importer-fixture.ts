@@ -86,6 +86,8 @@ export class ImporterFixture {
   readonly logger = new RecordingLogger();
   /** Uuids of builds whose artifacts are gone. */
   readonly gone = new Set<string>();
+  /** Why it cannot be asked what is gone. */
+  unknown: Error | undefined;
   readonly #api: BuildImporterOptions['api'];
   readonly #openSeen: () => Promise<BuildImporterOptions['seen']>;
   #importer: BuildImporter | undefined;
@@ -114,7 +116,10 @@ export class ImporterFixture {
       source: SOURCE,
       seen: await this.#openSeen(),
       builds: this.builders,
-      isGone: async ({ build }: ChosenBuild) => this.gone.has(build.uuid),
+      isGone: async ({ build }: ChosenBuild) => {
+        if (this.unknown !== undefined) throw this.unknown;
+        return this.gone.has(build.uuid);
+      },
       logger: this.logger,
     });
   }

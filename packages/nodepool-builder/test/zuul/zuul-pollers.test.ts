@@ -92,13 +92,16 @@ function looks(zuul: ZuulDouble): readonly (string | null)[] {
 }
 
 describe('the pollers of a daemon', () => {
-  test('follow the configuration: what did not change is not looked for anew', async (t) => {
+  test('follow the configuration, whatever became of the one before: what did not change is not looked for anew', async (t) => {
     const zuul = await startZuul(t);
-    const pollers = (await Fixture.create(t)).start();
+    const fixture = await Fixture.create(t);
+    const pollers = fixture.start();
     const looked = (count: number): Promise<unknown> =>
       waitUntil(`look ${count}`, () => zuul.listings.length === count);
+    pollers.configure([imageOf(zuul, 'bad', { mqtt: { url: 'no URL', topic: 'zuul' } })]);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' })]);
     await looked(1);
+    assert.match(fixture.logger.lines[0] ?? '', /^error not all zuul-images are looked after: Invalid URL/);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-b' })]);
     await looked(2);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-c' })]);
