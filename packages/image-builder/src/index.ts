@@ -9,6 +9,7 @@ export { downloadArtifact } from './download/download-artifact.ts';
 export type { ExpectedArtifact } from './download/expected.ts';
 export type { HeadersOfHosts } from './download/http-source.ts';
 export type { RetryPolicy } from './download/retries.ts';
+export { writeSparse } from './download/sparse.ts';
 export { clearDownloads } from './download/state-directory.ts';
 export { writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
@@ -63,7 +64,7 @@ export {
 export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
-export { asImageError } from './system-error.ts';
+export { asImageError, unlessMissing } from './system-error.ts';
 export type {
   CandidateOptions,
   Checksums,

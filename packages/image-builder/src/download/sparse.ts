@@ -6,7 +6,8 @@ const UNIT = 16 * 1024;
 const ZEROS = Buffer.alloc(UNIT);
 
 /**
- * Writes bytes at a position of a new file, and leaves holes where they are zero.
+ * Writes bytes at a position of a new file, and leaves holes where they are zero. The file has to be cut to its length
+ * in the end: a hole there has no bytes to write.
  *
  * @returns how many bytes were written
  */

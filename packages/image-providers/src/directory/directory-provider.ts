@@ -1,4 +1,3 @@
-import type { Stats } from 'node:fs';
 import { link, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -17,6 +16,7 @@ import {
   type ProviderImage,
   type UploadRequest,
   type UploadResult,
+  unlessMissing,
 } from '@nodepool-builder/image-builder';
 import { toCandidate } from './candidate.ts';
 import { copyImage } from './copy-image.ts';
@@ -64,7 +64,7 @@ export class DirectoryProvider implements ImageProvider {
       await removeStalePartials(this.#directory);
       const there = await readManifest(target);
       refuseForeign(target, there, request);
-      if (!shared || there === undefined || !(await exists(target)))
+      if (!shared || there === undefined || (await unlessMissing(stat(target))) === undefined)
         await this.#bring(request, target, options);
       await this.#linkLatest(imageName, file.format);
       await syncDirectory(this.#directory);
@@ -92,7 +92,7 @@ export class DirectoryProvider implements ImageProvider {
       options.signal?.throwIfAborted();
       const manifest = await readManifest(target);
       if (manifest === undefined) {
-        if (!(await exists(target))) return;
+        if ((await unlessMissing(stat(target))) === undefined) return;
         throw new ImageError(
           'provider-refused',
           `${target} has no manifest of ours beside it, so it is not ours to delete; remove it by hand`,
@@ -252,12 +252,4 @@ async function linkUnlessThere(path: string, name: string): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  const found: Stats | undefined = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw error;
-  });
-  return found !== undefined;
 }

@@ -17,7 +17,11 @@ export function uploadOwner(uploadId: string): string {
 /** The shared upload that a temporary file is of; undefined for any other file. */
 export function sharedUploadOf(fileName: string): string | undefined {
   const encoded = SHARED_NAME.exec(fileName)?.groups?.upload;
-  return encoded === undefined ? undefined : decodeURIComponent(encoded);
+  try {
+    return encoded === undefined ? undefined : decodeURIComponent(encoded);
+  } catch {
+    return undefined; // nothing that uploadOwner wrote
+  }
 }
 
 /**

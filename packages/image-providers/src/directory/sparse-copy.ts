@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
-import type { Checksums, OperationOptions } from '@nodepool-builder/image-builder';
-import { writeSparse } from '../write-sparse.ts';
+import { type Checksums, type OperationOptions, writeSparse } from '@nodepool-builder/image-builder';
 
 /** How much is read at once: large enough for the disk, small enough that hashing it does not hold up the event loop. */
 const CHUNK = 512 * 1024;

@@ -45,8 +45,8 @@ export interface ImageApiOptions {
 }
 
 /**
- * The part of Glance's Image API v2 that carries images. Each method is one request, `list` one for each page.
- * They throw OpenStackError; what is no proper answer is `invalid-answer`.
+ * The part of Glance's Image API v2 that carries images. They throw OpenStackError; what is no proper answer
+ * is `invalid-answer`.
  */
 export class ImageApi {
   /** As messages call the cloud. */

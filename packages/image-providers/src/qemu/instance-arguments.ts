@@ -20,11 +20,14 @@ export interface InstanceSettings extends MachineSettings {
 
 /** The files of an instance, in the directory that QEMU works in. */
 export const INSTANCE_FILES = {
+  record: 'instance.json',
   disk: 'disk.qcow2',
   configDrive: 'config-drive',
   console: 'console.log',
   monitor: 'qmp.sock',
   log: 'qemu.log',
+  /** There once the system has powered off. */
+  poweredOff: 'powered-off',
 } as const;
 
 /** QEMU's arguments for an instance. */

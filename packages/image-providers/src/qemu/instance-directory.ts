@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endProcesses, ImageError, writeDurably } from '@nodepool-builder/image-builder';
+import { endProcesses, ImageError, unlessMissing, writeDurably } from '@nodepool-builder/image-builder';
+import { INSTANCE_FILES } from './instance-arguments.ts';
 
 /** What is remembered of an instance, for whoever comes after us. */
 export interface InstanceRecord {
@@ -11,8 +12,6 @@ export interface InstanceRecord {
   /** Absolute path of the base image. */
   readonly image: string;
 }
-
-const RECORD = 'instance.json';
 
 /** What is being made or removed: files alone, and no instance. */
 const HIDDEN = '.';
@@ -43,7 +42,7 @@ export class InstanceDirectory {
     try {
       await mkdir(hidden, { mode: 0o700 });
       await fill(hidden, made.id);
-      await writeDurably(join(hidden, RECORD), `${JSON.stringify(record)}\n`);
+      await writeDurably(join(hidden, INSTANCE_FILES.record), `${JSON.stringify(record)}\n`);
       await rename(hidden, made.path);
     } catch (error) {
       await rm(hidden, { recursive: true, force: true });
@@ -55,10 +54,10 @@ export class InstanceDirectory {
   /** Those below `parent`. */
   static async list(parent: string): Promise<InstanceDirectory[]> {
     const found: InstanceDirectory[] = [];
-    for (const id of await unlessMissing(readdir(parent), [])) {
+    for (const id of (await unlessMissing(readdir(parent))) ?? []) {
       if (id.startsWith(HIDDEN)) continue;
       // One that is being removed may go at any moment.
-      const text = await unlessMissing(readFile(join(parent, id, RECORD), 'utf8'), undefined);
+      const text = await unlessMissing(readFile(join(parent, id, INSTANCE_FILES.record), 'utf8'));
       if (text !== undefined)
         found.push(new InstanceDirectory(parent, id, JSON.parse(text) as InstanceRecord));
     }
@@ -67,7 +66,7 @@ export class InstanceDirectory {
 
   /** Removes what a process left here that was killed while it made or removed a directory. */
   static async removeHidden(parent: string): Promise<void> {
-    for (const name of await unlessMissing(readdir(parent), [])) {
+    for (const name of (await unlessMissing(readdir(parent))) ?? []) {
       if (name.startsWith(HIDDEN)) await rm(join(parent, name), { recursive: true, force: true });
     }
   }
@@ -78,7 +77,7 @@ export class InstanceDirectory {
 
   /** The end of a file; empty if there is none. */
   async tail(name: string): Promise<string> {
-    const file = await unlessMissing(open(this.file(name), 'r'), undefined);
+    const file = await unlessMissing(open(this.file(name), 'r'));
     if (file === undefined) return '';
     try {
       const { size } = await file.stat();
@@ -92,11 +91,11 @@ export class InstanceDirectory {
 
   /** Remembers that the system powered off: that its disk is whole. */
   async setPoweredOff(): Promise<void> {
-    await unlessMissing(writeFile(this.file('powered-off'), ''), undefined);
+    await unlessMissing(writeFile(this.file(INSTANCE_FILES.poweredOff), ''));
   }
 
   async isPoweredOff(): Promise<boolean> {
-    return (await unlessMissing(stat(this.file('powered-off')), undefined)) !== undefined;
+    return (await unlessMissing(stat(this.file(INSTANCE_FILES.poweredOff)))) !== undefined;
   }
 
   /**
@@ -115,16 +114,7 @@ export class InstanceDirectory {
   /** Removes all files. */
   async remove(): Promise<void> {
     const hidden = join(this.path, '..', HIDDEN + this.id);
-    await unlessMissing(rename(this.path, hidden), undefined);
+    await unlessMissing(rename(this.path, hidden));
     await rm(hidden, { recursive: true, force: true });
-  }
-}
-
-async function unlessMissing<T, U>(work: Promise<T>, otherwise: U): Promise<T | U> {
-  try {
-    return await work;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return otherwise;
-    throw error;
   }
 }

@@ -95,13 +95,15 @@ describe('the leftovers in a directory', () => {
     const old = new Date('2026-01-01');
     await utimes(join(pool, PARTIAL), old, old);
     await writeFile(join(pool, '.upload-host.1.0123abcd.part'), 'of a builder');
+    await writeFile(join(pool, '.upload-%zz.0123abcd.part'), 'of somebody');
     const [leftover, ...others] = await openProvider().leftovers();
     assert.deepEqual(
       [leftover?.uploadId, leftover?.subject, leftover?.changedAt, others],
       [UPLOAD_ID, `file ${PARTIAL}`, old, []],
     );
     assert.equal(await leftover?.remove(), true);
-    assert.deepEqual(await names(), ['.upload-host.1.0123abcd.part', ...whole]);
+    const theirs = ['.upload-%zz.0123abcd.part', '.upload-host.1.0123abcd.part'];
+    assert.deepEqual(await names(), [...theirs, ...whole]);
     assert.equal(await leftover?.remove(), false);
   });
 

@@ -1,5 +1,5 @@
-import { createHash, type Hash } from 'node:crypto';
-import { open, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import {
   asImageError,
   ImageError,
@@ -7,8 +7,8 @@ import {
   isImageFormat,
   type OperationOptions,
   type StoredCapture,
+  writeSparse,
 } from '@nodepool-builder/image-builder';
-import { writeSparse } from '../../write-sparse.ts';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { ByteProgress } from '../upload/byte-progress.ts';
@@ -65,40 +65,41 @@ export class CapturedSnapshot implements StoredCapture {
   }
 
   async #fetch(path: string, progress: ByteProgress, signal: AbortSignal): Promise<void> {
+    try {
+      const file = await open(path, 'w');
+      try {
+        await this.#write(file, progress, signal);
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      throw asImageError(error, `saving image ${this.externalId} to ${path}`);
+    }
+  }
+
+  async #write(file: FileHandle, progress: ByteProgress, signal: AbortSignal): Promise<void> {
     const digest = storedDigest(this.#image);
     const hash = createHash(digest?.algorithm ?? 'md5');
-    const body = await this.#cloud.imageData.read(`/images/${this.externalId}/file`, { signal });
-    const size = await writePieces(body, path, hash, progress).catch((error: unknown) => {
-      throw asImageError(error, `saving image ${this.externalId} to ${path}`);
-    });
-    const value = hash.digest('hex');
-    if (size === (this.#image.size ?? size) && value === (digest?.value ?? value)) return;
-    throw new OpenStackError(
-      'checksum-mismatch',
-      `cloud ${this.#cloud.name}: ${size} bytes of image ${this.externalId} came, of ${this.#image.size}, with the ${digest?.algorithm} ${value} in place of ${digest?.value}: they changed on their way or in the cloud`,
-    );
-  }
-}
-
-/** @returns how many bytes there were */
-async function writePieces(
-  body: AsyncIterable<Buffer>,
-  path: string,
-  hash: Hash,
-  progress: ByteProgress,
-): Promise<number> {
-  const file = await open(path, 'w');
-  try {
     let position = 0;
-    for await (const piece of body) {
+    for await (const piece of await this.#cloud.imageData.read(`/images/${this.externalId}/file`, signal)) {
       hash.update(piece);
       await writeSparse(file, piece, position);
       position += piece.length;
       progress.report(position);
     }
     await file.truncate(position);
-    return position;
-  } finally {
-    await file.close();
+    const { size = position } = this.#image;
+    if (position !== size) throw this.#mismatch(`${position} of its ${size} bytes came`);
+    const value = hash.digest('hex');
+    if (digest !== undefined && value !== digest.value) {
+      throw this.#mismatch(`${digest.algorithm} ${value} came in place of ${digest.value}`);
+    }
+  }
+
+  #mismatch(what: string): OpenStackError {
+    return new OpenStackError(
+      'checksum-mismatch',
+      `cloud ${this.#cloud.name}: image ${this.externalId}: ${what}: it changed on its way or in the cloud; build it again, and if that fails too, look at the cloud's image store`,
+    );
   }
 }

@@ -1,4 +1,6 @@
+import { OpenStackError } from '../openstack-error.ts';
 import { list, record, text } from '../session/answer-shape.ts';
+import { listPages } from '../session/list-pages.ts';
 import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
   type Flavor,
@@ -32,8 +34,8 @@ const NETWORKS_NONE = '2.37';
 const CONSOLE_OUTPUT = { 'os-getConsoleOutput': {} };
 
 /**
- * The part of Nova's API v2.1 that builds need. Each method is one request, a list one for each page. They throw
- * OpenStackError; what is no proper answer is `invalid-answer`.
+ * The part of Nova's API v2.1 that builds need. They throw OpenStackError; what is no proper answer is
+ * `invalid-answer`.
  */
 export class ComputeApi {
   readonly #client: ServiceClient;
@@ -43,13 +45,23 @@ export class ComputeApi {
   }
 
   async flavors(signal: AbortSignal): Promise<readonly Flavor[]> {
-    return await this.#pages('/flavors/detail', { name: 'flavors', read: readFlavor, signal });
+    return await listPages(this.#client, {
+      path: '/flavors/detail',
+      name: 'flavors',
+      read: readFlavor,
+      signal,
+    });
   }
 
   /** The project's servers whose names hold a text without special characters. */
   async servers(name: string, signal: AbortSignal): Promise<readonly NovaServer[]> {
-    const query = { name };
-    return await this.#pages('/servers/detail', { name: 'servers', query, read: readServer, signal });
+    return await listPages(this.#client, {
+      path: '/servers/detail',
+      name: 'servers',
+      query: { name },
+      read: readServer,
+      signal,
+    });
   }
 
   /** @returns the id of the server, which Nova makes from now on */
@@ -94,8 +106,13 @@ export class ComputeApi {
     metadata: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<string> {
-    const { location = '' } = (await this.#act(id, { createImage: { name, metadata } }, signal)).headers;
-    return location.slice(location.lastIndexOf('/') + 1);
+    const { headers } = await this.#act(id, { createImage: { name, metadata } }, signal);
+    const imageId = headers.location?.split('/').at(-1);
+    if (imageId) return imageId;
+    throw new OpenStackError(
+      'invalid-answer',
+      `server ${id}: the cloud does not say in a Location header which image it makes; ask its operator which proxy removes that`,
+    );
   }
 
   async consoleOutput(id: string, signal: AbortSignal): Promise<string> {
@@ -127,37 +144,6 @@ export class ComputeApi {
   ): Promise<JsonAnswer<T>> {
     return await this.#client.json('POST', `${serverPath(id)}/action`, { ...options, body: action, signal });
   }
-
-  /** Nova says with a link that there is more. */
-  async #pages<T extends { readonly id: string }>(
-    path: string,
-    { name, query = {}, read, signal }: ListRequest<T>,
-  ): Promise<readonly T[]> {
-    const validate = (value: unknown): { items: T[]; isLast: boolean } => {
-      const { [name]: items, [`${name}_links`]: links = [] } = record(value, 'the answer');
-      return {
-        items: list(items, name).map(read),
-        isLast: list(links, `${name}_links`).length === 0,
-      };
-    };
-    const found: T[] = [];
-    for (;;) {
-      const marker = found.at(-1)?.id;
-      const page = { ...query, ...(marker !== undefined && { marker }) };
-      const { items, isLast } = (await this.#client.json('GET', path, { query: page, validate, signal }))
-        .value;
-      found.push(...items);
-      if (isLast || items.length === 0) return found;
-    }
-  }
-}
-
-interface ListRequest<T> {
-  /** The key of the list in an answer. */
-  readonly name: string;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly read: (value: unknown) => T;
-  readonly signal: AbortSignal;
 }
 
 function serverPath(id: string): string {

@@ -17,7 +17,7 @@ export async function findLaunches(
   signal: AbortSignal,
 ): Promise<readonly FoundLaunch[]> {
   // What is made last is asked for first: while a launch goes on, nothing is seen without what tells whose it is.
-  const floatingIps = await network.floatingIps(signal);
+  const floatingIps = await network.floatingIps({}, signal);
   const servers = await compute.servers(namePrefix, signal);
   const keyPairs = await compute.keyPairs(signal);
   const found = new Map<string, Seen>();

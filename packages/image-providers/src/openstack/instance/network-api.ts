@@ -1,5 +1,6 @@
 import { OpenStackError } from '../openstack-error.ts';
-import { list, record, text } from '../session/answer-shape.ts';
+import { text } from '../session/answer-shape.ts';
+import { listPages } from '../session/list-pages.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
 /** A floating IP of the project. */
@@ -9,8 +10,8 @@ export interface FloatingIp {
 }
 
 /**
- * The part of Neutron's API v2.0 that builds need. Each method is one request. They throw OpenStackError; what is no
- * proper answer is `invalid-answer`.
+ * The part of Neutron's API v2.0 that builds need. They throw OpenStackError; what is no proper answer is
+ * `invalid-answer`.
  */
 export class NetworkApi {
   readonly #client: ServiceClient;
@@ -41,10 +42,13 @@ export class NetworkApi {
     await this.#client.json('POST', '/floatingips', { body, signal });
   }
 
-  /** All that one may see; none in a cloud without Neutron. */
-  async floatingIps(signal: AbortSignal): Promise<readonly FloatingIp[]> {
+  /** Those that have these properties, of all that one may see; none in a cloud without Neutron. */
+  async floatingIps(
+    query: Readonly<Partial<Record<'description', string>>>,
+    signal: AbortSignal,
+  ): Promise<readonly FloatingIp[]> {
     try {
-      return await this.#list('floatingips', {}, signal, readFloatingIp);
+      return await this.#list('floatingips', query, signal, readFloatingIp);
     } catch (error) {
       if (error instanceof OpenStackError && error.code === 'no-such-service') return [];
       throw error;
@@ -63,9 +67,7 @@ export class NetworkApi {
     signal: AbortSignal,
     read: (value: Readonly<Record<string, unknown>>) => T,
   ): Promise<readonly T[]> {
-    const validate = (value: unknown): T[] =>
-      list(record(value, 'the answer')[name], name).map((item) => read(record(item, `${name}[]`)));
-    return (await this.#client.json('GET', `/${name}`, { query, validate, signal })).value;
+    return await listPages(this.#client, { path: `/${name}`, name, query, read, signal });
   }
 }
 

@@ -67,16 +67,11 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
 
   async launch(request: LaunchRequest, options: OperationOptions = {}): Promise<OpenStackInstance> {
     return await obeying(options, async (signal) => {
-      const { buildId, port } = request;
-      const cloud = await this.#open();
-      const record = { name: launchName(cloud.namePrefix), buildId, port, launchedAt: new Date() };
       try {
-        const serverId = await launchInstance(cloud, record, request, signal);
-        return new OpenStackInstance(() => this.#open(), record, serverId);
+        return await this.#launch(request, signal);
       } catch (error) {
-        await this.#removeFailed(cloud, record.name);
         if (!(error instanceof OpenStackError)) throw error;
-        throw new ImageError('launch-failed', `launch for build ${buildId}: ${error.message}`, {
+        throw new ImageError('launch-failed', `launch for build ${request.buildId}: ${error.message}`, {
           cause: error,
         });
       }
@@ -119,6 +114,19 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
 
   [Symbol.dispose](): void {
     this.close();
+  }
+
+  async #launch(request: LaunchRequest, signal: AbortSignal): Promise<OpenStackInstance> {
+    const { buildId, port } = request;
+    const cloud = await this.#open();
+    const record = { name: launchName(cloud.namePrefix), buildId, port, launchedAt: new Date() };
+    try {
+      const serverId = await launchInstance(cloud, record, request, signal);
+      return new OpenStackInstance(() => this.#open(), record, serverId);
+    } catch (error) {
+      await this.#removeFailed(cloud, record.name);
+      throw error;
+    }
   }
 
   /** Whoever aborted the launch does not abort this. */

@@ -18,7 +18,7 @@ export async function removeLaunch(cloud: InstanceCloud, name: string, signal: A
   const { compute, network, namePrefix } = cloud;
   const servers = await compute.servers(namePrefix, signal);
   for (const { id, keyName } of servers) if (keyName === name) await removeServer(cloud, id, signal);
-  const floatingIps = await network.floatingIps(signal);
+  const floatingIps = await network.floatingIps({ description: name }, signal);
   for (const { id, description } of floatingIps) {
     if (description === name) await network.deleteFloatingIp(id, signal);
   }

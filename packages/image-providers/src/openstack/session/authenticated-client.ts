@@ -9,7 +9,6 @@ import type {
   JsonOptions,
   PutAnswer,
   PutOptions,
-  ReadOptions,
   ServiceClient,
 } from './service-client.ts';
 import { settingsUrl } from './settings-url.ts';
@@ -99,11 +98,11 @@ export class AuthenticatedClient implements ServiceClient {
     });
   }
 
-  async read(path: string, options: ReadOptions = {}): Promise<AsyncIterable<Buffer>> {
-    const { stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
+  async read(path: string, asked?: AbortSignal): Promise<AsyncIterable<Buffer>> {
     const { transport } = this.#parts;
-    return await this.#run(`GET ${path}`, options.signal, async (token, signal) => {
+    return await this.#run(`GET ${path}`, asked, async (token, signal) => {
       const request = { method: 'GET', url: this.#url(path, {}, token), headers: credential(token) } as const;
+      const stallTimeout = DEFAULT_STALL_TIMEOUT;
       const { answer, body } = await transport.read({ ...request, stallTimeout, signal });
       if (!isExpected(answer.status)) throw transport.refusal(request, answer);
       return body;

@@ -7,6 +7,7 @@ import { OpenStackError } from '../openstack-error.ts';
 import type { HttpAnswer } from './answer-error.ts';
 import { networkError } from './network-error.ts';
 import { readOnAfterWriteError } from './read-on.ts';
+import { textOf } from './text-of.ts';
 
 /** One PUT of a stream. */
 export interface StreamPut {
@@ -101,17 +102,6 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
     wire.destroy();
     await sending.catch(() => undefined); // nobody has a piece of the body any more
   }
-}
-
-/** What came of an answer's body: its status is worth more than an error while reading the rest. */
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-  } catch {
-    // the server hung up
-  }
-  return Buffer.concat(chunks).toString();
 }
 
 function tooEarly(name: string, status: number, sent: number, size: number): OpenStackError {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import { text } from 'node:stream/consumers';
 import type { HttpAnswer } from './answer-error.ts';
 import { networkError } from './network-error.ts';
+import { textOf } from './text-of.ts';
 
 /** One GET of a stream. */
 export interface StreamRead {
@@ -43,7 +43,7 @@ export async function readStream(read: StreamRead): Promise<StreamAnswer> {
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     const { statusCode: status = 0, headers: fields } = response;
     const isSuccess = status >= 200 && status < 300;
-    const body = isSuccess ? '' : await text(response);
+    const body = isSuccess ? '' : await textOf(response);
     return { answer: { status, headers: fields, body }, body: piecesOf(name, response) };
   } catch (error) {
     throw networkError(name, error);

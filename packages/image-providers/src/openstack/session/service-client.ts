@@ -50,13 +50,6 @@ export interface PutAnswer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** How a file is fetched. */
-export interface ReadOptions {
-  readonly signal?: AbortSignal;
-  /** Seconds in which no byte comes. Default 300. */
-  readonly stallTimeout?: number;
-}
-
 /**
  * One service of a cloud, with the token, the endpoint and the patience that it takes. Paths are below its versioned
  * endpoint: `/images`. Every method throws {@link OpenStackError}, `aborted` with the signal's reason as the cause.
@@ -70,8 +63,8 @@ export interface ServiceClient {
    */
   put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<PutAnswer>;
   /**
-   * Fetches an answer of any length, which comes as it is read. A failure is the caller's to retry; one in the middle
-   * is thrown by the iteration, as `connection-failed`.
+   * Fetches an answer of any length, which comes as it is read. A failure is the caller's to retry, as is 300 s in which
+   * no byte comes; one in the middle is thrown by the iteration, as `connection-failed`.
    */
-  read(path: string, options?: ReadOptions): Promise<AsyncIterable<Buffer>>;
+  read(path: string, signal?: AbortSignal): Promise<AsyncIterable<Buffer>>;
 }

@@ -18,17 +18,6 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One large one. */
-export interface HttpPut {
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: () => AsyncIterable<Buffer>;
-  readonly size: number;
-  /** Seconds. */
-  readonly stallTimeout: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** One large answer. */
 export interface HttpRead {
   readonly url: URL;
@@ -36,6 +25,12 @@ export interface HttpRead {
   /** Seconds. */
   readonly stallTimeout: number;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** One large request. */
+export interface HttpPut extends HttpRead {
+  readonly body: () => AsyncIterable<Buffer>;
+  readonly size: number;
 }
 
 /** What a {@link Transport} needs besides the cloud's settings. */
@@ -92,24 +87,24 @@ export class Transport {
 
   /** Resolves with the answer, whatever its status; an error of the body itself is thrown as it is. */
   async put({ body, ...request }: HttpPut): Promise<HttpAnswer> {
-    const agents = await this.#openAgents();
+    const agent = await this.#agentFor(request.url);
     await this.#pacer.turn(request.signal);
     return await putStream({
       ...request,
       body: body(),
       name: this.#name('PUT', request.url),
-      agent: request.url.protocol === 'https:' ? agents.https : agents.http,
+      agent,
     });
   }
 
   /** Resolves when the answer begins, whatever its status. */
   async read(request: HttpRead): Promise<StreamAnswer> {
-    const agents = await this.#openAgents();
+    const agent = await this.#agentFor(request.url);
     await this.#pacer.turn(request.signal);
     return await readStream({
       ...request,
       name: this.#name('GET', request.url),
-      agent: request.url.protocol === 'https:' ? agents.https : agents.http,
+      agent,
     });
   }
 
@@ -145,6 +140,11 @@ export class Transport {
   /** A path may be told; the query of a URL may be a signature. */
   #name(method: HttpMethod, { origin, pathname }: URL): string {
     return `cloud ${this.cloud}: ${method} ${origin}${pathname}`;
+  }
+
+  async #agentFor({ protocol }: URL): Promise<Agents['http'] | Agents['https']> {
+    const { http, https } = await this.#openAgents();
+    return protocol === 'https:' ? https : http;
   }
 
   #openAgents(): Promise<Agents> {

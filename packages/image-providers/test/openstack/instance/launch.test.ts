@@ -13,6 +13,10 @@ function remains({ nova }: NovaCloud): object {
   return { servers: servers.size, keyPairs: keyPairs.size, floatingIps: neutron.floatingIps.length };
 }
 
+async function noSettings(): Promise<never> {
+  throw new OpenStackError('invalid-settings', 'no cloud; correct cloud');
+}
+
 const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
 
 test('a server is made of the newest image of the name, as the settings and the request have it', async (t) => {
@@ -118,6 +122,11 @@ test('a launch that fails says why, and leaves nothing', async (t) => {
     fails('launch-failed', /no flavor has at least 256 MiB .* there are: tiny \(128 MiB\)/),
   );
 
+  await assert.rejects(
+    open({ settings: noSettings }).launch(REQUEST),
+    fails('launch-failed', /no cloud; correct cloud/),
+  );
+
   // There is a server, of which only its name is known.
   const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesAnswer());
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no answer/));
@@ -151,8 +160,11 @@ test('what a launch leaves when nothing can be removed any more is listed with i
   assert.equal((await provider.list())[0]?.buildId, 'debian-1');
   await cloud.nova.removeServers();
   cloud.nova.keyPairs.clear();
+  const { floatingIps } = cloud.nova.neutron;
+  const theirs = { id: '1', floating_ip_address: '198.51.100.9', port_id: '', description: 'of somebody' };
+  floatingIps.unshift(theirs);
   const [floating] = await provider.list();
   assert.notEqual(floating?.id, instance.id);
   await floating?.destroy();
-  assert.deepEqual(remains(cloud), NOTHING);
+  assert.deepEqual(floatingIps, [theirs]);
 });

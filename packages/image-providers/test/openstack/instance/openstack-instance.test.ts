@@ -89,8 +89,12 @@ test('a captured image is fetched whole, from its beginning if need be', async (
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { '/root/mark': `${mark}\n` });
 
   glance.inject({ ...file, times: 3 }, answersWith(200, { body: 'other bytes' }));
-  await assert.rejects(captured.save('raw', path), failsWith('checksum-mismatch', '11 bytes'));
+  await assert.rejects(captured.save('raw', path), failsWith('checksum-mismatch', '11 of its 70019 bytes'));
   await assert.rejects(access(path), { code: 'ENOENT' });
+  const asked = glance.requests.length;
+  const nowhere = join(directory, 'absent', 'captured');
+  await assert.rejects(captured.save('raw', nowhere), fails('directory-not-usable', /saving image/));
+  assert.equal(glance.requests.length, asked);
   assert.deepEqual(captured.formats, ['raw']);
   await assert.rejects(captured.save('qcow2', path), fails('format-unavailable', /is raw/));
 });
@@ -133,6 +137,8 @@ test('an image that does not become whole is removed', async (t) => {
   };
   faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(409, { body: busy }));
   await assert.rejects(capture(), failsWith('conflict', 'image_snapshot'));
+  faults.inject({ method: 'POST', path: /\/action$/ }, answersWith(202));
+  await assert.rejects(capture(), failsWith('invalid-answer', 'Location'));
 });
 
 test('images of what boots from a captured image are not taken for captured ones', async (t) => {

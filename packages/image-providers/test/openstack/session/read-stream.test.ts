@@ -8,11 +8,12 @@ import { failsWith } from '../../fixtures/fails-with.ts';
 
 /** What the server does after the first piece. */
 let goOn: (response: ServerResponse) => void;
+let status = 200;
 let server: Server;
 
 before(async () => {
   server = createServer((_, response) => {
-    response.writeHead(200, { 'content-length': '10' });
+    response.writeHead(status, { 'content-length': '10' });
     response.write('first', () => goOn(response));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -31,7 +32,8 @@ interface ReadLimits {
 async function read({ stallTimeout = 60, signal }: ReadLimits = {}): Promise<string> {
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const request = { name: 'GET it', url, headers: {}, stallTimeout, agent: undefined, signal };
-  const { body } = await readStream(request);
+  const { answer, body } = await readStream(request);
+  if (answer.status !== 200) return `${answer.status}: ${answer.body}`;
   let text = '';
   for await (const piece of body) text += String(piece);
   return text;
@@ -46,6 +48,13 @@ describe('a GET of a stream', () => {
   test('that breaks off fails', async () => {
     goOn = (response) => response.destroy();
     await assert.rejects(read(), failsWith('connection-failed', 'GET it'));
+  });
+
+  test('that is refused is not less so if the refusal breaks off', async (t) => {
+    status = 403;
+    t.after(() => (status = 200));
+    goOn = (response) => response.destroy();
+    assert.equal(await read(), '403: first');
   });
 
   test('that stands still fails', async () => {
