@@ -1,4 +1,4 @@
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */

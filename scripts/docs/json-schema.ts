@@ -1,4 +1,4 @@
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 
 /** The schema of the configuration as a file for editors: complete by itself, every key explained. */
 export function jsonSchema(schema: SchemaNode): object {

@@ -6,10 +6,8 @@ import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
-import {
-  CONFIGURATION_SCHEMA,
-  type SchemaNode,
-} from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { toManagerConfiguration } from '../../packages/nodepool-builder/src/manager/manager-configuration.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';

@@ -1,5 +1,5 @@
 import type { Fault } from './fault.ts';
-import { humanPath } from './schema-faults.ts';
+import { toFault } from './finding.ts';
 import type { ConfigurationSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
@@ -22,8 +22,8 @@ export async function cronFaults(
   return places.flatMap(({ pointer, expression, severity, remedy }) => {
     const fault = cronFault(expression);
     if (fault === undefined) return [];
-    const reason = `${humanPath(pointer)} is no cron expression: ${fault.replace(/\.$/, '')}`;
-    return [{ ...document.positionOf(pointer), severity, reason, remedy }];
+    const reason = `is no cron expression: ${fault.replace(/\.$/, '')}`;
+    return [toFault(document, { pointer, severity, reason, remedy })];
   });
 }
 

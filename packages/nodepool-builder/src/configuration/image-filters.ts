@@ -1,8 +1,8 @@
 import { type FilterEntry, ImageError, parseImageFilter } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
+import { toFault } from './finding.ts';
 import { toText } from './scalar.ts';
-import type { SchemaNode } from './schema.ts';
-import { humanPath } from './schema-faults.ts';
+import type { SchemaNode } from './schema-node.ts';
 import type { ConfigurationSource, ImageFilterSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
@@ -38,11 +38,7 @@ export function imageFilterFaults(document: YamlDocument, source: ConfigurationS
       const reason = filterFault(toFilterEntries(filters ?? []));
       if (reason === undefined) return [];
       const pointer = `/providers/${provider}/images/${image}/image-filters`;
-      const position = document.positionOf(pointer);
-      const remedy = 'correct it';
-      return [
-        { ...position, severity: 'error', reason: `${humanPath(pointer)}: ${reason}`, remedy } as const,
-      ];
+      return [toFault(document, { pointer, reason: `makes no sense: ${reason}`, remedy: 'correct it' })];
     }),
   );
 }

@@ -1,17 +1,8 @@
 import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
 import { INSTANCE_BUILDER, LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
-import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
-
-/** What is wrong with what a JSON pointer leads to; the reason follows its path. */
-interface Finding {
-  readonly pointer: string;
-  readonly reason: string;
-  readonly remedy: string;
-  /** Default `error`. */
-  readonly severity?: Fault['severity'];
-}
 
 /** An entry of `diskimages` with a block `on-instance`, and where they stand. */
 interface Entry {
@@ -25,12 +16,7 @@ export function onInstanceFaults(document: YamlDocument, source: ConfigurationSo
   const blocks = (source.diskimages ?? []).flatMap((diskimage, index) =>
     findings(diskimage, `/diskimages/${index}`, source),
   );
-  return [...blocks, ...futileUploads(source)].map(({ pointer, reason, remedy, severity = 'error' }) => ({
-    ...document.positionOf(pointer),
-    severity,
-    reason: `${humanPath(pointer)} ${reason}`,
-    remedy,
-  }));
+  return [...blocks, ...futileUploads(source)].map((finding) => toFault(document, finding));
 }
 
 function futileUploads({ providers }: ConfigurationSource): readonly Finding[] {

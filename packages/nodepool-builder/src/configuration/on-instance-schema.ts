@@ -1,4 +1,4 @@
-import type { SchemaNode } from './schema.ts';
+import type { SchemaNode } from './schema-node.ts';
 
 const TEXT: SchemaNode = { type: 'string', minLength: 1 };
 const SECONDS: SchemaNode = { type: 'number', exclusiveMinimum: 0 };

@@ -43,7 +43,7 @@ export function toOnInstance(
 }
 
 /** Whether that provider runs machines on this host, from files. */
-export function isQemu(provider: string, { providers }: Pick<ConfigurationSource, 'providers'>): boolean {
+function isQemu(provider: string, { providers }: Pick<ConfigurationSource, 'providers'>): boolean {
   const entry = (providers ?? []).findLast(({ name }) => name === provider);
   return entry === undefined ? provider === LOCAL_PROVIDER : entry.type === 'qemu';
 }

@@ -1,7 +1,7 @@
 import type { Fault } from './fault.ts';
+import { toFault } from './finding.ts';
 import { ZUUL_BUILDER } from './normalise.ts';
 import { toText } from './scalar.ts';
-import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource } from './source.ts';
 import { validationFault } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
@@ -56,23 +56,19 @@ export function referenceFaults(
   source: ConfigurationSource,
   builders: readonly string[],
 ): readonly Fault[] {
-  const at = (pointer: string, severity: Fault['severity'], reason: string, remedy: string): Fault => ({
-    ...document.positionOf(pointer),
-    severity,
-    reason,
-    remedy,
-  });
+  const at = (pointer: string, severity: Fault['severity'], reason: string, remedy: string): Fault =>
+    toFault(document, { pointer, severity, reason, remedy });
 
   const nameFaults = (places: readonly NamePlace[]): Fault[] =>
     places.flatMap(({ name, pointer }) => {
       const first = places.find((place) => place.name === name);
       if (first !== undefined && first.pointer !== pointer) {
         const { line } = document.positionOf(first.pointer);
-        const reason = `${humanPath(pointer)} "${name}" is there already, on line ${line}`;
+        const reason = `"${name}" is there already, on line ${line}`;
         return [at(pointer, 'warning', reason, 'this one counts; rename or remove one of the two')];
       }
       if (/\p{Cc}/u.test(name) || Buffer.byteLength(name) > MAX_NAME_BYTES) {
-        const reason = `${humanPath(pointer)} holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
+        const reason = `holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
         return [at(pointer, 'error', reason, 'choose a plain name')];
       }
       return [];
@@ -86,7 +82,7 @@ export function referenceFaults(
   const unknownBuilders = diskimages.flatMap(({ builder }, index) => {
     const pointer = `/diskimages/${index}/builder`;
     if (builder === ZUUL_BUILDER) {
-      const reason = `${humanPath(pointer)} "${builder}" needs to know where Zuul is`;
+      const reason = `"${builder}" needs to know where Zuul is`;
       return [at(pointer, 'error', reason, 'make the image one of zuul-images')];
     }
     if (builder === undefined || builders.includes(builder)) return [];
@@ -94,7 +90,7 @@ export function referenceFaults(
       at(
         pointer,
         'error',
-        `${humanPath(pointer)} "${builder}" is not there`,
+        `"${builder}" is not there`,
         `use one of ${builders.filter((name) => name !== ZUUL_BUILDER).join(', ')}`,
       ),
     ];
@@ -107,14 +103,14 @@ export function referenceFaults(
     const fault = validate && validationFault(validate);
     if (fault === undefined) return [];
     const pointer = `${place}/validate${fault.key}`;
-    return [at(pointer, 'error', `${humanPath(pointer)} ${fault.reason}`, fault.remedy)];
+    return [at(pointer, 'error', fault.reason, fault.remedy)];
   });
 
   const missingCompanions = providers.flatMap((provider, index) =>
     COMPANIONS.flatMap(({ key, value, companion, remedy }) => {
       if (provider[key] !== value || provider[companion] !== undefined) return [];
       const pointer = `/providers/${index}`;
-      const reason = `${humanPath(pointer)} lacks the key "${companion}", which ${key}: ${value} needs`;
+      const reason = `lacks the key "${companion}", which ${key}: ${value} needs`;
       return [at(pointer, 'error', reason, remedy)];
     }),
   );
@@ -124,7 +120,7 @@ export function referenceFaults(
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
       if (!diskimage || known.has(diskimage)) return [];
       const pointer = `${list}/${index}/diskimage`;
-      const reason = `${humanPath(pointer)} "${diskimage}" is not among diskimages${zuulImages.length > 0 ? ' and zuul-images' : ''}`;
+      const reason = `"${diskimage}" is not among diskimages${zuulImages.length > 0 ? ' and zuul-images' : ''}`;
       return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
     });
     const large = (images ?? []).flatMap(({ meta }, index) => {
@@ -132,14 +128,7 @@ export function referenceFaults(
       const reason = largeMetadata(meta ?? {});
       return reason === undefined
         ? []
-        : [
-            at(
-              pointer,
-              'warning',
-              `${humanPath(pointer)} ${reason}`,
-              'it is sent as it is, and the cloud may refuse it',
-            ),
-          ];
+        : [at(pointer, 'warning', reason, 'it is sent as it is, and the cloud may refuse it')];
     });
     return [...nameFaults(placesOf(list, images ?? [])), ...missing, ...large];
   });

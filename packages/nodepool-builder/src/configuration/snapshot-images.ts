@@ -1,8 +1,8 @@
 import type { Fault } from './fault.ts';
+import { toFault } from './finding.ts';
 import { lastOfEachName } from './normalise.ts';
 import { INSTANCE_BUILDER } from './on-instance-source.ts';
 import { toText } from './scalar.ts';
-import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource, DiskImageSource, ProviderImageSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 import { zuulImageEntries } from './zuul-images-source.ts';
@@ -45,8 +45,7 @@ export function snapshotImageFaults(document: YamlDocument, source: Configuratio
       if (reason === undefined) return [];
       const pointer = `/providers/${index}/images/${position}/base-image`;
       const remedy = made.has(image.name) ? REMEDIES.uploaded : REMEDIES.ignored;
-      const at = document.positionOf(pointer);
-      return [{ ...at, severity: 'warning', reason: `${humanPath(pointer)} ${reason}`, remedy } as const];
+      return [toFault(document, { pointer, severity: 'warning', reason, remedy })];
     }),
   );
 }

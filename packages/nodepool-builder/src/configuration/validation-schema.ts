@@ -1,4 +1,4 @@
-import type { SchemaNode } from './schema.ts';
+import type { SchemaNode } from './schema-node.ts';
 
 /** `validate` of a disk image. */
 export const VALIDATION_SCHEMA: SchemaNode = {

@@ -1,20 +1,11 @@
 import { imageIdFault, parseApiUrl, zuulImageId } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
 import { isMapping } from './scalar.ts';
-import { humanPath } from './schema-faults.ts';
 import type { ConfigurationSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 import { AUTH_KINDS } from './zuul-image.ts';
 import { artifactFormat, type ZuulImageEntry, zuulImageEntries } from './zuul-images-source.ts';
-
-/** What is wrong with what a JSON pointer leads to; the reason follows its path. */
-interface Finding {
-  readonly pointer: string;
-  readonly reason: string;
-  readonly remedy: string;
-  /** Default `error`. */
-  readonly severity?: Fault['severity'];
-}
 
 type Check = (place: ZuulImageEntry) => readonly Finding[];
 
@@ -37,12 +28,7 @@ const CHECKS: readonly Check[] = [
 export function zuulImageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
   const entries = zuulImageEntries(source['zuul-images']);
   return [...entries.flatMap((entry) => CHECKS.flatMap((check) => check(entry))), ...sharedNames(source)].map(
-    ({ pointer, reason, remedy, severity = 'error' }) => ({
-      ...document.positionOf(pointer),
-      severity,
-      reason: `${humanPath(pointer)} ${reason}`,
-      remedy,
-    }),
+    (finding) => toFault(document, finding),
   );
 }
 
@@ -54,9 +40,9 @@ export function namelessZuulImage(document: YamlDocument): readonly Fault[] | un
   const pointer = '/zuul-images';
   const images = isMapping(document.value) ? document.value['zuul-images'] : undefined;
   if (!isMapping(images) || typeof images['api-url'] !== 'string') return undefined;
-  const reason = `${humanPath(pointer)} has an image without a name`;
+  const reason = 'has an image without a name';
   const remedy = 'write "- name: …" before its keys, or its name as the key of them all';
-  return [{ ...document.positionOf(pointer), severity: 'error', reason, remedy }];
+  return [toFault(document, { pointer, reason, remedy })];
 }
 
 /** Both are offered as `image-build:<name>`, and named by providers. */

@@ -1,5 +1,5 @@
 import { FORMAT_ALIASES, FORMAT_NAMES } from '@nodepool-builder/image-builder';
-import type { SchemaNode } from './schema.ts';
+import type { SchemaNode } from './schema-node.ts';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
 
 const TEXT: SchemaNode = { type: 'string', minLength: 1 };

@@ -33,9 +33,12 @@ test('image-filters are taken as they are, with values as text', async () => {
 for (const [filters, reason] of [
   [
     '[{name: state, values: [available]}]',
-    /nodepool\.yaml:8:9: .*image-filters: .* no "state"; there is name, /,
+    /nodepool\.yaml:8:9: .*image-filters makes no sense: .* no "state"; there is name, /,
   ],
-  ['[{name: name, values: []}]', /nodepool\.yaml:8:9: .*image-filters: .*"name" has no values/],
+  [
+    '[{name: name, values: []}]',
+    /nodepool\.yaml:8:9: .*image-filters makes no sense: .*"name" has no values/,
+  ],
   ['[{name: name}]', /nodepool\.yaml:8:\d+: .*image-filters\[0\].*"values"/],
 ] as const) {
   test(`image-filters: ${filters} is refused, with its line`, async () => {
