@@ -17,7 +17,7 @@ import { wantedBuilds } from './wanted-builds.ts';
 export async function fetchImage(zuul: ZuulImage, context: BuildContext): Promise<void> {
   const logger = loggerOf(context);
   try {
-    const [api, access] = await Promise.all([zuulApiOf(zuul, { logger }), artifactAccessOf(zuul)]);
+    const [api, access] = await Promise.all([zuulApiOf(zuul, logger), artifactAccessOf(zuul)]);
     const source = buildSourceOf(context.imageName, zuul);
     let expired: ImageError | undefined;
     for await (const wanted of wantedBuilds(api, source, context)) {

@@ -7,17 +7,12 @@ import { ZuulApi } from './zuul-api.ts';
 import { ZuulError } from './zuul-error.ts';
 import type { ZuulImage } from './zuul-image.ts';
 
-/** Settings of {@link zuulApiOf}. */
-export interface ZuulApiOfOptions {
-  readonly logger: Logger;
-}
-
 /**
  * The API that an image comes from, with its credentials and the authorities that it is trusted by.
  *
  * @throws ZuulError `invalid-settings`
  */
-export async function zuulApiOf(zuul: ZuulImage, { logger }: ZuulApiOfOptions): Promise<ZuulApi> {
+export async function zuulApiOf(zuul: ZuulImage, logger: Logger): Promise<ZuulApi> {
   const { apiUrl, tenant, authentication } = zuul;
   const ca = await readAuthorities(zuul);
   const http = new HttpClient(ca === undefined ? {} : { ca });

@@ -2,22 +2,13 @@
 export { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
 export { type BuildMemory, NOTHING_SEEN, type Remembrance } from './build-memory.ts';
 export type { BuildQuery } from './build-query.ts';
-export {
-  type BuildChoice,
-  type ChosenBuild,
-  chooseBuild,
-  REFUSALS,
-  type Refusal,
-  type RefusedBuild,
-} from './choose-build.ts';
-export { createCredentials, type ZuulAuthentication } from './credentials/create-credentials.ts';
-export type { ZuulCredentials } from './credentials.ts';
+export type { BuildChoice, ChosenBuild, Refusal, RefusedBuild } from './choose-build.ts';
+export type { ZuulAuthentication } from './credentials/create-credentials.ts';
 export { type BuildSource, findBuild } from './find-build.ts';
-export { HttpClient } from './http-client.ts';
 export type { ArtifactRule, ImageArtifact, ImageRules } from './image-artifact.ts';
-export { buildSourceOf, type ZuulApiOfOptions, zuulApiOf } from './image-source.ts';
+export { buildSourceOf, zuulApiOf } from './image-source.ts';
 export { Poller, type PollerOptions } from './poller.ts';
 export { SeenBuilds } from './seen-builds.ts';
-export { ZuulApi, type ZuulApiOptions } from './zuul-api.ts';
+export type { ZuulApi } from './zuul-api.ts';
 export type { ZuulArtifact, ZuulBuild } from './zuul-build.ts';
-export { ZUUL_ERRORS, ZuulError, type ZuulErrorCode } from './zuul-error.ts';
+export { ZuulError, type ZuulErrorCode } from './zuul-error.ts';

@@ -15,7 +15,7 @@ export function zuulImageId({ image, uuid, endTime }: NamedBuild): string {
   return `${image}-${Math.floor(endTime / 1000)}-${uuid}`;
 }
 
-/** The build that an image-id names; undefined if it was not made by {@link zuulImageId}. */
+/** The build that an image-id names; undefined if it has another form. A uuid is 32 hexadecimal digits. */
 export function parseZuulImageId(imageId: string): NamedBuild | undefined {
   const match = /^(?<image>.+)-(?<seconds>\d{1,12})-(?<uuid>[\da-f]{32})$/s.exec(imageId);
   if (match?.groups === undefined) return undefined;

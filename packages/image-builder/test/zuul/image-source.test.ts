@@ -32,7 +32,7 @@ describe('the API that an image comes from', () => {
     const { uuid } = zuul.table().add();
     const api = await zuulApiOf(
       { ...IMAGE, apiUrl: zuul.url, tenant: 'example', authentication: { type: 'token-file', path } },
-      { logger },
+      logger,
     );
     assert.deepEqual(
       (await allBuilds(api, QUERY, ON)).map((build) => build.uuid),
@@ -47,7 +47,7 @@ describe('the API that an image comes from', () => {
     const caFile = join(await temporaryDirectory(t), 'ca.pem');
     await writeFile(caFile, tls.cert);
     const image = { ...IMAGE, apiUrl: zuul.url, tenant: 'example' };
-    const api = await zuulApiOf({ ...image, caFile }, { logger });
+    const api = await zuulApiOf({ ...image, caFile }, logger);
     assert.equal((await allBuilds(api, QUERY, ON)).length, 1);
     // it serves no file, and is believed only if it is trusted
     const artifact = { format: 'qcow2', url: `${zuul.url}image.qcow2` } as const;
@@ -59,10 +59,7 @@ describe('the API that an image comes from', () => {
 
   test('is not asked without the certificates that are named', async () => {
     const image = { ...IMAGE, caFile: '/nonexistent/ca.pem' };
-    await assert.rejects(
-      zuulApiOf(image, { logger }),
-      zuulFailure('invalid-settings', '/nonexistent/ca.pem'),
-    );
+    await assert.rejects(zuulApiOf(image, logger), zuulFailure('invalid-settings', '/nonexistent/ca.pem'));
   });
 });
 

@@ -16,14 +16,14 @@ import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 /** What {@link providerOption} and {@link providerConfigOption} bring. */
 export interface ProviderOptions {
   readonly provider: string;
-  /** Default: {@link DEFAULT_CONFIG_FILE} if it is there, else none. */
+  /** Default: {@link DEFAULT_CONFIG_FILE} if it is there and {@link provider} names no directory, else none. */
   readonly config?: string;
 }
 
 /** `--provider` of commands that need no daemon: they run in a CI job. */
 export function providerOption(): Option {
   const description =
-    'a provider of the configuration file; without such a file a cloud of clouds.yaml, or directory:PATH';
+    'a provider of the configuration file, or if there is none a cloud of clouds.yaml; without -c also directory:PATH';
   return new Option('--provider <provider>', description).makeOptionMandatory();
 }
 

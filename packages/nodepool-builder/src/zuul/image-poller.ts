@@ -69,7 +69,7 @@ export class ImagePoller implements AsyncDisposable {
     await mkdir(directory, { recursive: true });
     return new BuildImporter({
       name,
-      api: await zuulApiOf(zuul, { logger }),
+      api: await zuulApiOf(zuul, logger),
       source: buildSourceOf(name, zuul),
       seen: await SeenBuilds.open(path),
       builds,
