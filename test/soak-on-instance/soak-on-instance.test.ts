@@ -21,4 +21,8 @@ test('a builder that is killed leaves no machine that nobody owns, and a job tha
     kills.some(({ found }) => found !== undefined),
     'each kill was beside the build',
   );
+  assert.ok(
+    kills.some(({ comesAgain }) => comesAgain),
+    'no job came again',
+  );
 });

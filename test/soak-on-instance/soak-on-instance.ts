@@ -57,7 +57,7 @@ export async function soakOnInstance(
       const done: InstanceKill[] = [];
       for (const [index, part] of moments(kills, seed).entries()) {
         signal.throwIfAborted();
-        const comesAgain = index % COMES_AGAIN_EVERY === COMES_AGAIN_EVERY - 1;
+        const comesAgain = index % COMES_AGAIN_EVERY === 1;
         done.push(await soak.kill(`killed-${index}`, stages.moment(part), comesAgain));
         onKill(done.at(-1) as InstanceKill);
       }
@@ -82,7 +82,7 @@ class InstanceSoak {
     this.#builder = builder;
   }
 
-  /** Returns how long it takes. */
+  /** Returns how long each phase takes. */
   async buildUndisturbed(): Promise<BuildStages> {
     const stages = await this.#withClient((client) => {
       const job = client.submit('image-build:forgotten', argument('undisturbed'));
