@@ -31,7 +31,9 @@ export function registerUpload(program: Command, builders: readonly string[]): v
     .description(
       'Uploads an image file, and prints the external-id that it has in the provider. It needs no daemon. To upload ' +
         'the same file again, or in several jobs at the same time, leaves one image, and prints the same external-id ' +
-        'each time; an image that is there stays as it is. SIGTERM and SIGINT stop it, and it removes what it began.',
+        'each time; an image that is there stays as it is. Only a cloud that imports by tasks (image_api_use_tasks) ' +
+        'cannot take the same file from several jobs at the same time. SIGTERM and SIGINT stop it, and it removes what ' +
+        'it began.',
     )
     .argument('<file>', 'the image')
     .addOption(providerOption())
