@@ -5,10 +5,10 @@
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exampleConfiguration } from './example-configuration.ts';
 import { freePort } from './free-port.ts';
 import { prepareBaseImage } from './on-instance/base-image.ts';
 import { runInImage } from './on-instance/boot.ts';
-import { exampleConfiguration } from './on-instance/configuration.ts';
 import { instanceProgressIn } from './on-instance/progress.ts';
 import { describeDebian } from './quickstart/debian-image.ts';
 import { requireSpace } from './quickstart/machine.ts';
@@ -34,8 +34,8 @@ async function example(session: Session): Promise<void> {
   await requireSpace(data);
   const baseImage = await prepareBaseImage(session, base);
   session.tell(`${session.shown(baseImage)}: ${await describeDebian(baseImage)}`);
-  const port = await freePort();
-  await writeFile(session.config, exampleConfiguration(await readFile(template, 'utf8'), template, port));
+  const machine = { port: await freePort(), command: 'npm run example:on-instance' };
+  await writeFile(session.config, exampleConfiguration(await readFile(template, 'utf8'), template, machine));
   await session.serve(async () => {
     session.step('Customising it on a machine under QEMU: some minutes where there is no KVM');
     await session.uploadsReady(1);

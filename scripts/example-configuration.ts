@@ -1,10 +1,11 @@
 import { dirname, resolve } from 'node:path';
 import { dump, load } from 'js-yaml';
 
-/** Keys of the template whose values are paths. */
+/** Keys of a template whose values are paths. */
 const PATHS = new Set([
   'images-dir',
   'build-log-dir',
+  'elements-dir',
   'script-dir',
   'store',
   'base-image',
@@ -13,13 +14,26 @@ const PATHS = new Set([
   'directory',
 ]);
 
+/** What this machine makes of a template. */
+export interface ExampleMachine {
+  /** Where the embedded job server shall listen on loopback. */
+  readonly port: number;
+  /** The command that writes it, for who reads the file. */
+  readonly command: string;
+}
+
 /**
- * The `nodepool.yaml` of the example for this machine. Its paths are absolute, so that it can be used from anywhere.
+ * The `nodepool.yaml` of an example for this machine. Its paths are absolute, so that it can be used from anywhere.
  *
  * @param templateFile - absolute path of the template: its relative paths count from there
- * @param port - where the embedded job server shall listen on loopback
+ * @param replaced - keys that are others than in the template
  */
-export function exampleConfiguration(template: string, templateFile: string, port: number): string {
+export function exampleConfiguration(
+  template: string,
+  templateFile: string,
+  { port, command }: ExampleMachine,
+  replaced: object = {},
+): string {
   const absolute = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(absolute);
     if (typeof value !== 'object' || value === null) return value;
@@ -33,8 +47,8 @@ export function exampleConfiguration(template: string, templateFile: string, por
     );
   };
   const configuration = {
-    ...(absolute(load(template)) as object),
+    ...(absolute({ ...(load(template) as object), ...replaced }) as object),
     'gearman-servers': [{ host: '127.0.0.1', port }],
   };
-  return `# Written by "npm run example:on-instance" from ${templateFile}\n${dump(configuration)}`;
+  return `# Written by "${command}" from ${templateFile}\n${dump(configuration)}`;
 }
