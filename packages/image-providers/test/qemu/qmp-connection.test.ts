@@ -25,6 +25,7 @@ test('a QEMU that is killed in the middle of a line has ended', async (t) => {
   await once(server.listen(path), 'listening');
   const qmp = await QmpConnection.open(path);
   assert.ok(qmp !== undefined);
+  undoAfter(t, () => qmp.close());
   const ended = assert.rejects(
     qmp.execute('query-status'),
     (error) => error instanceof ImageError && error.message.includes('it has ended'),
