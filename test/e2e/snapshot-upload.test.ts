@@ -21,7 +21,7 @@ import { sshAtPort } from '../fixtures/ssh-at-port.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 /** In the middle of it the build waits, but not a second time. */
-const WAITS = `steps: [mkdir /root/first, "if mkdir /root/second; then echo it waits; sleep 600; fi"]`;
+const WAITS = `steps: [mkdir /root/first, "if mkdir /root/second; then echo it waits; sleep 30; fi"]`;
 
 const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 
