@@ -46,6 +46,7 @@ export type { Leftover } from './leftover.ts';
 export { InstanceKeeper, type InstanceKeeperOptions } from './on-instance/instance-keeper.ts';
 export { InstanceLedger } from './on-instance/ledger.ts';
 export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';
+export { parseFingerprint } from './on-instance/winrm/certificate-fingerprint.ts';
 export { OnInstanceBuilder } from './on-instance.ts';
 export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
 export {

@@ -6,19 +6,23 @@ const BLOCK = /-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-
 
 const KEY = /\b(?:ssh-|ecdsa-|sk-)[\w@.-]+ ([A-Za-z0-9+/]+={0,3})/g;
 
-/** The host keys in a console log, in base64; none if its system does not print them, or not yet. */
+/** Fingerprints of the SSH host keys in a console log; none if its system does not print them, or not yet. */
 export function announcedKeys(consoleLog: string): ReadonlySet<string> {
   const block = [...consoleLog.matchAll(BLOCK)].at(-1)?.[1] ?? '';
-  return new Set([...block.matchAll(KEY)].map(([, key = '']) => key));
+  return new Set([...block.matchAll(KEY)].map(([, key = '']) => fingerprint(key)));
 }
 
 /** As `ssh-keygen -l` shows it. */
 export function fingerprint(key: string): string {
-  const digest = createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64');
-  return `SHA256:${digest.replace(/=+$/, '')}`;
+  return fingerprintOf(createHash('sha256').update(Buffer.from(key, 'base64')).digest());
 }
 
-/** Which host key is the right one: what the console says, else the first that one could log in with. */
+/** A SHA-256 digest as `ssh-keygen -l` shows it. */
+export function fingerprintOf(digest: Buffer): string {
+  return `SHA256:${digest.toString('base64').replace(/=+$/, '')}`;
+}
+
+/** Pins the key of a machine: an SSH host key or a certificate. The console may announce it. */
 export class HostKey {
   #pinned: string | undefined;
   #announced: ReadonlySet<string> = new Set();
@@ -40,15 +44,20 @@ export class HostKey {
   }
 
   /**
-   * Learns what the console says.
+   * Learns the fingerprints that the console announces.
    *
-   * @throws ImageError `host-key-changed` if it contradicts what is pinned
+   * @throws ImageError `host-key-changed` if the pinned key is not among them
    */
-  learn(consoleLog: string): void {
-    this.#announced = announcedKeys(consoleLog);
-    if (this.#pinned === undefined || this.#announced.size === 0) return;
-    if (!this.#announced.has(this.#pinned)) throw changed(this.#pinned, this.#announced);
+  learn(announced: ReadonlySet<string>): void {
+    this.#announced = announced;
+    if (this.#pinned === undefined || announced.size === 0) return;
+    if (!this.isAnnounced(this.#pinned)) throw changed(this.#pinned, announced);
     this.#isConfirmed = true;
+  }
+
+  /** Whether the console announces this key. */
+  isAnnounced(key: string): boolean {
+    return this.#announced.has(fingerprint(key));
   }
 
   /** What is pinned, and why, for people. */
@@ -59,8 +68,10 @@ export class HostKey {
 
   /** Refuses a key that is not the right one, before anybody logs in. */
   check(key: string): void {
-    if (this.#pinned !== undefined && key !== this.#pinned) throw changed(key, new Set([this.#pinned]));
-    if (this.#pinned === undefined && this.#announced.size > 0 && !this.#announced.has(key)) {
+    if (this.#pinned !== undefined && key !== this.#pinned) {
+      throw changed(key, new Set([fingerprint(this.#pinned)]));
+    }
+    if (this.#pinned === undefined && this.#announced.size > 0 && !this.isAnnounced(key)) {
       throw new ImageError(
         'login-refused',
         `the machine has the host key ${fingerprint(key)}, its console announces ${list(this.#announced)}`,
@@ -71,10 +82,11 @@ export class HostKey {
   /** From now on this one is the right one. */
   pin(key: string): void {
     this.#pinned = key;
-    this.#isConfirmed = this.#announced.has(key);
+    this.#isConfirmed = this.isAnnounced(key);
   }
 }
 
+/** @param expected fingerprints */
 function changed(key: string, expected: ReadonlySet<string>): ImageError {
   return new ImageError(
     'host-key-changed',
@@ -83,6 +95,6 @@ function changed(key: string, expected: ReadonlySet<string>): ImageError {
   );
 }
 
-function list(keys: ReadonlySet<string>): string {
-  return [...keys].map(fingerprint).join(' or ');
+function list(fingerprints: ReadonlySet<string>): string {
+  return [...fingerprints].join(' or ');
 }

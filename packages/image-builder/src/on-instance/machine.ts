@@ -108,8 +108,8 @@ export class Machine {
   /** Consoles show host keys late: when somebody is logged in already. */
   async #confirmHostKey(signal: AbortSignal): Promise<void> {
     const { instance, login, hostKey, log } = this.#parts;
-    if (!login.isKeyAnnounced || hostKey.isConfirmed) return;
-    hostKey.learn(await instance.consoleLog({ signal }));
+    if (login.announcedKeys === undefined || hostKey.isConfirmed) return;
+    hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
     if (hostKey.isConfirmed) await log(login.describe());
   }
 }
@@ -119,8 +119,8 @@ async function connect(
   signal: AbortSignal,
 ): Promise<RemoteShell> {
   const address = await instance.waitReachable(login.probe, { signal });
-  if (login.isKeyAnnounced && hostKey.pinned === undefined) {
-    hostKey.learn(await instance.consoleLog({ signal }));
+  if (login.announcedKeys !== undefined && hostKey.pinned === undefined) {
+    hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
   }
   return await login.connect(address, signal);
 }

@@ -47,8 +47,8 @@ export interface RemoteShell {
 /** What is known of who may log in, and of who is there. It changes as more becomes known. */
 export interface Login {
   readonly port: number;
-  /** Whether the console may announce the key by which one knows the machine. */
-  readonly isKeyAnnounced: boolean;
+  /** Reads the fingerprints that a console log announces for this service; absent if the console does not matter. */
+  readonly announcedKeys?: (consoleLog: string) => ReadonlySet<string>;
   /** Whether the service that one logs in to is there. */
   readonly probe: Probe;
   /**

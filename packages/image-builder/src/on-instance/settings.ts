@@ -44,6 +44,11 @@ export interface WinrmSettings {
   /** Default 5986. */
   readonly port: number;
   readonly passwordFile: string;
-  /** Path of certificates of authorities, PEM. Default: the certificate that the machine shows first is trusted for the build. */
+  /** Path of certificates of authorities, PEM. */
   readonly caFile?: string;
+  /**
+   * Fingerprint of the certificate, as {@link fingerprintOf} writes it. Without it and without {@link caFile}, the console
+   * has to announce the certificate.
+   */
+  readonly fingerprint?: string;
 }

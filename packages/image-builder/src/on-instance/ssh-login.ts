@@ -4,7 +4,7 @@ import { authorityOf } from '../instance/authority-of.ts';
 import type { InstanceAddress } from '../instance/instance-provider.ts';
 import { probeSsh } from '../instance/probe-ssh.ts';
 import { unlessAborted } from '../unless-aborted.ts';
-import type { HostKey } from './host-key.ts';
+import { announcedKeys, type HostKey } from './host-key.ts';
 import type { Login } from './remote-shell.ts';
 import { SshShell } from './ssh-shell.ts';
 
@@ -29,7 +29,7 @@ export interface SshIdentity {
 export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity): Login {
   return {
     port: 22,
-    isKeyAnnounced: true,
+    announcedKeys,
     probe: probeSsh,
     connect: async (address, signal) => {
       const client = new ssh2.Client();

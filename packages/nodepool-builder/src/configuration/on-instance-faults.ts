@@ -1,3 +1,4 @@
+import { parseFingerprint } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { INSTANCE_BUILDER, LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
@@ -73,9 +74,29 @@ function connection({ pointer: place, block: { connection: by = 'ssh', winrm } }
     const reason = 'lacks the key "winrm", which connection: winrm needs';
     return [{ pointer: place, reason, remedy: 'name the file with the password there: password-file' }];
   }
-  if (by === 'winrm' || winrm === undefined) return [];
+  if (by === 'winrm') return certificate(`${place}/winrm`, winrm);
+  if (winrm === undefined) return [];
   const reason = `means nothing, as the connection is ${by}`;
   return [{ pointer: `${place}/winrm`, reason, remedy: 'write "connection: winrm", or remove it' }];
+}
+
+/** How the certificate of the machine is verified. */
+function certificate(
+  pointer: string,
+  { fingerprint, 'ca-file': caFile }: NonNullable<OnInstanceSource['winrm']>,
+): readonly Finding[] {
+  if (fingerprint !== undefined && parseFingerprint(fingerprint) === undefined) {
+    const reason = 'is no SHA-256 fingerprint of a certificate';
+    const remedy =
+      'write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64';
+    return [{ pointer: `${pointer}/fingerprint`, reason, remedy }];
+  }
+  if (fingerprint !== undefined || caFile !== undefined) return [];
+  const reason =
+    'has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted';
+  const remedy =
+    'add one of them, unless the base image prints the fingerprint of its certificate to the console';
+  return [{ pointer, reason, remedy, severity: 'warning' }];
 }
 
 function shell({ pointer: place, block }: Entry): readonly Finding[] {

@@ -14,8 +14,14 @@ const WINRM: SchemaNode = {
     'ca-file': {
       ...TEXT,
       description:
-        'Certificates of authorities that the machine is trusted by, as PEM. Default: the certificate that it shows ' +
-        'first is trusted for the build.',
+        'Certificates of authorities that the certificate of the machine is verified with, as PEM.',
+    },
+    fingerprint: {
+      ...TEXT,
+      description:
+        'SHA-256 fingerprint of the certificate of the machine, as `openssl x509 -fingerprint -sha256` prints it, or ' +
+        'as `SHA256:` and base64. Without it and without `ca-file`, the console of the machine has to announce the ' +
+        'certificate; the password is sent to no other machine.',
     },
   },
 };

@@ -13,6 +13,7 @@ export interface OnInstanceSource {
     readonly port?: number;
     readonly 'password-file': string;
     readonly 'ca-file'?: string;
+    readonly fingerprint?: string;
   };
   readonly shell?: OnInstance['shell'];
   readonly setup?: string;

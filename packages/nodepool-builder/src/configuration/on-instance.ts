@@ -1,4 +1,4 @@
-import type { InstanceStep, OnInstance } from '@nodepool-builder/image-builder';
+import { type InstanceStep, type OnInstance, parseFingerprint } from '@nodepool-builder/image-builder';
 import { LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
 import type { ConfigurationSource } from './source.ts';
 
@@ -57,12 +57,15 @@ const SETUPS: Readonly<Record<OnInstance['shell'], (setup: string, name: string)
 };
 
 function toWinrm(
-  { port = 5986, 'password-file': passwordFile, 'ca-file': caFile }: NonNullable<OnInstanceSource['winrm']>,
+  source: NonNullable<OnInstanceSource['winrm']>,
   absolute: (path: string) => string,
 ): NonNullable<OnInstance['winrm']> {
+  const { port = 5986, 'password-file': passwordFile, 'ca-file': caFile } = source;
+  const fingerprint = source.fingerprint && parseFingerprint(source.fingerprint);
   return {
     port,
     passwordFile: absolute(passwordFile),
     ...(caFile !== undefined && { caFile: absolute(caFile) }),
+    ...(fingerprint !== undefined && { fingerprint }),
   };
 }

@@ -49,6 +49,10 @@ diskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]
   return diskimages[0]?.onInstance ?? assert.fail('it is not made on an instance');
 }
 
+/** The same digest in two notations. */
+const HEXADECIMAL = 'E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855';
+const FINGERPRINT = 'SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU';
+
 const CLOUD = 'providers: [{name: cloud, images: [{name: node, diskimage: "a\'b"}]}]';
 
 describe('the block on-instance', () => {
@@ -94,13 +98,18 @@ describe('the block on-instance', () => {
 
   it('with WinRM has PowerShell and its user', async () => {
     const { connection, winrm, shell, username, sysprep } = await settingsOf(
-      'base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem}, steps: [Get-Date], sysprep: true',
+      `base-image: w.vhdx, connection: winrm, winrm: {password-file: p, ca-file: /ca.pem, fingerprint: "${HEXADECIMAL}"}, steps: [Get-Date], sysprep: true`,
     );
     assert.deepEqual(
       { connection, winrm, shell, username, sysprep },
       {
         connection: 'winrm',
-        winrm: { port: 5986, passwordFile: join(directory, 'p'), caFile: '/ca.pem' },
+        winrm: {
+          port: 5986,
+          passwordFile: join(directory, 'p'),
+          caFile: '/ca.pem',
+          fingerprint: FINGERPRINT,
+        },
         shell: 'powershell',
         username: 'Administrator',
         sysprep: true,
@@ -182,13 +191,18 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       'diskimages[0].on-instance lacks the key "winrm", which connection: winrm needs; name the file with the password there: password-file',
     ],
     [
+      'a fingerprint that is none',
+      `builder: on-instance, on-instance: {${GOOD}, connection: winrm, winrm: {password-file: p, fingerprint: "AB:CD"}}`,
+      'diskimages[0].on-instance.winrm.fingerprint is no SHA-256 fingerprint of a certificate; write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64',
+    ],
+    [
       'settings of WinRM for SSH',
       `builder: on-instance, on-instance: {${GOOD}, winrm: {password-file: p}}`,
       'diskimages[0].on-instance.winrm means nothing, as the connection is ssh; write "connection: winrm", or remove it',
     ],
     [
       'a POSIX shell over WinRM',
-      `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p}}`,
+      `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p, ca-file: c}}`,
       'diskimages[0].on-instance.shell is posix, which WinRM does not bring; use powershell, or connection: ssh',
     ],
     [
@@ -221,6 +235,16 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
       );
     });
   }
+
+  it('warns of a machine with WinRM whose certificate only its console can announce', async () => {
+    const block = `${GOOD}, connection: winrm, winrm: {password-file: p}`;
+    assert.deepEqual(
+      await faultsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
+      [
+        'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
+      ],
+    );
+  });
 
   it('may do without images for type: qemu alone', async () => {
     assert.deepEqual(await faultsOf('providers: [{name: a}, {name: b, type: qemu}]\n'), [

@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import type { InstanceAddress } from '../../instance/instance-provider.ts';
 
-/** The certificate of who answers, DER in base64, trusted or not: nothing is said there. */
+/** The certificate of the peer, DER in base64, verified or not. Nothing is sent on this connection. */
 export async function certificateAt(address: InstanceAddress, signal: AbortSignal): Promise<string> {
   const socket = connect({ ...address, rejectUnauthorized: false });
   try {

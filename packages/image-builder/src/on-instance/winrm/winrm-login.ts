@@ -5,6 +5,7 @@ import type { InstanceAddress } from '../../instance/instance-provider.ts';
 import { fingerprint, type HostKey } from '../host-key.ts';
 import type { Login } from '../remote-shell.ts';
 import type { WinrmSettings } from '../settings.ts';
+import { announcedCertificates } from './certificate-fingerprint.ts';
 import { probeWinrm } from './probe-winrm.ts';
 import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
@@ -19,24 +20,36 @@ export interface WinrmUser {
 }
 
 /**
- * Logs in by WinRM over HTTPS with a password (Basic authentication), from [MS-WSMV].
+ * Logs in by WinRM over HTTPS with a password (Basic authentication), from [MS-WSMV]. The password is sent to a machine
+ * only after its certificate has been verified: by an authority, by a fingerprint, or by the console.
  *
  * `connect` throws `invalid-configuration`, too, if a file of the settings cannot be read.
  */
 export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
+  const { caFile, fingerprint: expected } = settings;
+  const trustsConsole = caFile === undefined && expected === undefined;
   return {
     port: settings.port,
-    isKeyAnnounced: false,
+    ...(trustsConsole && { announcedKeys: announcedCertificates }),
     probe: probeWinrm,
     connect: async (address, signal) => {
       const password = (await readSetting('password-file', settings.passwordFile)).replace(/\r?\n$/, '');
-      const { caFile } = settings;
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
       const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
         signal.throwIfAborted();
         throw unreachable(username, address, cause);
       });
       hostKey.check(certificate);
+      if (expected !== undefined && fingerprint(certificate) !== expected) {
+        throw untrusted(address, certificate, `"fingerprint" of winrm is ${expected}`);
+      }
+      if (trustsConsole && hostKey.pinned === undefined && !hostKey.isAnnounced(certificate)) {
+        throw untrusted(
+          address,
+          certificate,
+          'its console does not announce it, and winrm has no fingerprint and no ca-file',
+        );
+      }
       const service = new WinrmService(address, { username, password }, serviceAgent(certificate, ca));
       try {
         const shell = await WinrmShell.open(service, signal);
@@ -49,7 +62,9 @@ export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
       }
     },
     describe: () => {
-      const reason = settings.caFile === undefined ? 'trusted at the first login' : 'trusted by the ca-file';
+      const reason = trustsConsole
+        ? 'as the console announces it'
+        : `trusted by the ${caFile === undefined ? 'fingerprint' : 'ca-file'}`;
       return `the certificate is ${fingerprint(hostKey.pinned ?? '')}, ${reason}`;
     },
     hint: ({ host, port }) =>
@@ -62,6 +77,15 @@ export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
   return new ImageError('login-refused', error.message, { cause: error });
+}
+
+/** The password was not sent. */
+function untrusted(address: InstanceAddress, certificate: string, reason: string): ImageError {
+  return new ImageError(
+    'login-refused',
+    `the certificate at ${authorityOf(address)} is ${fingerprint(certificate)}, and ${reason}: the password is not sent; ` +
+      'if it is the certificate of the base image, write it as "fingerprint" of winrm',
+  );
 }
 
 function unreachable(username: string, address: InstanceAddress, cause: unknown): ImageError {

@@ -3,7 +3,7 @@ import type { Instance, InstanceProvider, LaunchRequest } from '../../../src/ind
 import { untilAnswered } from '../../../src/instance/until-answered.ts';
 import { unlessAborted } from '../../../src/unless-aborted.ts';
 import type { ProgramSite } from './double-command.ts';
-import { CERTIFICATE, Windows } from './windows.ts';
+import { announcement, CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
 /** What scripts of the builder do on such a machine. Resolves with the exit code. */
@@ -20,6 +20,8 @@ export class WindowsInstance implements Instance, InstanceProvider {
   readonly id = 'machine-1';
   readonly launchedAt = new Date();
   buildId = '';
+  /** The certificate whose fingerprint is on the console. */
+  announced = CERTIFICATE;
   readonly #runScript: RunScript;
   readonly #stopped = Promise.withResolvers<void>();
   #double: WinrmDouble | undefined;
@@ -69,9 +71,10 @@ export class WindowsInstance implements Instance, InstanceProvider {
     return address;
   };
 
-  /** It has an SSH server besides, by whose keys nobody knows it. */
+  /** It has an SSH server, too; the keys of that do not matter to WinRM. */
   async consoleLog(): Promise<string> {
-    return `-----BEGIN SSH HOST KEY KEYS-----\nssh-ed25519 AAAA\n-----END SSH HOST KEY KEYS-----\n`;
+    const ofSsh = `-----BEGIN SSH HOST KEY KEYS-----\nssh-ed25519 AAAA\n-----END SSH HOST KEY KEYS-----\n`;
+    return ofSsh + announcement(this.announced);
   }
 
   async stop(): Promise<void> {

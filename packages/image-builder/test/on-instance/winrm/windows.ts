@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, X509Certificate } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
 import { PUT_COMMAND } from '../../../src/on-instance/winrm/put-files.ts';
@@ -10,6 +10,21 @@ import type { Program, ProgramSite } from './double-command.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
 export const CERTIFICATE: { readonly cert: string; readonly key: string } = selfSigned();
+
+/** As `openssl x509 -fingerprint -sha256` prints it. */
+export function fingerprint256({ cert }: { readonly cert: string }): string {
+  return new X509Certificate(cert).fingerprint256;
+}
+
+/** What a machine prints to its console about its certificate. */
+export function announcement(certificate: { readonly cert: string }): string {
+  return [
+    '-----BEGIN WINRM CERTIFICATE FINGERPRINT-----',
+    fingerprint256(certificate),
+    '-----END WINRM CERTIFICATE FINGERPRINT-----',
+    '',
+  ].join('\r\n');
+}
 
 /** A machine that takes files, and runs programs by the first word of their command line. */
 export class Windows {

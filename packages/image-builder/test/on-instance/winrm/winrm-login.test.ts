@@ -7,9 +7,10 @@ import { inspect } from 'node:util';
 import { undoAfter } from '../../../../../test/fixtures/undo-after.ts';
 import { HostKey } from '../../../src/on-instance/host-key.ts';
 import type { Login } from '../../../src/on-instance/remote-shell.ts';
+import { parseFingerprint } from '../../../src/on-instance/winrm/certificate-fingerprint.ts';
 import { winrmLogin } from '../../../src/on-instance/winrm/winrm-login.ts';
 import { selfSigned } from '../../zuul/self-signed.ts';
-import { CERTIFICATE, Windows } from './windows.ts';
+import { announcement, CERTIFICATE, fingerprint256, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
 const OTHER_CERTIFICATE = selfSigned();
@@ -23,7 +24,12 @@ interface Site {
 
 async function site(
   t: TestContext,
-  { password = 'pa:ss wörd\n', ca }: { password?: string; ca?: string } = {},
+  {
+    password = 'pa:ss wörd\n',
+    ca,
+    fingerprint = ca === undefined ? parseFingerprint(fingerprint256(CERTIFICATE)) : undefined,
+    console = '',
+  }: { password?: string; ca?: string; fingerprint?: string | undefined; console?: string } = {},
 ): Promise<Site> {
   const directory = await mkdtemp(join(tmpdir(), 'winrm-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -34,17 +40,24 @@ async function site(
   const double = await WinrmDouble.start({ ...CERTIFICATE, program: new Windows().program });
   undoAfter(t, () => double[Symbol.asyncDispose]());
   const hostKey = new HostKey();
-  const settings = { port: 5986, passwordFile, ...(ca !== undefined && { caFile }) };
+  const settings = {
+    port: 5986,
+    passwordFile,
+    ...(ca !== undefined && { caFile }),
+    ...(fingerprint && { fingerprint }),
+  };
+  const login = winrmLogin({ username: 'Administrator', settings, hostKey });
+  if (login.announcedKeys !== undefined) hostKey.learn(login.announcedKeys(console));
   return {
     double,
     address: { host: '127.0.0.1', port: double.port },
     hostKey,
-    login: winrmLogin({ username: 'Administrator', settings, hostKey }),
+    login,
   };
 }
 
 describe('winrmLogin', () => {
-  it('logs in with the password of the file, and trusts from then on who was there first', async (t) => {
+  it('logs in with the password of the file, and to the same machine from then on', async (t) => {
     const { double, address, hostKey, login } = await site(t);
     const shell = await login.connect(address, t.signal);
     undoAfter(t, () => shell.close());
@@ -94,6 +107,50 @@ describe('winrmLogin', () => {
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
       message: /no answer by WinRM: .*self-signed certificate/,
+    });
+    equal(double.requests, 0);
+  });
+
+  it('logs in where the certificate has the fingerprint of the settings', async (t) => {
+    const { address, login } = await site(t);
+    const shell = await login.connect(address, t.signal);
+    shell.close();
+    match(login.describe(), /^the certificate is SHA256:\S+, trusted by the fingerprint$/);
+  });
+
+  it('sends no password where the certificate has another fingerprint', async (t) => {
+    const { double, address, login, hostKey } = await site(t, {
+      fingerprint: parseFingerprint(fingerprint256(OTHER_CERTIFICATE)),
+    });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message:
+        /^the certificate at .* is SHA256:\S+, and "fingerprint" of winrm is SHA256:\S+: the password is not/,
+    });
+    equal(double.requests, 0);
+    equal(hostKey.pinned, undefined);
+  });
+
+  it('logs in where the console announces the certificate', async (t) => {
+    const { address, login } = await site(t, { fingerprint: '', console: announcement(CERTIFICATE) });
+    const shell = await login.connect(address, t.signal);
+    shell.close();
+    match(login.describe(), /, as the console announces it$/);
+  });
+
+  it('sends no password where the console announces another certificate', async (t) => {
+    const console = announcement(CERTIFICATE) + announcement(OTHER_CERTIFICATE);
+    const { double, address, login } = await site(t, { fingerprint: '', console });
+    await rejects(login.connect(address, t.signal), { code: 'login-refused' });
+    equal(double.requests, 0);
+  });
+
+  it('sends no password where neither settings nor console say which certificate is the right one', async (t) => {
+    const { double, address, login } = await site(t, { fingerprint: '' });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message:
+        /is SHA256:\S+, and its console does not announce it, .* the password is not sent; .*"fingerprint" of winrm$/,
     });
     equal(double.requests, 0);
   });
