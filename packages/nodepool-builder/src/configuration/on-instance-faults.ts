@@ -74,8 +74,8 @@ function connection({ pointer: place, block: { connection: by = 'ssh', winrm } }
     const reason = 'lacks the key "winrm", which connection: winrm needs';
     return [{ pointer: place, reason, remedy: 'name the file with the password there: password-file' }];
   }
-  if (by === 'winrm') return certificate(`${place}/winrm`, winrm);
   if (winrm === undefined) return [];
+  if (by === 'winrm') return certificate(`${place}/winrm`, winrm);
   const reason = `means nothing, as the connection is ${by}`;
   return [{ pointer: `${place}/winrm`, reason, remedy: 'write "connection: winrm", or remove it' }];
 }
