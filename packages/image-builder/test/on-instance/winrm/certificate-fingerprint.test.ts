@@ -9,6 +9,10 @@ import {
 const HEXADECIMAL = 'E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855';
 const FINGERPRINT = 'SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU';
 
+function block(text: string): string {
+  return `-----BEGIN WINRM CERTIFICATE FINGERPRINT-----\r\n${text}\r\n-----END WINRM CERTIFICATE FINGERPRINT-----\r\n`;
+}
+
 describe('a fingerprint of a certificate', () => {
   it('may be written in hexadecimal, with or without colons, or as OpenSSH writes it', () => {
     const withColons = HEXADECIMAL.replaceAll(/..(?=.)/g, '$&:');
@@ -30,8 +34,6 @@ describe('a fingerprint of a certificate', () => {
   });
 
   it('is read from the last whole block of a console', () => {
-    const block = (text: string): string =>
-      `-----BEGIN WINRM CERTIFICATE FINGERPRINT-----\r\n${text}\r\n-----END WINRM CERTIFICATE FINGERPRINT-----\r\n`;
     const older = '00'.repeat(32);
     deepEqual(announcedCertificates(block(older) + block(HEXADECIMAL)), new Set([FINGERPRINT]));
     deepEqual(announcedCertificates(`${FINGERPRINT}${block('nonsense')}`), new Set());
