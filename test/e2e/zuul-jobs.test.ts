@@ -151,8 +151,10 @@ test('Zuul deletes images: the job uploads, deletes what is old, and clears up a
   const former = await uploadVersion(pool, 5);
   const aborted = await leavePartial(pool, `job-${'0'.repeat(64)}`, 7);
   const running = await leavePartial(pool, `job-${'1'.repeat(64)}`, 0);
-  const command = builderCommand().flat();
-  // the credentials are there while the job uploads
+  // Zuul merges standard error, warnings included, into standard output.
+  const warning = 'echo "nodepool-builder: a warning" >&2';
+  const command = ['sh', '-c', `${warning}; exec "$@"`, '-', ...builderCommand().flat()];
+  // The credentials exist while the job uploads.
   const spy = [
     'sh',
     '-c',
@@ -203,6 +205,7 @@ test('Zuul deletes images: the job uploads, deletes what is old, and clears up a
   assert.equal((await stat(join(home, 'clouds.yaml'))).mode & 0o777, 0o600);
   assert.deepEqual(await readdir(join(home, '.config/openstack')), []);
   assert.ok(!output.includes('correct-horse'));
+  assert.deepEqual((await readdir(home)).toSorted(), ['.ansible', '.config', 'clouds.yaml', 'zuul-output']);
 
   const example = load(await readFile(join(ZUUL_JOBS, 'nodepool/zuul-deletes-images.yaml'), 'utf8')) as {
     readonly providers: readonly [object];

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { CommandError } from './command-error.ts';
 import { imagesToPrune, madeAt } from './images-to-prune.ts';
 import { isJobUploadId } from './job-upload-id.ts';
+import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration, positiveInteger } from './options.ts';
 import {
   type ProviderOptions,
@@ -12,12 +13,11 @@ import {
 } from './provider-option.ts';
 import { type Removable, removeEach } from './remove-each.ts';
 
-interface PruneOptions extends ProviderOptions {
+interface PruneOptions extends ProviderOptions, JsonOptions {
   readonly name?: string;
   readonly keep?: number;
   readonly olderThan?: number;
   readonly dryRun?: true;
-  readonly json?: true;
 }
 
 /** `prune --provider P --keep N --older-than D`: deletes the versions of images that are not needed any more. */
@@ -42,12 +42,13 @@ export function registerPrune(program: Command, builders: readonly string[]): vo
     .option('--dry-run', 'say what would be deleted')
     .addOption(providerConfigOption())
     .option('--json', 'print JSON')
+    .addOption(jsonFileOption())
     .addHelpText(
       'after',
       '\nExample:\n  $ nodepool-builder prune --provider ci --name debian --keep 2 --older-than 7d --dry-run',
     )
     .action(async (options: PruneOptions) => {
-      const { name, keep, olderThan, dryRun = false, json = false } = options;
+      const { name, keep, olderThan, dryRun = false } = options;
       if (keep === undefined && olderThan === undefined) {
         throw new CommandError('say what is to be deleted, with --keep, with --older-than or with both');
       }
@@ -57,7 +58,7 @@ export function registerPrune(program: Command, builders: readonly string[]): vo
         const old = imagesToPrune(images, retention, Date.now());
         await removeEach(
           old.map((image) => toRemovable(provider, image)),
-          { dryRun, json, signal },
+          { ...options, dryRun, signal },
         );
       });
     });

@@ -1,6 +1,7 @@
 import type { Leftover } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { isJobUploadId } from './job-upload-id.ts';
+import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration } from './options.ts';
 import {
   type ProviderOptions,
@@ -10,10 +11,9 @@ import {
 } from './provider-option.ts';
 import { type Removable, removeEach } from './remove-each.ts';
 
-interface ReapOptions extends ProviderOptions {
+interface ReapOptions extends ProviderOptions, JsonOptions {
   readonly olderThan: number;
   readonly dryRun?: true;
-  readonly json?: true;
 }
 
 /** Milliseconds: longer than a job runs, so that none is still at work on what is older. */
@@ -38,16 +38,17 @@ export function registerReap(program: Command, builders: readonly string[]): voi
     .option('--dry-run', 'say what would be removed')
     .addOption(providerConfigOption())
     .option('--json', 'print JSON')
+    .addOption(jsonFileOption())
     .addHelpText('after', '\nExample:\n  $ nodepool-builder reap --provider ci --older-than 12h --dry-run')
     .action(async (options: ReapOptions) => {
-      const { olderThan, dryRun = false, json = false } = options;
+      const { olderThan, dryRun = false } = options;
       await withProvider(options, builders, async ({ provider }, signal) => {
         const leftovers = (await provider.leftovers?.({ signal })) ?? [];
         const old = leftovers.filter(
           ({ uploadId, changedAt }) =>
             isJobUploadId(uploadId) && Date.now() - changedAt.getTime() > olderThan,
         );
-        await removeEach(old.map(toRemovable), { dryRun, json, signal });
+        await removeEach(old.map(toRemovable), { ...options, dryRun, signal });
       });
     });
 }

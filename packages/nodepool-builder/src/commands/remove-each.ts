@@ -1,4 +1,5 @@
 import { CommandError } from './command-error.ts';
+import { type JsonOptions, writeJson } from './json-output.ts';
 
 /** Something that a command removes. */
 export interface Removable {
@@ -11,10 +12,9 @@ export interface Removable {
 }
 
 /** How {@link removeEach} goes about it. */
-export interface RemovalOptions {
+export interface RemovalOptions extends JsonOptions {
   /** Whether to say only what would be removed. */
   readonly dryRun: boolean;
-  readonly json: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -26,14 +26,14 @@ export interface RemovalOptions {
  */
 export async function removeEach(
   things: readonly Removable[],
-  { dryRun, json, signal }: RemovalOptions,
+  { dryRun, signal, ...output }: RemovalOptions,
 ): Promise<void> {
   const records: object[] = [];
   let failures = 0;
   const tell = (action: string, { subject, record }: Removable, error: string | null = null): void => {
     records.push({ ...record, action, error });
     if (error !== null) console.error(`nodepool-builder: ${subject}: ${error}`);
-    else if (!json) console.log(`${action} ${subject}`);
+    else if (output.json !== true) console.log(`${action} ${subject}`);
   };
   for (const thing of things) {
     if (signal.aborted) break;
@@ -45,7 +45,7 @@ export async function removeEach(
       tell('failed', thing, error instanceof Error ? error.message : String(error));
     }
   }
-  if (json) console.log(JSON.stringify(records, null, 2));
+  await writeJson(records, output);
   signal.throwIfAborted();
   if (failures > 0) throw new CommandError(`${failures} of ${things.length} could not be deleted`);
 }

@@ -11,7 +11,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';
-import { withProgress } from './with-progress.ts';
+import type { WithProgress } from './with-progress.ts';
 
 /** What is uploaded, and what is asked about it. */
 export interface FileUpload {
@@ -24,6 +24,7 @@ export interface FileUpload {
   readonly temporaryDirectory?: string | undefined;
   /** Whether to say only what would be done. */
   readonly dryRun: boolean;
+  readonly withProgress: WithProgress;
 }
 
 /** What became of it: the keys of its JSON. */
@@ -55,7 +56,7 @@ export async function uploadFile(
   upload: FileUpload,
   signal: AbortSignal,
 ): Promise<UploadedFile> {
-  const { path, name, metadata, dryRun } = upload;
+  const { path, name, metadata, dryRun, withProgress } = upload;
   const format = formatFor(provider, upload);
   const title = basename(path);
   const { size, mtime } = await stat(path).catch((error: Error) => {
@@ -102,7 +103,7 @@ function formatFor({ name, formats }: ImageProvider, { path, format }: FileUploa
 async function inFormat<T>(
   source: ImageFile,
   format: ImageFormat,
-  { temporaryDirectory = dirname(source.path) }: FileUpload,
+  { temporaryDirectory = dirname(source.path), withProgress }: FileUpload,
   signal: AbortSignal,
   work: (file: ImageFile) => Promise<T>,
 ): Promise<T> {

@@ -7,20 +7,21 @@ import {
 } from '@nodepool-builder/image-builder';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CommandError } from './command-error.ts';
+import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
 import {
   type ProviderOptions,
   providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
+import { withoutProgress, withProgress } from './with-progress.ts';
 
-interface UploadOptions extends ProviderOptions {
+interface UploadOptions extends ProviderOptions, JsonOptions {
   readonly name: string;
   readonly format?: ImageFormat;
   readonly meta?: Readonly<Record<string, string>>;
   readonly temporaryDirectory?: string;
   readonly dryRun?: true;
-  readonly json?: true;
 }
 
 /** `upload FILE --provider P --name N`: prints the provider's id of the image. */
@@ -52,6 +53,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
     .option('--dry-run', 'say what would be uploaded; prints the external-id only if the image is there')
     .addOption(providerConfigOption())
     .option('--json', 'print JSON: the external-id, the digests of the file, and whether the image was there')
+    .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, options: UploadOptions) => {
       const { name, meta: metadata = {}, dryRun = false, json = false, temporaryDirectory } = options;
@@ -59,15 +61,24 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       const fault = imageIdFault(name);
       if (fault !== undefined)
         throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
-      const upload = { path: resolve(file), format, name, metadata, temporaryDirectory, dryRun };
+      const upload = {
+        path: resolve(file),
+        format,
+        name,
+        metadata,
+        temporaryDirectory,
+        dryRun,
+        withProgress: json ? withoutProgress : withProgress,
+      };
       // Not at the top: the daemon does without, and starts the sooner.
       const { uploadFile } = await import('./upload-file.ts');
       const uploaded = await withProvider(options, builders, ({ provider }, signal) =>
         uploadFile(provider, upload, signal),
       );
       const { 'external-id': externalId, provider } = uploaded;
-      if (json) console.log(JSON.stringify(uploaded, null, 2));
-      else if (externalId !== null) console.log(externalId);
+      await writeJson(uploaded, options);
+      if (json) return;
+      if (externalId !== null) console.log(externalId);
       else console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
     });
 }
