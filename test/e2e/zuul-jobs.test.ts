@@ -205,7 +205,10 @@ test('Zuul deletes images: the job uploads, deletes what is old, and clears up a
   assert.equal((await stat(join(home, 'clouds.yaml'))).mode & 0o777, 0o600);
   assert.deepEqual(await readdir(join(home, '.config/openstack')), []);
   assert.ok(!output.includes('correct-horse'));
-  assert.deepEqual((await readdir(home)).toSorted(), ['.ansible', '.config', 'clouds.yaml', 'zuul-output']);
+  assert.deepEqual(
+    (await readdir(home)).filter((name) => name.startsWith('ansible.')),
+    [],
+  );
 
   const example = load(await readFile(join(ZUUL_JOBS, 'nodepool/zuul-deletes-images.yaml'), 'utf8')) as {
     readonly providers: readonly [object];

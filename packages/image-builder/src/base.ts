@@ -89,6 +89,7 @@ export abstract class BaseImageBuilder {
       logger,
     });
     const snapshots: Snapshot[] = [];
+    let built: Date | undefined;
     const stop = stopSignal(imageId, signal, buildTimeout);
     try {
       const parts: BuildContextParts = {
@@ -101,6 +102,9 @@ export abstract class BaseImageBuilder {
         state,
         log,
         instances: repository.instances,
+        setBuiltAt: (time) => {
+          built = time;
+        },
         addSnapshot: (snapshot, settle) => {
           snapshots.push(snapshot);
           onSettled(settle);
@@ -120,13 +124,15 @@ export abstract class BaseImageBuilder {
         signal,
         onProgress: portion(progress, 90, 100),
       });
+      const finished = new Date();
       return {
         version: 1,
         'image-id': imageId,
         'image-name': name,
         builder: this.constructor.name,
         started: started.toISOString(),
-        finished: new Date().toISOString(),
+        finished: finished.toISOString(),
+        ...(built !== undefined && built < finished && { built: built.toISOString() }),
         files,
         ...(snapshots.length > 0 && { snapshots }),
       };

@@ -64,6 +64,8 @@ export interface BuildContext {
   readonly stateDirectory: () => Promise<string>;
   /** What is remembered of the instances that builds run on. */
   readonly instances: InstanceLedger;
+  /** Sets when the image was made, for one that was made elsewhere. A time in the future counts as now. */
+  readonly setBuiltAt: (time: Date) => void;
   /**
    * Says that the image lies in a provider already.
    *
@@ -83,13 +85,14 @@ export interface BuildContextParts
   readonly log: BuildLog;
   readonly instances: InstanceLedger;
   readonly onProgress: (progress: Progress) => void;
+  readonly setBuiltAt: (time: Date) => void;
   readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
 
 /** The context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
-  const { instances, addSnapshot } = parts;
+  const { instances, setBuiltAt, addSnapshot } = parts;
   const { directory } = staging;
   return {
     imageId,
@@ -110,6 +113,7 @@ export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCo
     buildLog: log,
     stateDirectory: () => state.take(signal),
     instances,
+    setBuiltAt,
     addSnapshot,
   };
 }

@@ -30,6 +30,8 @@ export interface Manifest {
   /** When the build began and ended, ISO 8601. */
   readonly started?: string;
   readonly finished?: string;
+  /** When the image was made, ISO 8601, if that was elsewhere before this build: default {@link finished}. */
+  readonly built?: string;
   readonly files: readonly ManifestFile[];
   /** Where it lies already without an upload. */
   readonly snapshots?: readonly Snapshot[];
@@ -69,7 +71,7 @@ export function parseManifest(text: string, path: string, imageId: string): Mani
   }
   if (!isRecord(value) || value.version !== 1) throw damaged(path, 'its version is not 1');
   if (value['image-id'] !== imageId) throw damaged(path, `it is not about image ${imageId}`);
-  for (const key of ['image-name', 'builder', 'started', 'finished']) {
+  for (const key of ['image-name', 'builder', 'started', 'finished', 'built']) {
     if (!['string', 'undefined'].includes(typeof value[key]))
       throw damaged(path, `its ${key} is not a string`);
   }

@@ -39,10 +39,10 @@ describe('the image of a Zuul job', () => {
     test(`is that of its newest build, by the API of ${version}`, async (t) => {
       const site = await ZuulSite.start(t, server, { version });
       await site.addQcow2('old.qcow2', server.otherQcow2);
-      const { uuid } = await site.addQcow2('new.qcow2');
+      const { uuid, end } = await site.addQcow2('new.qcow2');
       const lines: string[] = [];
       const { repository } = site.repository;
-      const { files } = await site
+      const { files, builtAt } = await site
         .builder()
         .build({ imageId: 'noble-0000000001', repository, onLine: (line) => lines.push(line) });
       assert.deepEqual(
@@ -54,8 +54,18 @@ describe('the image of a Zuul job', () => {
       assert.ok(lines.some((line) => line.includes(`/new.qcow2: ${server.qcow2.length} bytes`)));
       assert.ok(!lines.some((line) => line.includes(SIGNATURE)));
       assert.deepEqual(await kept(site), []);
+      assert.deepEqual(builtAt, end);
     });
   }
+
+  test('is not of the future, though the clock of Zuul is ahead', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = await site.addQcow2();
+    row.end = new Date(Date.now() + 86_400_000);
+    const { repository } = site.repository;
+    const { builtAt } = await site.builder().build({ imageId: 'noble-1', repository });
+    assert.ok(builtAt <= new Date(), builtAt.toISOString());
+  });
 
   test('is unpacked and compared with its checksums; of other formats only the size is asked', async (t) => {
     const site = await ZuulSite.start(t, server);

@@ -27,11 +27,12 @@ export async function readImage(
       ...(known && { checksums: { md5: known.md5, sha256: known.sha256 } }),
     };
   });
+  const built = manifest?.built ?? manifest?.finished;
   const newest = Math.max(...present.map(({ state }) => state.mtimeMs));
   return {
     id: imageId,
     ...(manifest?.['image-name'] !== undefined && { name: manifest['image-name'] }),
-    builtAt: manifest?.finished === undefined ? new Date(newest) : new Date(manifest.finished),
+    builtAt: new Date(built ?? newest),
     files,
     ...(manifest?.snapshots !== undefined && { snapshots: manifest.snapshots }),
   };

@@ -8,6 +8,7 @@ const CODES: Readonly<Record<number, ZuulErrorCode>> = {
   404: 'not-found',
   408: 'connection-failed',
   410: 'not-found',
+  422: 'tenant-not-ready',
   429: 'rate-limited',
   500: 'service-unavailable',
   502: 'service-unavailable',
@@ -20,13 +21,20 @@ const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
     'configure a token for this tenant, or check whether the one that is configured is still valid',
   forbidden: "ask the operator of Zuul for an access rule that lets the token's subject read this tenant",
   'not-found': 'check the api-url and the tenant',
-  'tenant-unknown': 'there is no such tenant; correct its name',
+  'tenant-unknown': 'the tenant does not exist; correct its name',
+  'tenant-not-ready': 'Zuul is still loading the configuration of the tenant',
   redirected:
     'write the address where the API is served as api-url; if a login is asked for, configure a token',
 };
 
-/** What tells this 404 from that for an unknown parameter or path. */
-const UNKNOWN_TENANT = /\btenant\b.*\bdoes not exist/i;
+/** Remedies for what Zuul calls an error in its 401. */
+const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
+  UnauthorizedZuulAdminClaimError:
+    'the token has the claim zuul.admin, as those of zuul-admin create-auth-token do; configure shared-secret instead',
+};
+
+/** Text of the 404 for an unknown tenant since Zuul 8.0, and before; those for a parameter or a path read otherwise. */
+const UNKNOWN_TENANT = /\bunknown tenant\b|\btenant\b[^<]{0,300}\bdoes not exist/i;
 
 /** What Zuul calls a missing or bad token in its 401: `MissingAuthError`. */
 const ERROR_NAME = /^\w{1,60}$/;
@@ -37,7 +45,7 @@ export function answerError(request: string, answer: HttpAnswer, now: number): Z
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
   const target = code === 'redirected' ? ` to ${originOf(headers.location)}` : '';
   const reason = errorName(answer.body);
-  const remedy = REMEDIES[code];
+  const remedy = TOKEN_REMEDIES[reason ?? ''] ?? REMEDIES[code];
   return new ZuulError(
     code,
     [

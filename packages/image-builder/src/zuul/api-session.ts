@@ -1,7 +1,7 @@
 import type { Logger } from '../types.ts';
-import { AnswerCache } from './answer-cache.ts';
 import { answerError } from './answer-error.ts';
 import { type Clock, SYSTEM_CLOCK } from './clock.ts';
+import { hasAdminClaim } from './credentials/json-web-token.ts';
 import { ANONYMOUS, type ZuulCredentials } from './credentials.ts';
 import { type HttpAnswer, HttpClient } from './http-client.ts';
 import { parseAnswer } from './parse-answer.ts';
@@ -19,7 +19,7 @@ export interface ApiSessionOptions {
   readonly random?: () => number;
 }
 
-/** JSON from one Zuul API: with a token, with patience, and not twice where nothing has changed. */
+/** Reads JSON from one Zuul API: sends the token, and retries what may pass. */
 export class ApiSession {
   readonly #api: string;
   readonly #logger: Logger;
@@ -27,7 +27,7 @@ export class ApiSession {
   readonly #http: HttpClient;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #cache = new AnswerCache();
+  #warned = false;
 
   /** @param api what messages call it */
   constructor(api: string, options: ApiSessionOptions) {
@@ -50,7 +50,7 @@ export class ApiSession {
     const request = `${this.#api}: GET ${url.pathname}`;
     return await retry(
       async () => {
-        const answer = this.#cache.take(url.href, await this.#send(request, url, signal));
+        const answer = await this.#send(request, url, signal);
         if (answer.status !== 200) throw answerError(request, answer, this.#clock.now());
         return parseAnswer(request, answer, read);
       },
@@ -60,18 +60,27 @@ export class ApiSession {
 
   /** Sends with a token, and once more with another if that one is not taken. */
   async #send(request: string, url: URL, signal: AbortSignal): Promise<HttpAnswer> {
-    const condition = this.#cache.condition(url.href);
     const attempt = (token: string | undefined): Promise<HttpAnswer> =>
       this.#http.send(request, {
         url,
-        headers: { ...condition, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+        ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
         signal,
       });
     const token = await this.#credentials.token(signal);
+    this.#warnOfAdminToken(token);
     const answer = await attempt(token);
     if (answer.status !== 401 || token === undefined) return answer;
     this.#credentials.reject(token);
     const another = await this.#credentials.token(signal);
     return another === undefined || another === token ? answer : await attempt(another);
+  }
+
+  /** Warns once: Zuul refuses such a token by default, and elsewhere it can do far more than read builds. */
+  #warnOfAdminToken(token: string | undefined): void {
+    if (this.#warned || token === undefined || !hasAdminClaim(token)) return;
+    this.#warned = true;
+    this.#logger.warn(
+      `${this.#api}: the token has the claim zuul.admin, the rights of a tenant's administrator; use shared-secret, which makes tokens that only read`,
+    );
   }
 }

@@ -5,6 +5,7 @@ export const ZUUL_ERRORS = {
   'auth-failed': { retriable: false },
   forbidden: { retriable: false },
   'tenant-unknown': { retriable: false },
+  'tenant-not-ready': { retriable: true },
   'bad-request': { retriable: false },
   'not-found': { retriable: false },
   redirected: { retriable: false },

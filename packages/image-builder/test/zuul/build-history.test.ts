@@ -101,7 +101,7 @@ describe('of weeks of builds', () => {
   }
 
   test('the same goes for a real server, and one that looks and is restarted all the time', async (t) => {
-    const zuul = await startZuul(t, { validator: 'etag' });
+    const zuul = await startZuul(t);
     const random = randomNumbers(3);
     const history = new BuildHistory(zuul.table(), BUILDS, random);
     const expectation = new Expectation(history);

@@ -92,12 +92,17 @@ describe('the API of a tenant', () => {
     await assert.rejects(fixture.builds(), zuulFailure('invalid-settings', '"example" alone', '"my tenant"'));
   });
 
-  test('that there is not is told from an old server', async (t) => {
-    const zuul = await startZuul(t);
-    const fixture = new ApiFixture(zuul, { tenant: 'nobody' });
-    await assert.rejects(fixture.builds(), zuulFailure('tenant-unknown', '/api/tenant/nobody/builds', '404'));
-    assert.equal(zuul.listings.length, 1);
-  });
+  for (const version of ['9.5', '11.3', '4.0'] as const) {
+    test(`that does not exist is not taken for an old server: Zuul ${version}`, async (t) => {
+      const zuul = await startZuul(t, { version });
+      const fixture = new ApiFixture(zuul, { tenant: 'nobody' });
+      await assert.rejects(
+        fixture.builds(),
+        zuulFailure('tenant-unknown', '/api/tenant/nobody/builds', '404', 'correct its name'),
+      );
+      assert.equal(zuul.listings.length, 1);
+    });
+  }
 
   test('is asked for once', async (t) => {
     const zuul = await startZuul(t);

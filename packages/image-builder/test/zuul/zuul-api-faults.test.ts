@@ -12,6 +12,7 @@ describe('a fault that passes', () => {
   const pauses: readonly (readonly [fault: ZuulFault, seconds: number])[] = [
     ['internal-error', 1],
     ['unavailable', 7],
+    ['tenant-not-ready', 1],
     ['too-many-requests', 3],
     ['cut', 1],
   ];

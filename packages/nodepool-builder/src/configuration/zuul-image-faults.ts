@@ -15,6 +15,7 @@ const CHECKS: readonly Check[] = [
   gitServer,
   artifactFormats,
   authentication,
+  adminToken,
   ({ pointer, entry }) => url(`${pointer}/mqtt/url`, entry.mqtt?.url, 'mqtt or mqtts'),
   ({ pointer, entry }) => url(`${pointer}/s3-endpoint`, entry['s3-endpoint'], 'http or https'),
   ({ pointer, entry: { auth } }) => {
@@ -108,6 +109,19 @@ function authentication({ pointer: place, entry: { auth } }: ZuulImageEntry): re
   return kinds.length === 0
     ? [{ pointer, reason: 'names no way to authenticate', remedy: `use one of ${AUTH_KINDS.join(', ')}` }]
     : [{ pointer, reason: `has ${kinds.join(' and ')}`, remedy: 'keep one of them' }];
+}
+
+/** Zuul refuses those tokens by default, and elsewhere they can do far more than read builds. */
+function adminToken({ pointer, entry: { auth } }: ZuulImageEntry): readonly Finding[] {
+  if (auth?.['token-command']?.includes('create-auth-token') !== true) return [];
+  return [
+    {
+      pointer: `${pointer}/auth/token-command`,
+      severity: 'warning',
+      reason: "makes tokens with the rights of a tenant's administrator, which Zuul refuses by default",
+      remedy: 'use shared-secret, which makes tokens that only read',
+    },
+  ];
 }
 
 function url(pointer: string, text: string | undefined, schemes: string): readonly Finding[] {

@@ -1,11 +1,11 @@
 import type { Logger, MqttSettings } from '@nodepool-builder/image-builder';
+import { finishedJobs } from './finished-jobs.ts';
 import { MqttListener } from './mqtt-listener.ts';
-import { successfulJobs } from './successful-jobs.ts';
 
 /** Who wants to know of the builds of a job. */
 export interface Subscriber {
   readonly job: string;
-  /** Called when a build of the job has succeeded, or may have: what was reported before a connection stood is lost. */
+  /** Called when a build of the job has finished, or may have: reports sent before the connection stood are lost. */
   readonly wake: () => void;
 }
 
@@ -60,7 +60,7 @@ export class BuildReports {
 
   #report(payload: Uint8Array, subscribers: Iterable<Subscriber>): void {
     try {
-      const jobs = successfulJobs(payload);
+      const jobs = finishedJobs(payload);
       for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
     } catch (error) {
       this.#logger.debug(`a message over MQTT is no report of Zuul's: ${(error as Error).message}`);

@@ -257,6 +257,13 @@ describe('a fault of zuul-images', () => {
       ],
     ],
     [
+      'a command that makes tokens of an administrator',
+      `${ENTRY}    auth: {token-command: [zuul-admin, create-auth-token, --tenant, example]}\n`,
+      [
+        "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command makes tokens with the rights of a tenant's administrator, which Zuul refuses by default; use shared-secret, which makes tokens that only read",
+      ],
+    ],
+    [
       'no pipeline',
       ENTRY.replace('[post]', '[]'),
       ['nodepool.yaml:6:5: zuul-images[0].pipelines is empty; write an entry, after "- "'],

@@ -50,7 +50,7 @@ async function startBroker(t: TestContext, options: MosquittoOptions = {}) {
 }
 
 describe('reports of builds over MQTT', () => {
-  test('wake who wants a build of that job, when one has succeeded', async (t) => {
+  test('wake the subscribers of a job when a build of it has finished, whatever its success-message', async (t) => {
     const broker = await startBroker(t);
     const settings = { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'zuul/+/periodic' };
     const listeners = new Listeners();
@@ -59,11 +59,10 @@ describe('reports of builds over MQTT', () => {
     await listeners.wokenTimes(2);
     assert.deepEqual(listeners.woken, ['noble', 'jammy']);
 
-    await broker.publish(TOPIC, report('noble', 'FAILURE'));
     await broker.publish(TOPIC, 'noble was built');
     await broker.publish(TOPIC, `${report('noble', 'SUCCESS')}${' '.repeat(TOO_MUCH)}`);
     await broker.publish('zuul/example/check', report('noble', 'SUCCESS'));
-    await broker.publish(TOPIC, report('jammy', 'SUCCESS'));
+    await broker.publish(TOPIC, report('jammy', 'the image is there'));
     await listeners.wokenTimes(3);
     assert.equal(listeners.woken[2], 'jammy');
     assert.match(

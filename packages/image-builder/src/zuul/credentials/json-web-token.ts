@@ -20,13 +20,25 @@ export function signToken(claims: TokenClaims, secret: string): string {
  * checked: that is for who takes the token.
  */
 export function expiryOf(token: string): number | undefined {
+  const { exp } = claimsOf(token);
+  return typeof exp === 'number' ? exp * 1000 : undefined;
+}
+
+/** Whether a token asks for the rights of an administrator, as every token of `zuul-admin create-auth-token` does. */
+export function hasAdminClaim(token: string): boolean {
+  const { zuul } = claimsOf(token);
+  return typeof zuul === 'object' && zuul !== null && 'admin' in zuul;
+}
+
+/** Claims of a token; none if it is not a JSON Web Token. */
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
   const [, payload = '', ...rest] = token.split('.');
-  if (rest.length !== 1) return undefined;
+  if (rest.length !== 1) return {};
   try {
-    const { exp } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { exp?: unknown };
-    return typeof exp === 'number' ? exp * 1000 : undefined;
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof claims === 'object' && claims !== null ? { ...claims } : {};
   } catch {
-    return undefined;
+    return {};
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { createCredentials } from '../../../src/zuul/credentials/create-credentials.ts';
+import { signToken } from '../../../src/zuul/credentials/json-web-token.ts';
 import { ApiFixture, ON } from '../api-fixture.ts';
 import { ManualClock } from '../manual-clock.ts';
 import { zuulFailure } from '../zuul-failure.ts';
@@ -46,6 +47,25 @@ describe('a token from a file', () => {
     await fixture.write('token', '\n');
     await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path));
   });
+});
+
+test('a token of zuul-admin create-auth-token is warned of once, and its refusal says what to do', async (t) => {
+  const fixture = await TokenFixture.create(t);
+  const { issuer: iss, clientId: aud, secret } = AUTHENTICATOR;
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { iss, aud, sub: 'nodepool', iat: now - 30, exp: now + 600, zuul: { admin: ['example'] } };
+  await fixture.write('token', signToken(claims, secret));
+  const credentials = createCredentials({ type: 'token-file', path: fixture.path('token') });
+  const api = new ApiFixture(fixture.zuul, { credentials });
+  for (let look = 0; look < 2; look += 1) {
+    await assert.rejects(
+      api.builds(),
+      zuulFailure('auth-failed', '401 Unauthorized: UnauthorizedZuulAdminClaimError', 'shared-'),
+    );
+  }
+  const warnings = api.logger.lines.filter((line) => line.startsWith('warn '));
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /claim zuul\.admin/);
 });
 
 describe('a minted token', () => {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { successfulJobs } from '../../src/zuul/successful-jobs.ts';
+import { finishedJobs } from '../../src/zuul/finished-jobs.ts';
 
 function jobs(message: string): readonly string[] {
-  return [...successfulJobs(Buffer.from(message))];
+  return [...finishedJobs(Buffer.from(message))];
 }
 
 describe("a message of Zuul's MQTT reporter", () => {
-  test('tells the jobs that succeeded', () => {
+  test('names the jobs with a finished build, whatever its result', () => {
     const message = {
       action: 'success',
       tenant: 'example',
@@ -19,14 +19,15 @@ describe("a message of Zuul's MQTT reporter", () => {
         builds: [
           { job_name: 'build-noble', uuid: 'b1', result: 'SUCCESS', artifacts: [] },
           { job_name: 'build-jammy', uuid: 'b2', result: 'FAILURE' },
-          { job_name: 'build-bookworm', uuid: 'b3', result: 'SUCCESS' },
+          { job_name: 'build-bookworm', uuid: 'b3', result: 'the image is there' },
+          { job_name: 'build-trixie', uuid: 'b4', result: null },
         ],
       },
     };
-    assert.deepEqual(jobs(JSON.stringify(message)), ['build-noble', 'build-bookworm']);
+    assert.deepEqual(jobs(JSON.stringify(message)), ['build-noble', 'build-jammy', 'build-bookworm']);
   });
 
-  test('tells of none at the start, when builds have no results', () => {
+  test('names none at the start, when builds have no results', () => {
     assert.deepEqual(jobs('{"action": "start", "buildset": {"builds": [{"job_name": "build-noble"}]}}'), []);
   });
 
@@ -46,6 +47,6 @@ describe("a message of Zuul's MQTT reporter", () => {
   }
 
   test('is none in another encoding', () => {
-    assert.throws(() => successfulJobs(Buffer.from([0x7b, 0xff, 0x7d])), Error);
+    assert.throws(() => finishedJobs(Buffer.from([0x7b, 0xff, 0x7d])), Error);
   });
 });
