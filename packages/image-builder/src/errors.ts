@@ -15,6 +15,7 @@ export const IMAGE_ERRORS = {
   'validation-failed': { retriable: true },
   'image-missing': { retriable: false },
   'image-changed': { retriable: false },
+  'image-not-self-contained': { retriable: false },
   'read-aborted': { retriable: true },
   'disk-full': { retriable: true },
   'directory-not-usable': { retriable: false },

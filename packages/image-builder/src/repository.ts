@@ -4,6 +4,7 @@ import type { Settle } from './context.ts';
 import { ImageError } from './errors.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
 import { DiskSpace } from './formats/disk-space.ts';
+import { checkSelfContained } from './formats/self-contained.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import type { Manifest } from './manifest.ts';
 import { InstanceLedger } from './on-instance/ledger.ts';
@@ -138,8 +139,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
    * The image in one of `formats`: the first that is on disk, else one made by conversion. All who ask while it
    * is being made share the work.
    *
-   * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `conversion-failed`,
-   *   `disk-full`, `build-aborted`
+   * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `image-not-self-contained`,
+   *   `conversion-failed`, `disk-full`, `build-aborted`
    */
   async file(
     imageId: string,
@@ -150,7 +151,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     const image = this.get(imageId);
     if (image === undefined || this.#deletes.has(imageId)) throw notFound(imageId);
     const present = formats.flatMap((format) => fileOf(image, format) ?? [])[0];
-    if (present !== undefined) return present;
+    if (present !== undefined) {
+      await this.#wait(checkSelfContained(present), `reading image ${imageId}`);
+      return present;
+    }
     const target = formats.find(isConvertible);
     const source = conversionSource(image.files);
     if (target === undefined || source === undefined) throw unavailable(image, formats);

@@ -84,6 +84,14 @@ const FAILURES: readonly Failure[] = [
     message: /debian-1\.raw is empty/,
   },
   {
+    what: 'an image over a backing file',
+    script: async ({ output, run }) => {
+      await run('qemu-img', ['create', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', output('raw')]);
+    },
+    code: 'image-not-self-contained',
+    message: /debian-1\.raw" names another file, "\/etc\/passwd"/,
+  },
+  {
     what: 'a link in place of an image',
     script: async ({ output }) => symlink('/etc/passwd', output('raw')),
     code: 'image-missing',

@@ -93,16 +93,18 @@ test('an image that was put there by hand is converted as well, and has no name 
   );
 });
 
-test('an image that names a file of the host is not converted', async (t) => {
+test('an image that names a file of the host is neither converted nor given as it is', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('secret', Buffer.alloc(MEBIBYTE, 'x'));
   const args = ['create', '-q', '-f', 'qcow2', '-b', fixture.path('secret'), '-F', 'raw'];
   execFileSync('qemu-img', [...args, fixture.path('a.qcow2')]);
   const repository = await fixture.open();
-  await assert.rejects(
-    repository.file('a', ['raw']),
-    withCode('conversion-failed', /refers to another file/),
-  );
+  for (const format of ['raw', 'qcow2'] as const) {
+    await assert.rejects(
+      repository.file('a', [format]),
+      withCode('image-not-self-contained', /names another file, ".*\/secret"/),
+    );
+  }
   assert.deepEqual([...(await readdir(fixture.directory))].toSorted(), [
     '.nodepool-builder',
     'a.qcow2',

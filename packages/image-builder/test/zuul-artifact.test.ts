@@ -203,12 +203,9 @@ describe('an artifact that is not what it should be', () => {
       () => Buffer.concat([server.qcow2, Buffer.alloc(1)]),
       /its sha256 is/,
     ],
-    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is no qcow2 image that can be used/],
-    [
-      'refers to a file of this host',
-      () => overlayOf('/etc/passwd'),
-      /refers to another file, "\/etc\/passwd"/,
-    ],
+    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is not a qcow2 image that can be used/],
+    ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
+    ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
   for (const [what, contentOf, message] of CASES) {
     test(`is refused: it ${what}`, async (t) => {

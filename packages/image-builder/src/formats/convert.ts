@@ -6,7 +6,7 @@ import { runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
 import { checkStructure, type DiskFile, dataSize, diskInformation } from './disk-information.ts';
 import { DiskSpace } from './disk-space.ts';
-import { checkSelfContained } from './self-contained.ts';
+import { checkDisk } from './self-contained.ts';
 
 /** Coroutines that read and write at the same time, out of order: several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
@@ -43,7 +43,7 @@ export interface ConversionOptions extends OperationOptions {
  * Writes an image in another format to `target`, with the source's time of modification: it is as old as that.
  * Room is counted beforehand, and the result looked over. Progress counts hundredths.
  *
- * @throws ImageError `conversion-failed`, `disk-full`, `command-not-found`
+ * @throws ImageError `image-not-self-contained`, `image-missing`, `conversion-failed`, `disk-full`, `command-not-found`
  * @throws the signal's reason
  */
 export async function convertImage(
@@ -53,11 +53,11 @@ export async function convertImage(
   { space = new DiskSpace(), backingFile, ...options }: ConversionOptions = {},
 ): Promise<void> {
   const { signal } = options;
+  await checkDisk(source, backingFile);
   const [information, needed] = await Promise.all([
     diskInformation(source, signal),
     dataSize(source, signal),
   ]);
-  checkSelfContained(source, information, backingFile);
   const claim = await space.claim(target, needed);
   if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
   try {

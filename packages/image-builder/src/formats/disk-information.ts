@@ -10,13 +10,6 @@ export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
 export interface DiskInformation {
   /** Bytes of the disk that a guest sees. */
   readonly 'virtual-size': number;
-  readonly 'full-backing-filename'?: string;
-  readonly 'format-specific'?: {
-    readonly data?: {
-      readonly 'data-file'?: string;
-      readonly extents?: readonly { readonly filename: string }[];
-    };
-  };
 }
 
 /** What a disk counts in. */

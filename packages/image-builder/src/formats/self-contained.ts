@@ -1,28 +1,55 @@
 import { ImageError } from '../errors.ts';
-import type { DiskFile, DiskInformation } from './disk-information.ts';
+import { formatRow } from '../formats.ts';
+import { readDiskHeader } from './disk-header.ts';
+import type { DiskFile } from './disk-information.ts';
+
+/** Characters of a name in a header that an error shows: the header may come from anybody. */
+const LONGEST_NAME = 200;
 
 /**
- * Refuses an image whose header refers to other files (a backing file, a data file, extents): qemu-img would copy
- * whatever file of this host it names into the result.
+ * Refuses an image whose header names other files (a backing file, a data file, extents, a parent). QEMU opens them,
+ * and copies their content into the result: a file of this host, or a FIFO that it waits for. The header is read in
+ * this process.
  *
- * @param backingFile the one that it may refer to.
- * @throws ImageError `conversion-failed`
+ * @param backingFile the one file that it may name.
+ * @throws ImageError `image-not-self-contained`, `image-missing`, `directory-not-usable`
  */
-export function checkSelfContained(
+export async function checkSelfContained(
   { path }: Pick<DiskFile, 'path'>,
-  information: DiskInformation,
   backingFile?: string,
-): void {
-  const data = information['format-specific']?.data;
-  const names = [
-    information['full-backing-filename'],
-    data?.['data-file'],
-    ...(data?.extents ?? []).map((extent) => extent.filename),
-  ];
-  const foreign = names.find((name) => name !== undefined && name !== path && name !== backingFile);
-  if (foreign === undefined) return;
+): Promise<void> {
+  const { references } = await readDiskHeader(path);
+  refuseReferences(path, references, backingFile);
+}
+
+/**
+ * Refuses what must not be given to qemu-img: an image that names other files, and a file without a header of its
+ * format. A raw image has no header: all of it is data.
+ *
+ * @throws ImageError `image-not-self-contained`, `conversion-failed`, `image-missing`, `directory-not-usable`
+ */
+export async function checkDisk({ format, path }: DiskFile, backingFile?: string): Promise<void> {
+  const { driver, references } = await readDiskHeader(path);
+  const { qemuDriver } = formatRow(format);
+  if (qemuDriver === 'raw') return;
+  refuseReferences(path, references, backingFile);
+  if (driver === qemuDriver) return;
   throw new ImageError(
     'conversion-failed',
-    `"${path}" refers to another file, "${foreign}", and is not converted; flatten it with "qemu-img convert"`,
+    `"${path}" is not a ${format} image: it has no header of that format; correct the format, or build it again`,
+  );
+}
+
+function refuseReferences(
+  path: string,
+  references: readonly string[],
+  backingFile: string | undefined,
+): void {
+  const foreign = references.find((name) => name !== backingFile);
+  if (foreign === undefined) return;
+  const name = JSON.stringify(foreign.slice(0, LONGEST_NAME));
+  throw new ImageError(
+    'image-not-self-contained',
+    `"${path}" names another file, ${name}, which could be any file of this host; flatten it with "qemu-img convert"`,
   );
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { checksumsOf } from '../checksums.ts';
 import { syncToDisk, writeDurably } from '../durable.ts';
 import { ImageError } from '../errors.ts';
+import { checkSelfContained } from '../formats/self-contained.ts';
 import type { ImageFormat } from '../formats.ts';
 import { type Manifest, type ManifestFile, manifestText, manifestTime } from '../manifest.ts';
 import { unlessMissing } from '../system-error.ts';
@@ -23,7 +24,7 @@ interface Journal {
 /**
  * Makes finished files ready: reads each once for its checksums, and has the disk keep it.
  *
- * @throws ImageError `image-missing` if one is not there or empty
+ * @throws as {@link findFiles}
  */
 export async function describeFiles(
   staging: Staging,
@@ -52,7 +53,7 @@ export async function describeFiles(
 /**
  * The sizes of the files that a build has to leave.
  *
- * @throws ImageError `image-missing` if one is not there or empty
+ * @throws ImageError `image-missing` if one is not there or empty, `image-not-self-contained`
  */
 export async function findFiles(
   staging: Staging,
@@ -66,8 +67,12 @@ export async function findFiles(
 
 async function sizeOf(staging: Staging, imageId: string, format: ImageFormat): Promise<number> {
   const name = imageFileName(imageId, format);
-  const state = await unlessMissing(lstat(staging.path(name)));
-  if (state?.isFile() && state.size > 0) return state.size;
+  const path = staging.path(name);
+  const state = await unlessMissing(lstat(path));
+  if (state?.isFile() && state.size > 0) {
+    await checkSelfContained({ path });
+    return state.size;
+  }
   const what = state === undefined ? 'was not made' : state.isFile() ? 'is empty' : 'is not a regular file';
   throw new ImageError('image-missing', `image file ${name} ${what}; see the build's log for the reason`);
 }

@@ -3,6 +3,9 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { ImageError } from '../errors.ts';
 import { asImageError, errnoOf } from '../system-error.ts';
 
+/** Errors of open(2) for a symbolic link and for a socket or a device without a driver. */
+const NOT_REGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO', 'ENODEV']);
+
 /** A regular file that has to stay as it is while it is read. */
 export class SteadyFile {
   readonly path: string;
@@ -18,13 +21,15 @@ export class SteadyFile {
    */
   static async open(path: string): Promise<SteadyFile> {
     try {
-      // A FIFO would else wait for a writer.
-      const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      // Without these flags, open waits for a writer of a FIFO, and follows a symbolic link to any file of the host.
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const handle = await open(path, flags);
       const state = await handle.stat({ bigint: true });
       if (state.isFile()) return new SteadyFile(path, handle, state);
       await handle.close();
     } catch (error) {
-      throw errnoOf(error) === 'ENOENT' ? missing(path, error) : asImageError(error, `reading "${path}"`);
+      if (errnoOf(error) === 'ENOENT') throw missing(path, error);
+      if (!NOT_REGULAR.has(errnoOf(error) ?? '')) throw asImageError(error, `reading "${path}"`);
     }
     throw new ImageError('image-missing', `"${path}" is not a regular file; name an image file`);
   }

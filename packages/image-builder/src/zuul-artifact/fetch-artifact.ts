@@ -1,8 +1,8 @@
 import { downloadArtifact } from '../download/download-artifact.ts';
 import { ImageError } from '../errors.ts';
 import { isConvertible } from '../formats/convert.ts';
-import { type DiskFile, diskInformation } from '../formats/disk-information.ts';
-import { checkSelfContained } from '../formats/self-contained.ts';
+import type { DiskFile } from '../formats/disk-information.ts';
+import { checkDisk, checkSelfContained } from '../formats/self-contained.ts';
 import type { Logger, OperationOptions } from '../types.ts';
 import type { ArtifactAccess } from '../zuul/artifact-access.ts';
 import { withoutQuery } from '../zuul/artifact-url.ts';
@@ -32,7 +32,7 @@ export async function fetchArtifact(
 ): Promise<KeptFile> {
   const { format, url, ...expected } = artifact;
   const destination = kept.draft(artifact);
-  await downloadArtifact(
+  const { size } = await downloadArtifact(
     {
       ...access,
       url,
@@ -43,21 +43,25 @@ export async function fetchArtifact(
     },
     options,
   );
-  await checkFormat({ format, path: destination }, withoutQuery(url), options.signal);
+  await checkFormat({ format, path: destination }, size, withoutQuery(url));
   return await kept.keep(artifact);
 }
 
-/** Refuses what is no image of this format, or one that refers to files of this host. A raw one may hold anything. */
-async function checkFormat(file: DiskFile, name: string, signal: AbortSignal): Promise<void> {
-  if (!isConvertible(file.format)) return;
+/** Refuses a file that is not an image of this format, and one that names files of this host. */
+async function checkFormat(file: DiskFile, size: number, name: string): Promise<void> {
+  if (size === 0)
+    throw new ImageError('artifact-damaged', `${name} is empty; correct the job that builds it`);
   try {
-    checkSelfContained(file, await diskInformation(file, signal));
+    await checkSelfContained(file);
+    if (isConvertible(file.format)) await checkDisk(file);
   } catch (cause) {
-    if (!(cause instanceof ImageError) || cause.code !== 'conversion-failed') throw cause;
+    if (!(cause instanceof ImageError) || !REFUSALS.has(cause.code)) throw cause;
     throw new ImageError(
       'artifact-damaged',
-      `${name} is no ${file.format} image that can be used: ${cause.message}; correct the job, or the format under artifacts`,
+      `${name} is not a ${file.format} image that can be used: ${cause.message}; correct the job, or the format under artifacts`,
       { cause },
     );
   }
 }
+
+const REFUSALS: ReadonlySet<string> = new Set(['conversion-failed', 'image-not-self-contained']);

@@ -108,13 +108,13 @@ test('the raw file is the best source, and what is no disk is none', () => {
   }
 });
 
-test('a source that is damaged is told with what qemu-img says', async (t) => {
+test('a source that is not an image of its format is refused', async (t) => {
   const { directory } = await setUp(t);
   const path = join(directory, 'damaged.qcow2');
   await writeFile(path, randomBytes(MEBIBYTE));
   await assert.rejects(
     convertImage({ format: 'qcow2', path }, 'raw', join(directory, 'image.raw')),
-    withCode('conversion-failed', /damaged\.qcow2" is no qcow2 image: .*not in qcow2 format/s),
+    withCode('conversion-failed', /damaged\.qcow2" is not a qcow2 image/),
   );
 });
 

@@ -3,6 +3,7 @@ import { extname, join } from 'node:path';
 import {
   type Accelerator,
   asImageError,
+  checkSelfContained,
   formatOfExtension,
   formatRow,
   ImageError,
@@ -145,8 +146,11 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
     );
   }
   try {
-    return { path: await realpath(image), format: known };
+    const base = { path: await realpath(image), format: known };
+    if (known !== 'raw') await checkSelfContained(base); // QEMU would give the machine any file that it names
+    return base;
   } catch (error) {
+    if (error instanceof ImageError) throw error;
     throw new ImageError(
       'image-not-found',
       `the base image "${image}" cannot be read: ${(error as Error).message}; correct its path`,

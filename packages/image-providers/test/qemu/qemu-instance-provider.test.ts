@@ -207,6 +207,18 @@ describe('a launch that fails leaves nothing, and says why', () => {
     }
   });
 
+  test('if the base image names another file of the host', async (t) => {
+    const { directory, image, open } = await openSite(t, 'halt');
+    const over = `${image}.qcow2`;
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', image, '-F', 'raw', over]);
+    const launched = open().launch({ ...REQUEST, image: over });
+    await assert.rejects(
+      launched,
+      withCode('image-not-self-contained', /names another file, ".*base: 1, 2\.raw"/),
+    );
+    assert.deepEqual(await readdir(directory), []);
+  });
+
   test('if the base image is damaged', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const launched = open().launch({ ...REQUEST, image, format: 'qcow2' });

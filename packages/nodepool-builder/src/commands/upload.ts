@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import {
   FORMAT_NAMES,
@@ -62,7 +63,8 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       if (fault !== undefined)
         throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
       const upload = {
-        path: resolve(file),
+        // An image is read under its own name. The error for a file that is missing comes later.
+        path: await realpath(file).catch(() => resolve(file)),
         format,
         name,
         metadata,

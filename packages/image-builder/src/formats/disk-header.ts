@@ -1,0 +1,197 @@
+import { SteadyFile } from '../upload-source/steady-file.ts';
+
+/** qemu-img's names of the formats that are known by their first bytes. */
+export type DiskDriver = 'qcow2' | 'vmdk' | 'vpc' | 'vhdx' | 'vdi';
+
+/** What the header of a disk image says, read in this process: no other program has opened the file. */
+export interface DiskHeader {
+  /** The format of the header. Undefined for a file without a header of these formats, such as a raw disk. */
+  readonly driver?: DiskDriver;
+  /** Other files that the header names: a backing file, a data file, extents, a parent. */
+  readonly references: readonly string[];
+}
+
+/** A part of the file; shorter than `length` where the file ends. */
+type Read = (position: number, length: number) => Promise<Buffer>;
+
+/** How one format is recognised, and how the names of other files are found in its header. */
+interface HeaderReader {
+  readonly driver: DiskDriver;
+  readonly matches: (head: Buffer, tail: Buffer) => boolean;
+  readonly references: (head: Buffer, read: Read) => Promise<readonly string[]> | readonly string[];
+}
+
+const SECTOR = 512;
+const KIBIBYTE = 1024;
+
+/** Covers every header at the beginning of a file, and the longest text that QEMU reads as a VMDK descriptor. */
+const HEAD_LENGTH = 1024 * KIBIBYTE;
+
+/** Of a VHD: the first bytes of its footer, and the type of a disk that holds the differences to its parent. */
+const VHD_COOKIE = 'conectix';
+const VHD_DIFFERENCING = 4;
+
+const HEADERS: readonly HeaderReader[] = [
+  { driver: 'qcow2', matches: (head) => begins(head, 'QFI\xfb'), references: qcow2References },
+  { driver: 'vhdx', matches: (head) => begins(head, 'vhdxfile'), references: vhdxReferences },
+  { driver: 'vpc', matches: (head) => begins(head, VHD_COOKIE), references: vhdReferences },
+  { driver: 'vdi', matches: (head) => uint32(head, 0x40) === 0xbeda107f, references: vdiReferences },
+  {
+    driver: 'vmdk',
+    matches: (head) => begins(head, 'KDMV') || begins(head, 'COWD'),
+    references: sparseVmdkReferences,
+  },
+  {
+    driver: 'vmdk',
+    // QEMU looks for this key anywhere in the text before the first NUL.
+    matches: (head) => textOf(head).includes('createType'),
+    references: (head) => descriptorReferences(textOf(head)),
+  },
+  // A VHD of fixed length has only a footer. It comes last: QEMU, too, looks at the beginning first.
+  { driver: 'vpc', matches: (_head, tail) => begins(tail, VHD_COOKIE), references: () => [] },
+];
+
+/**
+ * Reads the header of a disk image.
+ *
+ * @throws ImageError `image-missing` if it is not a regular file, `directory-not-usable`
+ */
+export async function readDiskHeader(path: string): Promise<DiskHeader> {
+  const file = await SteadyFile.open(path);
+  try {
+    const read: Read = async (position, length) => {
+      const isInside = position >= 0 && position < file.size;
+      return isInside ? await file.read(Buffer.alloc(length), position) : Buffer.alloc(0);
+    };
+    const head = await read(0, HEAD_LENGTH);
+    const tail = await read(file.size - SECTOR, SECTOR);
+    const header = HEADERS.find(({ matches }) => matches(head, tail));
+    if (header === undefined) return { references: [] };
+    return { driver: header.driver, references: await header.references(head, read) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** https://www.qemu.org/docs/master/interop/qcow2.html */
+async function qcow2References(head: Buffer, read: Read): Promise<readonly string[]> {
+  const references: string[] = [];
+  const backingFile = uint64(head, 8, 'big');
+  if (backingFile !== 0) {
+    const name = await read(backingFile, Math.min(head.readUInt32BE(16), KIBIBYTE));
+    references.push(name.toString() || 'a backing file');
+  }
+  if (uint32(head, 4, 'big') < 3) return references;
+  const hasDataFile = (uint32(head, 76, 'big') & 0x4) !== 0;
+  const dataFile = qcow2Extension(head, 0x44415441);
+  if (hasDataFile || dataFile !== undefined) references.push(dataFile || 'a data file');
+  return references;
+}
+
+/** The text of a header extension; undefined if the header has none of that type. */
+function qcow2Extension(head: Buffer, wanted: number): string | undefined {
+  let position = uint32(head, 100, 'big');
+  while (position + 8 <= head.length) {
+    const type = head.readUInt32BE(position);
+    const length = head.readUInt32BE(position + 4);
+    if (type === 0) return undefined;
+    position += 8;
+    if (type === wanted) return head.toString('utf8', position, position + length);
+    position += Math.ceil(length / 8) * 8;
+  }
+  return undefined;
+}
+
+/** A sparse extent is a whole disk, unless it has no sectors and only its descriptor counts. */
+async function sparseVmdkReferences(head: Buffer, read: Read): Promise<readonly string[]> {
+  const isOnlyDescriptor = begins(head, 'KDMV') && uint64(head, 12, 'little') === 0;
+  const ofDescriptor = isOnlyDescriptor ? descriptorReferences : embeddedReferences;
+  const descriptor = await read(uint64(head, 28, 'little') * SECTOR, HEAD_LENGTH);
+  // QEMU looks for the parent in the second sector, whatever the header says of the descriptor's place.
+  return [head.subarray(SECTOR), descriptor].flatMap((bytes) => ofDescriptor(textOf(bytes)));
+}
+
+/** A descriptor without a disk around it is nothing but a list of extents. */
+function descriptorReferences(text: string): readonly string[] {
+  const found = [...extentNames(text), ...parentNames(text)];
+  return found.length > 0 || !text.includes('createType') ? found : ['its extents'];
+}
+
+/** The names in a sparse extent's own descriptor, without the name that the extent had when it was made. */
+function embeddedReferences(text: string): readonly string[] {
+  const names = extentNames(text);
+  const isOwn = names.length === 1 && !/[/:]/.test(names[0] ?? '');
+  return [...(isOwn ? [] : names), ...parentNames(text)];
+}
+
+/** The quoted texts that are not the value of a key. */
+function extentNames(text: string): readonly string[] {
+  return [...text.matchAll(/(=[ \t]{0,8})?"([^"\r\n]*)"/g)].flatMap(([, key, name = '']) =>
+    key === undefined ? [name] : [],
+  );
+}
+
+function parentNames(text: string): readonly string[] {
+  return [...text.matchAll(/parentFileNameHint[^"\n]*"?([^"\n]*)/g)].map(([, name]) => name || 'a parent');
+}
+
+/** [MS-VHD]: the copy of the footer at the beginning, then the header of a disk that grows. */
+function vhdReferences(head: Buffer): readonly string[] {
+  if (uint32(head, 60, 'big') !== VHD_DIFFERENCING) return [];
+  const name = head.subarray(SECTOR + 64, SECTOR + 64 + 512);
+  const text = Buffer.from(name).swap16().toString('utf16le').replace(/\0.*$/s, '');
+  return [text || 'a parent'];
+}
+
+/** [MS-VHDX]: a region table leads to the metadata, whose file parameters have the bit HasParent. */
+async function vhdxReferences(_head: Buffer, read: Read): Promise<readonly string[]> {
+  for (const position of [192 * KIBIBYTE, 256 * KIBIBYTE]) {
+    const regions = await read(position, 64 * KIBIBYTE);
+    const region = findEntry(regions, 16, '06a27c8b90479a4bb8fe575f050f886e');
+    if (region === undefined) continue;
+    const start = uint64(region, 16, 'little');
+    const metadata = await read(start, 64 * KIBIBYTE);
+    const entry = findEntry(metadata, 32, '3767a1ca36fa434db3b633f0aa44e76b');
+    if (entry === undefined) continue;
+    const parameters = await read(start + uint32(entry, 16), 8);
+    if ((uint32(parameters, 4) & 0x2) !== 0) return ['a parent'];
+  }
+  return [];
+}
+
+/** The entry of 32 bytes that begins with a GUID, in a table that begins at `start`. */
+function findEntry(table: Buffer, start: number, guid: string): Buffer | undefined {
+  for (let position = start; position + 32 <= table.length; position += 32) {
+    const entry = table.subarray(position, position + 32);
+    if (entry.toString('hex', 0, 16) === guid) return entry;
+  }
+  return undefined;
+}
+
+/** A disk of differences has a type of its own, or names its parent by an id. */
+function vdiReferences(head: Buffer): readonly string[] {
+  const isWhole = [1, 2].includes(uint32(head, 0x4c));
+  const hasParent = head.subarray(0x1a8, 0x1c8).some((byte) => byte !== 0);
+  return isWhole && !hasParent ? [] : ['a parent'];
+}
+
+function begins(bytes: Buffer, magic: string): boolean {
+  return bytes.toString('latin1', 0, magic.length) === magic;
+}
+
+/** The text before the first NUL. */
+function textOf(bytes: Buffer): string {
+  const end = bytes.indexOf(0);
+  return bytes.toString('latin1', 0, end === -1 ? bytes.length : end);
+}
+
+/** A number of a header; 0 where the file ends before it. */
+function uint32(bytes: Buffer, position: number, order: 'big' | 'little' = 'little'): number {
+  if (position + 4 > bytes.length) return 0;
+  return order === 'big' ? bytes.readUInt32BE(position) : bytes.readUInt32LE(position);
+}
+
+function uint64(bytes: Buffer, position: number, order: 'big' | 'little'): number {
+  if (position + 8 > bytes.length) return 0;
+  return Number(order === 'big' ? bytes.readBigUInt64BE(position) : bytes.readBigUInt64LE(position));
+}
