@@ -139,7 +139,7 @@ function parentNames(text: string): readonly string[] {
 function vhdReferences(head: Buffer): readonly string[] {
   if (uint32(head, 60, 'big') !== VHD_DIFFERENCING) return [];
   const name = head.subarray(SECTOR + 64, SECTOR + 64 + 512);
-  const text = Buffer.from(name).swap16().toString('utf16le').replace(/\0.*$/s, '');
+  const [text] = Buffer.from(name).swap16().toString('utf16le').split('\0');
   return [text || 'a parent'];
 }
 
