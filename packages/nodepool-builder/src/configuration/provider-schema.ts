@@ -103,7 +103,8 @@ export const PROVIDER_SCHEMA: SchemaNode = {
     },
     cloud: {
       type: ['string', 'null'],
-      description: 'A cloud of `clouds.yaml`. Default: the credentials here, or else the variables `OS_*`.',
+      description:
+        'A cloud of `clouds.yaml`. Default: that of `OS_CLOUD` or of the other variables `OS_*`, below the credentials here.',
     },
     'region-name': { ...SCALAR, description: 'One of its regions.' },
     'auth-url': {

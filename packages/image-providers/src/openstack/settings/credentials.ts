@@ -1,7 +1,7 @@
 import { type Mapping, mappingAt } from './mapping.ts';
 import type { NodepoolCredentials } from './settings-request.ts';
 
-/** If one of these stands in `auth` and beside it, the one in `auth` counts. */
+/** The older name in `auth` counts above the newer one beside `auth`. */
 const INSIDE_FIRST = [
   'auth_url',
   'endpoint',
@@ -17,11 +17,8 @@ const INSIDE_FIRST = [
   'application_credential_secret',
 ] as const;
 
-/**
- * If one of these stands in `auth` and beside it, the one beside it counts: it may be a region's. It is openstacksdk's
- * rule since 2.0; in `auth` it counted before.
- */
-const OUTSIDE_FIRST = [
+/** The newer name beside `auth` counts above the older one in `auth`. */
+const NEWER_NAME_FIRST = [
   'token',
   'project_id',
   'project_name',
@@ -34,7 +31,7 @@ const OUTSIDE_FIRST = [
 ] as const;
 
 /** What authentication may need, by the names of today. */
-export type CredentialName = (typeof INSIDE_FIRST)[number] | (typeof OUTSIDE_FIRST)[number];
+export type CredentialName = (typeof INSIDE_FIRST)[number] | (typeof NEWER_NAME_FIRST)[number];
 
 /** Values for authentication as the settings have them; nothing in it is null or empty. */
 export type Credentials = Readonly<Partial<Record<CredentialName, unknown>>>;
@@ -47,7 +44,11 @@ const OLDER_NAMES: Readonly<Partial<Record<CredentialName, string>>> = {
   project_name: 'tenant_name',
 };
 
-/** Gathers what authentication may need from a cloud, from its `auth`, and from the provider, which wins. */
+/**
+ * Gathers what authentication may need from the `auth` of a cloud, from the keys beside it, and from the provider, each
+ * of them over those after it, but for the provider, which is over all. That is the order of os-client-config 1.22; in
+ * openstacksdk 2.0 projects and domains beside `auth` count above those in it.
+ */
 export function credentialsOf(cloud: Mapping, provider: NodepoolCredentials): Credentials {
   const inside = mappingAt(cloud, 'auth');
   const found: Partial<Record<CredentialName, unknown>> = {};
@@ -55,9 +56,9 @@ export function credentialsOf(cloud: Mapping, provider: NodepoolCredentials): Cr
     const older = OLDER_NAMES[name] ?? name;
     found[name] = firstSet(inside[name], inside[older], cloud[name], cloud[older]);
   }
-  for (const name of OUTSIDE_FIRST) {
+  for (const name of NEWER_NAME_FIRST) {
     const older = OLDER_NAMES[name] ?? name;
-    found[name] = firstSet(cloud[name], inside[name], cloud[older], inside[older]);
+    found[name] = firstSet(inside[name], cloud[name], inside[older], cloud[older]);
   }
   return withDomainsSpread({
     ...found,

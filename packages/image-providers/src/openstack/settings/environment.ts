@@ -1,13 +1,15 @@
 import type { Mapping } from './mapping.ts';
 import type { SettingsPlace } from './settings-request.ts';
 
-/** They choose or move files; alone they make no cloud. */
+/** Options of the program that reads the variables; alone they make no cloud. */
 const SELECTORS = new Set([
   'OS_CLOUD',
   'OS_REGION_NAME',
   'OS_CLIENT_CONFIG_FILE',
   'OS_CLIENT_SECURE_FILE',
   'OS_CLOUD_NAME',
+  'OS_FORCE_IPV4',
+  'OS_PREFER_IPV6',
 ]);
 
 /** Of other programs. */

@@ -10,7 +10,7 @@ export interface KnownClouds {
   readonly clouds: ReadonlyMap<string, Mapping>;
   /** `public-clouds` of `clouds-public.yaml`: a site's own vendor profiles. */
   readonly profiles: ReadonlyMap<string, Mapping>;
-  /** What is meant where no cloud is named. */
+  /** The cloud of every provider that names none: that of `OS_CLOUD`, or the environment's. */
   readonly defaultName: string | undefined;
   /** The name of the environment's cloud, whether there is one or not. */
   readonly environmentName: string;
@@ -41,8 +41,7 @@ export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
   }
   const environment = environmentCloud(place.env);
   if (environment !== undefined) clouds.set(environmentName, environment);
-  const [only] = clouds.size === 1 ? clouds.keys() : [];
-  const defaultName = place.env.OS_CLOUD || (environment === undefined ? only : environmentName);
+  const defaultName = place.env.OS_CLOUD || (environment === undefined ? undefined : environmentName);
   return { clouds, profiles: entries(vendors, 'public-clouds', place), defaultName, environmentName, origin };
 }
 

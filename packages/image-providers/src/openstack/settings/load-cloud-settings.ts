@@ -21,8 +21,8 @@ const PYTHON_BOOLEANS: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * Finds, merges and resolves the settings of a provider's cloud as openstacksdk does: vendor profile, then the cloud of
- * `clouds.yaml` with `secure.yaml` over it or the one that `OS_*` make, then its region, then the provider itself.
+ * Finds, merges and resolves the settings of a provider's cloud as os-client-config 1.22 does: vendor profile, then the
+ * cloud of `clouds.yaml` with `secure.yaml` over it or the one that `OS_*` make, then its region, then the provider itself.
  *
  * @throws OpenStackError `invalid-settings` for a cloud or a region that is not there, and for what is missing or wrong
  */
@@ -32,7 +32,7 @@ export async function loadCloudSettings(
 ): Promise<CloudSettings> {
   const known = await knownClouds(place);
   const { provider } = request;
-  const cloudName = request.cloud ?? known.defaultName;
+  const cloudName = request.cloud ?? defaultCloud(known, provider);
   const cloud = cloudName === undefined ? noCloud(known, provider) : knownCloud(cloudName, known, provider);
   const subject = cloudName === undefined ? '' : `, cloud "${cloudName}"`;
   const origin = cloudName === known.environmentName ? 'the OS_* variables' : known.origin;
@@ -59,9 +59,32 @@ export async function loadCloudSettings(
   };
 }
 
-/** A provider without a cloud has to say all by itself. */
+/**
+ * The cloud of a provider that names none. Only a provider without credentials takes the only cloud of `clouds.yaml`:
+ * with credentials it never did until os-client-config 1.29, and images would go where its credentials do not lead.
+ */
+function defaultCloud(
+  { clouds, defaultName }: KnownClouds,
+  provider: NodepoolCredentials,
+): string | undefined {
+  if (hasOwnCredentials(provider)) return clouds.size === 0 ? undefined : defaultName;
+  const [only] = clouds.size === 1 ? clouds.keys() : [];
+  return defaultName ?? only;
+}
+
+function hasOwnCredentials({ username, password, authUrl }: NodepoolCredentials): boolean {
+  return [username, password, authUrl].some((value) => value !== undefined);
+}
+
+/** A provider without a cloud has to have all credentials itself. */
 function noCloud({ clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
   if (clouds.size === 0 || provider.authUrl) return {};
+  if (hasOwnCredentials(provider)) {
+    throw invalidSettings(
+      `provider "${provider.name}" has credentials, but neither auth-url nor cloud`,
+      'add auth-url, or name the cloud of clouds.yaml that the credentials are for',
+    );
+  }
   throw invalidSettings(
     `provider "${provider.name}" names no cloud, and ${origin} has several: ${[...clouds.keys()].join(', ')}`,
     'name one with "cloud" of the provider, or with OS_CLOUD',

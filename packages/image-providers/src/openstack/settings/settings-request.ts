@@ -17,7 +17,7 @@ export interface NodepoolCredentials {
 /** Whose settings are wanted. */
 export interface SettingsRequest {
   readonly provider: NodepoolCredentials;
-  /** `cloud` of the provider. Default: `OS_CLOUD`, else the cloud of the environment, else the only cloud there is. */
+  /** `cloud` of the provider. Default: `OS_CLOUD`, else the cloud of the environment, else the only cloud, unless the provider has credentials. */
   readonly cloud?: string | undefined;
   /** `region-name` of the provider. Default: the cloud's first region. */
   readonly regionName?: string | undefined;

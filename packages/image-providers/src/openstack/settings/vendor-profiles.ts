@@ -5,7 +5,8 @@ const DEFAULT_DOMAINS = { user_domain_name: 'Default', project_domain_name: 'Def
 /**
  * What is publicly known of a vendor's cloud, by the name for `profile`: as openstacksdk has it, with the formats of
  * os-client-config 1.22 where later releases changed them, for an image without `image-type` is built in them.
- * Only keys that matter to images are here.
+ * Only keys that matter to images are here. The regions of datacentred and ultimum are not, for os-client-config writes
+ * them as `region-name`, which it does not read in a profile.
  */
 export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Mapping>(
   Object.entries({
@@ -14,6 +15,8 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       region_name: 'RegionOne',
     },
     binero: { auth: { auth_url: 'https://auth.binero.cloud:5000/v3' }, regions: ['europe-se-1'] },
+    // Without auth_url: each of its clouds is a customer's own.
+    bluebox: { region_name: 'RegionOne' },
     catalyst: {
       auth: { auth_url: 'https://api.cloud.catalyst.net.nz:5000/v2.0' },
       regions: ['nz-por-1', 'nz_wlg_2'],
@@ -27,6 +30,7 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       auth: { auth_url: 'https://identity.{region_name}.conoha.io' },
       regions: ['sin1', 'sjc1', 'tyo1'],
     },
+    datacentred: { auth: { auth_url: 'https://compute.datacentred.io:5000' } },
     dreamcompute: {
       auth: { auth_url: 'https://iad2.dream.io:5000' },
       region_name: 'RegionOne',
@@ -48,11 +52,17 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       auth: { auth_url: 'https://identity.api.fuga.io:5000', ...DEFAULT_DOMAINS },
       regions: ['cystack'],
     },
+    ibmcloud: { auth: { auth_url: 'https://identity.open.softlayer.com' }, regions: ['london'] },
+    internap: {
+      auth: { auth_url: 'https://identity.api.cloud.iweb.com' },
+      regions: ['ams01', 'da01', 'nyj01', 'sin01', 'sjc01'],
+    },
     limestonenetworks: {
       auth: { auth_url: 'https://auth.cloud.lstn.net:5000/v3' },
       regions: ['us-dfw-1', 'us-slc'],
       image_format: 'raw',
     },
+    osic: { auth: { auth_url: 'https://cloud1.osic.org:5000' }, regions: ['RegionOne'] },
     otc: {
       auth: { auth_url: 'https://iam.{region_name}.otc.t-systems.com/v3' },
       regions: ['eu-de', 'eu-nl'],
@@ -86,6 +96,7 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       image_format: 'raw',
       image_api_use_tasks: true,
     },
+    ultimum: { auth: { auth_url: 'https://console.ultimum-cloud.com:5000/' } },
     unitedstack: {
       auth: { auth_url: 'https://identity.api.ustack.com/v3' },
       regions: ['bj1', 'gd1'],

@@ -113,6 +113,7 @@ export const MERGING: readonly SettingsCase[] = [
   { title: 'a region without a name', files: { 'cwd/clouds.yaml': oneCloud('regions: [{values: {}}]') } },
   {
     title: 'the provider overrides all',
+    cloud: 'cloud',
     files: { 'cwd/clouds.yaml': oneCloud('api_timeout: 10', 'project_name: of-cloud') },
     provider: {
       username: 'u',
@@ -124,6 +125,7 @@ export const MERGING: readonly SettingsCase[] = [
   },
   {
     title: 'the provider overrides the password alone',
+    cloud: 'cloud',
     files: { 'cwd/clouds.yaml': oneCloud('project_id: of-cloud') },
     provider: { password: 'of-provider' },
   },

@@ -2,6 +2,7 @@ import { VENDOR_PROFILES } from '../../../../src/openstack/settings/vendor-profi
 import { oneCloud, type SettingsCase } from '../settings-case.ts';
 
 const RELEASE = 'os-client-config 1.22 had it so, and builds depend on it';
+const GONE = 'os-client-config 1.22 had it, and openstacksdk has it no longer';
 const NEWER = 'Debian 12 does not know it yet';
 
 const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
@@ -13,11 +14,23 @@ const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
       'object_store.region': 'europe-se-1',
     },
   },
+  datacentred: {
+    why: GONE,
+    ours: { 'auth.auth_url': 'https://compute.datacentred.io:5000', 'image.region': undefined },
+  },
   dreamhost: {
     why: RELEASE,
     ours: {
       'auth.auth_url': 'https://keystone.dream.io',
       image_format: 'raw',
+      'image.region': 'RegionOne',
+      'object_store.region': 'RegionOne',
+    },
+  },
+  osic: {
+    why: GONE,
+    ours: {
+      'auth.auth_url': 'https://cloud1.osic.org:5000',
       'image.region': 'RegionOne',
       'object_store.region': 'RegionOne',
     },
