@@ -133,13 +133,13 @@ args=()
 });
 
 describe('in the background', () => {
-  it('the directory is /, the umask 0, and nothing is read or printed', async (t) => {
+  it('the directory is /, the umask 022, and nothing is read or printed', async (t) => {
     const { config, directory } = await newSite(t);
     const pidFile = join(directory, 'pid');
     assert.deepEqual(await run(directory, '-c', config, '-p', pidFile), { code: 0, stderr: '' });
     const pid = Number(await readFile(pidFile, 'utf8'));
     assert.equal(await readlink(`/proc/${pid}/cwd`), '/');
-    assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0000$/m);
+    assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0022$/m);
     for (const stream of [0, 1, 2]) assert.equal(await readlink(`/proc/${pid}/fd/${stream}`), '/dev/null');
     assert.equal((await stat(pidFile)).mode & 0o777, 0o644);
     process.kill(pid, 'SIGINT');

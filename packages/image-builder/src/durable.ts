@@ -1,5 +1,6 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { STATE_FILE } from './modes.ts';
 
 /** Has the disk keep a file's content, or a directory's entries, over a loss of power. */
 export async function syncToDisk(path: string): Promise<void> {
@@ -14,11 +15,12 @@ export async function syncToDisk(path: string): Promise<void> {
 /** Ends the name of what {@link writeDurably} has begun to write: a crash may leave it. */
 export const UNFINISHED = '.new';
 
-/** Writes a file so that after a crash it is there whole, or as it was before. */
-export async function writeDurably(path: string, text: string, mode: number = 0o666): Promise<void> {
+/** Writes a file with state so that after a crash it is there whole, or as it was before. */
+export async function writeDurably(path: string, text: string): Promise<void> {
   const temporary = path + UNFINISHED;
-  const handle = await open(temporary, 'w', mode);
+  const handle = await open(temporary, 'w', STATE_FILE);
   try {
+    await handle.chmod(STATE_FILE); // a crash may have left it with another mode
     await handle.writeFile(text);
     await handle.sync();
   } finally {

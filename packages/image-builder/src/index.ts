@@ -45,6 +45,7 @@ export type {
 export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
+export { limitMode, makeStateDirectory } from './modes.ts';
 export { InstanceKeeper, type InstanceKeeperOptions } from './on-instance/instance-keeper.ts';
 export { InstanceLedger } from './on-instance/ledger.ts';
 export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';

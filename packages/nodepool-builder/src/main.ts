@@ -33,6 +33,9 @@ export interface MainOptions {
 /** What argparse, and so the Python builder, exits with when the command line is wrong. */
 const USAGE_ERROR = 2;
 
+/** Of every process started here: the modes of files in an image follow from it, whoever starts the daemon. */
+const UMASK = 0o022;
+
 /**
  * The command `nodepool-builder`. A program that brings builders of its own calls it with them, and has every
  * option and command that nodepool-builder has.
@@ -41,6 +44,7 @@ const USAGE_ERROR = 2;
  * @returns the exit code: 0, 1 for a failure, 2 for a wrong command line.
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
+  process.umask(UMASK);
   const builders = { ...IMAGE_BUILDERS, ...options.builders };
   const names = Object.keys(builders);
   const program = new Command('nodepool-builder')

@@ -10,6 +10,9 @@ import { decodeRecords, encodeAdded, encodeRemoved, type JournaledJob } from './
 /** A journal may grow to twice what it was when it was last written anew, and by so many bytes. */
 const SLACK = 1024 * 1024;
 
+/** Mode of its files: payloads may hold secrets. */
+const MODE = 0o600;
+
 /** Bytes that are read or written at a time. */
 const BLOCK = 1024 * 1024;
 
@@ -132,8 +135,9 @@ export class Journal {
   async #rewrite(): Promise<void> {
     this.#pending = [];
     const jobs = [...this.#jobs.values()];
-    const file = await open(this.#path('.new'), 'w', 0o600);
+    const file = await open(this.#path('.new'), 'w', MODE);
     try {
+      await file.chmod(MODE); // a crash may have left it with another mode
       await file.writeFile(blocks(jobs));
       await file.sync();
       await rename(this.#path('.new'), this.#path());
@@ -149,7 +153,8 @@ export class Journal {
   }
 
   async #read(): Promise<void> {
-    const file = await open(this.#path(), 'a+', 0o600);
+    const file = await open(this.#path(), 'a+', MODE);
+    await file.chmod(MODE);
     const chunks: AsyncIterable<Buffer> = createReadStream('', { fd: file, start: 0, highWaterMark: BLOCK });
     for await (const record of decodeRecords(chunks)) {
       if ('added' in record) this.#jobs.set(record.added.handle, record.added);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -205,4 +205,22 @@ test('a job that comes while the file is written anew is not lost', async (t) =>
   await Promise.all([written, journal.synced()]);
   await journal.close();
   assert.deepEqual(await found(directory), [job(2), job(3)]);
+});
+
+test('its files are for this user alone, whatever the umask, and whatever they were', async (t) => {
+  const umask = process.umask(0);
+  t.after(() => process.umask(umask));
+  const directory = join(await temporaryDirectory(t), 'made');
+  const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
+  for (const after of [0o666, 0o600]) {
+    const journal = await Journal.open(directory);
+    journal.add(job(1));
+    await journal.close();
+    assert.deepEqual(
+      [await modeOf(directory), await modeOf(join(directory, 'jobs.journal'))],
+      [0o700, 0o600],
+    );
+    await chmod(join(directory, 'jobs.journal'), after);
+    await writeFile(join(directory, 'jobs.journal.new'), 'half', { mode: after });
+  }
 });

@@ -3,6 +3,7 @@ import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { BUILD_LOG, BUILD_LOG_DIRECTORY, setMode } from '../modes.ts';
 import type { Logger } from '../types.ts';
 import { createMask } from './mask.ts';
 
@@ -49,10 +50,11 @@ export class BuildLog {
   /** Opens the log; one of an earlier attempt at the same image is continued. Removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
     const { directory, imageId, imageName, retention = RETENTION } = options;
-    await mkdir(directory, { recursive: true });
+    await mkdir(directory, { recursive: true, mode: BUILD_LOG_DIRECTORY });
     const path = join(directory, `${imageId}.log`);
-    const stream = createWriteStream(path, { flags: 'a' });
+    const stream = createWriteStream(path, { flags: 'a', mode: BUILD_LOG });
     await once(stream, 'open');
+    await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
     stream.write(`# image-name: ${JSON.stringify(imageName)}\n# image-id: ${imageId}\n`);
     await removeOldLogs(directory, imageName, path, retention);

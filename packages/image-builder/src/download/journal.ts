@@ -1,4 +1,5 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
@@ -28,7 +29,7 @@ export class Journal {
 
   /** Begins a new one. */
   static async begin(path: string, identity: ObjectIdentity): Promise<Journal> {
-    const file = await open(path, 'w');
+    const file = await open(path, 'w', STATE_FILE);
     await file.write(`${JSON.stringify(await headerOf(identity))}\n`);
     return new Journal(file);
   }

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { BLOCK_SIZE, Blocks, type Run } from './blocks.ts';
@@ -44,7 +45,7 @@ export class Spool {
     }
     await file?.close();
     await rm(journalPath, { force: true }); // before the file that it speaks of is emptied
-    const empty = await open(path, 'w+');
+    const empty = await open(path, 'w+', STATE_FILE);
     return new Spool(path, identity.size, empty, new Blocks(), await Journal.begin(journalPath, identity));
   }
 
@@ -52,7 +53,7 @@ export class Spool {
   static async begin(directory: string, size: number | undefined): Promise<Spool> {
     await rm(join(directory, 'journal'), { force: true });
     const path = join(directory, 'stored');
-    return new Spool(path, size, await open(path, 'w+'), new Blocks());
+    return new Spool(path, size, await open(path, 'w+', STATE_FILE), new Blocks());
   }
 
   /** Bytes that are there, up to a block more or less. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ImageError } from '../errors.ts';
+import { makeStateDirectory } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import { nameOf } from './artifact-url.ts';
 
@@ -13,7 +14,7 @@ import { nameOf } from './artifact-url.ts';
  */
 export async function stateOf(url: URL, stateDirectory: string, destination: string): Promise<string> {
   const path = join(stateDirectory, createHash('sha256').update(nameOf(url)).digest('hex').slice(0, 32));
-  await mkdir(path, { recursive: true });
+  await makeStateDirectory(path);
   const [state, target] = await Promise.all([stat(path), stat(dirname(destination))]);
   if (state.dev === target.dev) return path;
   throw new ImageError(

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { ImageError } from '../errors.ts';
+import { STATE_FILE } from '../modes.ts';
 import { createDigester } from '../upload-source/create-digester.ts';
 import type { HashThreads } from '../upload-source/hash-threads.ts';
 import type { Room } from './room.ts';
@@ -48,7 +49,7 @@ export async function unpackObject(unpacking: Unpacking): Promise<UnpackedObject
   let file: FileHandle | undefined;
   let unpacked: UnpackedFile | undefined;
   try {
-    file = coding === undefined ? undefined : await open(unpacking.file, 'w');
+    file = coding === undefined ? undefined : await open(unpacking.file, 'w', STATE_FILE);
     unpacked = new UnpackedFile({ file, digester, name, limit, room });
     for await (const bytes of unpack(stored.pieces(), unpacking)) await unpacked.write(bytes);
     return { ...(await unpacked.finish()), crc32: stored.crc32 };

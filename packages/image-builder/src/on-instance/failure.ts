@@ -2,6 +2,7 @@ import { screenshotPath } from '../build/build-log.ts';
 import type { BuildContext } from '../context.ts';
 import { ImageError } from '../errors.ts';
 import type { Instance } from '../instance/instance-provider.ts';
+import { BUILD_LOG, limitMode } from '../modes.ts';
 import type { RemoteResult } from './remote-shell.ts';
 
 /** How many lines of the console the log shows, and how many an error. */
@@ -64,6 +65,7 @@ async function consoleLines(instance: Instance): Promise<string[]> {
 async function shoot(instance: Instance, path: string): Promise<string | undefined> {
   try {
     await instance.screenshot?.(path, { signal: AbortSignal.timeout(PATIENCE) });
+    await limitMode(path, BUILD_LOG);
     return instance.screenshot === undefined ? undefined : path;
   } catch {
     return undefined;

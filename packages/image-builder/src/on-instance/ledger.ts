@@ -1,6 +1,7 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UNFINISHED, writeDurably } from '../durable.ts';
+import { makeStateDirectory } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import type { OnInstance } from './settings.ts';
@@ -116,14 +117,14 @@ export class InstanceClaim {
 
   /** Survives a loss of power from then on. */
   async write(entry: InstanceEntry): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await makeStateDirectory(this.#directory);
     await writeDurably(this.#path, `${JSON.stringify(entry, null, 2)}\n`);
   }
 
   /** Writes the key file, for nobody else to read. */
   async keepKey(privateKey: string): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    await writeDurably(this.keyFile, privateKey, 0o600);
+    await makeStateDirectory(this.#directory);
+    await writeDurably(this.keyFile, privateKey);
   }
 
   /** Forgets all; the entry goes last. */

@@ -2,6 +2,7 @@ import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncToDisk } from '../durable.ts';
 import { FORMAT_NAMES, formatRow } from '../formats.ts';
+import { STATE_FILE } from '../modes.ts';
 import { removeTree } from '../remains/privileged.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { Layout } from './layout.ts';
@@ -70,7 +71,7 @@ export async function forget(layout: Layout, imageId: string): Promise<void> {
 
 async function mark(path: string): Promise<void> {
   try {
-    await writeFile(path, '');
+    await writeFile(path, '', { mode: STATE_FILE });
     await syncToDisk(dirname(path));
   } catch (error) {
     // A full disk must not keep an image from being deleted. A crash in the middle then leaves some of its

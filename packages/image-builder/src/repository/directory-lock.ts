@@ -4,6 +4,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { ImageError } from '../errors.ts';
+import { STATE_FILE } from '../modes.ts';
 import type { Layout } from './layout.ts';
 
 /** Tells a lock that another holds from other failures of `flock`. */
@@ -44,7 +45,7 @@ export class DirectoryLock {
     const keeper = await startKeeper(layout.lock);
     if (keeper === undefined) throw lockedBy(await readOwner(layout.owner), layout.root);
     const owner: Owner = { pid: process.pid, host: hostname() };
-    await writeFile(layout.owner, JSON.stringify(owner));
+    await writeFile(layout.owner, JSON.stringify(owner), { mode: STATE_FILE });
     return new DirectoryLock(keeper, layout);
   }
 

@@ -1,6 +1,7 @@
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES } from '../formats.ts';
 import { type Manifest, type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
+import { errnoOf } from '../system-error.ts';
 import type { Image, ImageFile, Logger } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { FileState, SettledFiles } from './settled-files.ts';
@@ -43,7 +44,7 @@ export function isSameImage(one: Image, other: Image): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What is known of an image; a damaged manifest is logged, and counts as none. */
+/** What is known of an image; a damaged manifest is logged, and counts as none. Other users read none. */
 export async function readManifestOrWarn(
   imageId: string,
   layout: Layout,
@@ -52,6 +53,7 @@ export async function readManifestOrWarn(
   try {
     return await readManifest(layout.manifest(imageId), imageId);
   } catch (error) {
+    if (errnoOf(error) === 'EACCES') return undefined;
     if (!(error instanceof ImageError)) throw error;
     logger?.warn(error.message);
     return undefined;

@@ -1,7 +1,6 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatRow, type ImageFormat } from '../formats.ts';
-import { errnoOf } from '../system-error.ts';
+import { makeStateDirectory } from '../modes.ts';
 
 /** Where what belongs to this software lies, below `images-dir`. */
 export const WORKSPACE = '.nodepool-builder';
@@ -50,12 +49,9 @@ export class Layout {
   }
 
   async create(): Promise<void> {
-    const { workspace, staging, trash, manifests, deletes, deleted } = this;
-    // One by one: on a read-only file system a recursive mkdir of Node's fails with ENOENT, not EROFS.
-    for (const directory of [workspace, staging, trash, manifests, deletes, deleted]) {
-      await mkdir(directory).catch((error: unknown) => {
-        if (errnoOf(error) !== 'EEXIST') throw error;
-      });
+    const { workspace, staging, trash, manifests, deletes, deleted, logs } = this;
+    for (const directory of [workspace, staging, trash, manifests, deletes, deleted, logs]) {
+      await makeStateDirectory(directory);
     }
   }
 

@@ -6,6 +6,7 @@ import { ImageError } from '../errors.ts';
 import { checkSelfContained } from '../formats/self-contained.ts';
 import type { ImageFormat } from '../formats.ts';
 import { type Manifest, type ManifestFile, manifestText, manifestTime } from '../manifest.ts';
+import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
@@ -43,6 +44,7 @@ export async function describeFiles(
       onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
     });
     before += size;
+    await setMode(path, IMAGE_FILE);
     await syncToDisk(path);
     const { mtimeMs } = await lstat(path);
     described.push({ format, size, mtime: manifestTime(mtimeMs), ...checksums });
@@ -162,13 +164,18 @@ async function companionsOf(
   fresh: readonly ManifestFile[],
 ): Promise<string[]> {
   const names: string[] = [];
-  if ((await unlessMissing(lstat(staging.path(`${imageId}.d`))))?.isDirectory()) names.push(`${imageId}.d`);
+  const directory = staging.path(`${imageId}.d`);
+  if ((await unlessMissing(lstat(directory)))?.isDirectory()) {
+    await setMode(directory, IMAGE_DIRECTORY);
+    names.push(`${imageId}.d`);
+  }
   for (const file of fresh) {
     for (const digest of ['md5', 'sha256'] as const) {
       const name = `${imageFileName(imageId, file.format)}.${digest}`;
       if ((await unlessMissing(lstat(staging.path(name)))) === undefined) continue;
       // Its line names the file in the staging directory, and md5sum would look for it there.
       await writeFile(staging.path(name), `${file[digest]}  ${layout.image(imageId, file.format)}\n`);
+      await setMode(staging.path(name), IMAGE_FILE);
       names.push(name);
     }
   }

@@ -1,8 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { Logger } from '../types.ts';
 import { beganDeletes, emptyTrash, withdraw } from './deletion.ts';
+import { parseImageFileName } from './image-file-name.ts';
 import type { Layout } from './layout.ts';
 import { completePublication } from './publication.ts';
 import { Staging } from './staging.ts';
@@ -14,6 +16,7 @@ import { clearAbandoned } from './state-directory.ts';
  * be undone stays as it is, and is logged.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
+  await tightenModes(layout, logger);
   for (const name of await readdir(layout.staging)) {
     await recoverStaging(layout, new Staging(join(layout.staging, name)), logger).catch((error: unknown) =>
       logger?.error(`"${join(layout.staging, name)}" could not be cleared: ${String(error)}`),
@@ -32,6 +35,26 @@ async function recoverStaging(layout: Layout, staging: Staging, logger: Logger |
   if (imageId !== undefined) logger?.info(`image ${imageId}: its publication, which was cut short, is done`);
   await staging.clear();
   if (imageId === undefined) logger?.info(`"${staging.directory}": the remains of a build were cleared`);
+}
+
+/** Takes the rights that an earlier release or the Python builder, with its umask of 0, gave to everybody. */
+async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
+  for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
+    const path = join(layout.workspace, entry.name);
+    // What lies in staging and in the trash is about to go; it may be the file system of an image.
+    if ([layout.staging, layout.trash].includes(path)) continue;
+    if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
+    else await limitMode(path, STATE_FILE).catch(() => false);
+  }
+  for (const name of await readdir(layout.root)) {
+    if (parseImageFileName(name) === undefined) continue;
+    try {
+      const tightened = await limitMode(join(layout.root, name), IMAGE_FILE);
+      if (tightened) logger?.info(`"${name}" was open to other users: its mode is tightened`);
+    } catch (error) {
+      logger?.warn(`"${name}" stays open to other users: ${String(error)}; give it the mode 0644`);
+    }
+  }
 }
 
 /** The ids of all manifests. */

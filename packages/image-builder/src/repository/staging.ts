@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
 import { removeTree } from '../remains/privileged.ts';
 import { type ProcessGroupRecord, recordOf } from '../remains/processes.ts';
 import { undo } from '../remains/undo.ts';
@@ -36,15 +37,16 @@ export class Staging {
   async temporaryDirectory(parent: string): Promise<string> {
     const path = join(await realpath(parent), `nodepool-${randomUUID()}`);
     // The record first: a directory that is recorded but missing does no harm.
-    await appendFile(this.path(TEMPORARY_DIRECTORIES), `${JSON.stringify(path)}\n`);
-    await mkdir(path, { mode: 0o700 });
+    await appendFile(this.path(TEMPORARY_DIRECTORIES), `${JSON.stringify(path)}\n`, { mode: STATE_FILE });
+    await mkdir(path, { mode: STATE_DIRECTORY });
     return path;
   }
 
   /** Remembers a process group, so that it is found even if this process dies. */
   recordProcessGroup(leader: number): void {
     const record = recordOf(leader);
-    if (record !== undefined) appendFileSync(this.path(PROCESS_GROUPS), `${JSON.stringify(record)}\n`);
+    const line = `${JSON.stringify(record)}\n`;
+    if (record !== undefined) appendFileSync(this.path(PROCESS_GROUPS), line, { mode: STATE_FILE });
   }
 
   /**

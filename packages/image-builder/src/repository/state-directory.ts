@@ -1,5 +1,6 @@
-import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { makeStateDirectory } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { Mutex } from './mutex.ts';
@@ -63,7 +64,7 @@ export class StateDirectory {
       await this.#released.promise;
     });
     await unlessAborted(granted.promise, signal);
-    await mkdir(this.#path, { recursive: true });
+    await makeStateDirectory(this.#path);
     const now = new Date();
     await utimes(this.#path, now, now); // what is in use is not abandoned
     return this.#path;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncToDisk } from '../durable.ts';
 import type { DiskFile } from '../formats/disk-information.ts';
+import { makeStateDirectory } from '../modes.ts';
 import { imageFileName } from '../repository/layout.ts';
 import { safeName } from '../repository/state-directory.ts';
 import { unlessMissing } from '../system-error.ts';
@@ -38,7 +39,7 @@ export class KeptFiles {
       if (name !== own) await rm(join(stateDirectory, name), { recursive: true, force: true });
     }
     const directory = join(stateDirectory, own);
-    await mkdir(directory, { recursive: true });
+    await makeStateDirectory(directory);
     return new KeptFiles(directory, new Date(endTime));
   }
 

@@ -26,6 +26,7 @@ test('its directories are made when they are missing, and left alone when they a
   assert.deepEqual(await readdir(join(layout.root, WORKSPACE)), [
     'deleted',
     'deletes',
+    'logs',
     'manifests',
     'staging',
     'trash',

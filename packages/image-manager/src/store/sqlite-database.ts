@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
+import { chmod, link, mkdir, open, realpath, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../errors.ts';
@@ -11,6 +11,7 @@ const BUSY_TIMEOUT = 5000;
 
 /** Nobody but the manager's user reads the state, or leaves requests. */
 const MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
 
 /** SQLite's result codes, and what to do about them. */
 const REMEDIES: Readonly<Record<number, string>> = {
@@ -50,6 +51,7 @@ export async function openDatabase(name: string): Promise<SqliteDatabase> {
       configure(database);
       const settings = database.prepare('select schema_version from settings').get();
       checkSchemaVersion(settings?.schema_version as number, `"${path}"`);
+      await tighten(path);
     } catch (error) {
       database.close();
       throw error;
@@ -103,7 +105,7 @@ export function asStoreError(error: unknown, path: string): StoreError {
 
 /** A database appears under its name when it is complete, so that nobody opens half of one. */
 async function make(path: string): Promise<void> {
-  await mkdir(dirname(path)).catch(ignore('EEXIST'));
+  await mkdir(dirname(path), { mode: DIRECTORY_MODE }).catch(ignore('EEXIST'));
   const draft = `${path}.${randomBytes(4).toString('hex')}.new`;
   await touch(draft);
   try {
@@ -135,6 +137,15 @@ function configure(database: DatabaseSync): void {
 async function touch(path: string): Promise<void> {
   const handle = await open(path, 'wx', MODE).catch(ignore('EEXIST'));
   await handle?.close();
+}
+
+/** SQLite gives the files beside a database the mode of the database. */
+async function tighten(path: string): Promise<void> {
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    const state = await stat(file).catch(ignore('ENOENT'));
+    if (state?.isFile() && (state.mode & 0o7777 & ~MODE) !== 0)
+      await chmod(file, MODE).catch(ignore('EPERM'));
+  }
 }
 
 function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFile, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,6 +28,20 @@ describe('SQLite: the file', () => {
     const store = await openUntilEnd(t, path);
     await (await store.lead()).takeNumbers(1);
     for (const name of [path, `${path}-wal`, `${path}-leader`]) {
+      assert.equal((await stat(name)).mode & 0o777, 0o600, name);
+    }
+  });
+
+  it('that others could read is tightened, whatever the umask', async (t) => {
+    const umask = process.umask(0);
+    t.after(() => process.umask(umask));
+    const path = join(directory, 'wide', 'state.sqlite');
+    await (await openStateStore(path)).close();
+    assert.equal((await stat(join(directory, 'wide'))).mode & 0o777, 0o700);
+    await chmod(path, 0o666);
+    const store = await openUntilEnd(t, path);
+    await (await store.lead()).takeNumbers(1);
+    for (const name of [path, `${path}-wal`, `${path}-shm`, `${path}-leader`]) {
       assert.equal((await stat(name)).mode & 0o777, 0o600, name);
     }
   });

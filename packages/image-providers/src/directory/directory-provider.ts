@@ -1,4 +1,4 @@
-import { link, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
+import { chmod, link, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   asImageError,
@@ -12,6 +12,7 @@ import {
   type ImageProvider,
   imageIdFault,
   type Leftover,
+  limitMode,
   type OperationOptions,
   type ProviderImage,
   type UploadRequest,
@@ -22,7 +23,14 @@ import { toCandidate } from './candidate.ts';
 import { copyImage } from './copy-image.ts';
 import { listPartials } from './leftovers.ts';
 import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
-import { partialPath, removeStalePartials, replaceFile, syncDirectory, uploadOwner } from './partial-file.ts';
+import {
+  PUBLISHED,
+  partialPath,
+  removeStalePartials,
+  replaceFile,
+  syncDirectory,
+  uploadOwner,
+} from './partial-file.ts';
 
 /** How a {@link DirectoryProvider} is set up. */
 export interface DirectoryProviderOptions {
@@ -62,6 +70,7 @@ export class DirectoryProvider implements ImageProvider {
     return await this.#explain(`upload of ${externalId}`, async () => {
       options.signal?.throwIfAborted();
       await removeStalePartials(this.#directory);
+      await this.#tighten();
       const there = await readManifest(target);
       refuseForeign(target, there, request);
       if (!shared || there === undefined || (await unlessMissing(stat(target))) === undefined)
@@ -160,6 +169,7 @@ export class DirectoryProvider implements ImageProvider {
     const partial = partialPath(this.#directory, owner);
     try {
       const copied = await copyImage(file, partial, options);
+      await chmod(partial, PUBLISHED); // whatever the umask is, or the mode of the file
       options.signal?.throwIfAborted();
       const isFirst = shared
         ? await linkUnlessThere(partial, target)
@@ -216,6 +226,16 @@ export class DirectoryProvider implements ImageProvider {
       if (manifest !== undefined) found.push([name, manifest]);
     }
     return found;
+  }
+
+  /** Takes the rights to write that an earlier release, with a umask of 0, gave to everybody. */
+  async #tighten(): Promise<void> {
+    for (const [externalId] of await this.#manifests()) {
+      for (const path of [externalId, manifestPath(externalId)]) {
+        // One of another user is that user's to change.
+        await limitMode(join(this.#directory, path), PUBLISHED).catch(() => false);
+      }
+    }
   }
 
   /** Gives what the file system says the form that names the provider and the remedy. */

@@ -9,6 +9,9 @@ const PARTIAL_NAME = /^\.upload-(?<host>.+)\.(?<pid>\d+)\.[0-9a-f]{8}\.part$/;
 /** `.upload-<encoded upload-id>.<random>.part`: of a shared upload, whose processes may be anywhere. */
 const SHARED_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
 
+/** Mode of what the directory serves: everybody reads it, and only its owner writes it. */
+export const PUBLISHED = 0o644;
+
 /** What names a shared upload in the name of a temporary file. */
 export function uploadOwner(uploadId: string): string {
   return encodeURIComponent(uploadId).replaceAll('.', '%2E');
@@ -54,8 +57,9 @@ function isAlive(pid: number): boolean {
 /** Puts a small file in place so that a reader sees the old one or the new one, whole, even after a power cut. */
 export async function replaceFile(path: string, content: string, owner?: string): Promise<void> {
   const partial = partialPath(dirname(path), owner);
-  const file = await open(partial, 'wx');
+  const file = await open(partial, 'wx', PUBLISHED);
   try {
+    await file.chmod(PUBLISHED); // whatever the umask is
     await file.writeFile(content);
     await file.sync();
   } finally {

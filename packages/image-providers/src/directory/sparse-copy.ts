@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { type Checksums, type OperationOptions, writeSparse } from '@nodepool-builder/image-builder';
+import { PUBLISHED } from './partial-file.ts';
 
 /** How much is read at once: large enough for the disk, small enough that hashing it does not hold up the event loop. */
 const CHUNK = 512 * 1024;
@@ -20,7 +21,7 @@ export async function sparseCopy(
   const sha256 = createHash('sha256');
   const from = await open(source, 'r');
   try {
-    const to = await open(target, 'wx');
+    const to = await open(target, 'wx', PUBLISHED);
     try {
       const { size } = await from.stat();
       const buffer = Buffer.allocUnsafe(CHUNK);

@@ -91,7 +91,7 @@ export class InstanceDirectory {
 
   /** Remembers that the system powered off: that its disk is whole. */
   async setPoweredOff(): Promise<void> {
-    await unlessMissing(writeFile(this.file(INSTANCE_FILES.poweredOff), ''));
+    await unlessMissing(writeFile(this.file(INSTANCE_FILES.poweredOff), '', { mode: 0o600 }));
   }
 
   async isPoweredOff(): Promise<boolean> {

@@ -23,7 +23,7 @@ export async function startMachine(
   args: readonly string[],
   signal?: AbortSignal,
 ): Promise<void> {
-  const log = await open(directory.file(INSTANCE_FILES.log), 'a');
+  const log = await open(directory.file(INSTANCE_FILES.log), 'a', 0o600);
   let failure: string | undefined;
   try {
     const child = spawn(QEMU, args, {

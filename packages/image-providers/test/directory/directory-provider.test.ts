@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -55,6 +66,22 @@ async function errorOf(work: Promise<unknown>): Promise<ImageError> {
 }
 
 describe('an upload to a directory', () => {
+  for (const umask of [0, 0o22, 0o77]) {
+    it(`leaves files that others read and only their owner writes, with umask 0${umask.toString(8)}`, async (t) => {
+      const before = process.umask(umask);
+      t.after(() => process.umask(before));
+      const externalId = await upload('0001', '2016-05-01');
+      for (const name of [externalId, `${externalId}.json`]) {
+        assert.equal((await stat(join(pool, name))).mode & 0o777, 0o644, name);
+        await chmod(join(pool, name), 0o666); // as an earlier release left it
+      }
+      await upload('0002', '2016-05-02');
+      for (const name of [externalId, `${externalId}.json`]) {
+        assert.equal((await stat(join(pool, name))).mode & 0o777, 0o644, name);
+      }
+    });
+  }
+
   it('leaves the image, a manifest that verifies it, and the link to the latest', async () => {
     assert.equal(await upload('0001', '2016-05-01'), 'debian-0001.qcow2');
     assert.deepEqual((await readdir(pool)).toSorted(), [

@@ -44,7 +44,6 @@ export function registerDaemon(
     .option('--all-in-one', 'run a job server and the manager too: all that one host needs')
     .addOption(new Option(BACKGROUND_OPTION).hideHelp())
     .action(async (options: DaemonOptions) => {
-      if (options.inBackground) process.umask(0); // as python-daemon does, so that whoever could write images still can
       if (options.nodaemon || options.inBackground) await serve({ ...options, builders });
       else await startInBackground(await backgroundArguments(options, Object.keys(builders)));
     });

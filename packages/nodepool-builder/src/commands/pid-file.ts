@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from './command-error.ts';
@@ -10,6 +10,9 @@ export interface PidFile {
 
 /** How long a predecessor may take to end, in milliseconds, as the Python builder waited for its lock. */
 const PATIENCE = 10_000;
+
+/** Of the file, whatever the umask is. */
+const MODE = 0o644;
 
 /** Between two looks at it, in milliseconds. */
 const INTERVAL = 100;
@@ -32,7 +35,7 @@ export async function writePidFile(path: string, patience: number = PATIENCE): P
     await delay(INTERVAL);
   }
   try {
-    await writeFile(path, `${process.pid}\n`, { mode: 0o644 }); // whatever the umask is: init scripts trust it
+    await write(path);
   } catch (error) {
     throw new CommandError(
       `the pid file cannot be written: ${(error as Error).message}; make its directory, or use another -p`,
@@ -46,6 +49,13 @@ export async function writePidFile(path: string, patience: number = PATIENCE): P
       if ((await readPid(path)) === process.pid) await rm(path, { force: true });
     },
   };
+}
+
+/** Init scripts trust it, so that only its owner may write it: one of another program may have another mode. */
+async function write(path: string): Promise<void> {
+  await using file = await open(path, 'w', MODE);
+  await file.chmod(MODE);
+  await file.writeFile(`${process.pid}\n`);
 }
 
 /** The other process of ours that the file names and that is alive. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Logger, writeDurably } from '@nodepool-builder/image-builder';
+import { type Logger, makeStateDirectory, writeDurably } from '@nodepool-builder/image-builder';
 import type { JSONSchemaType } from 'ajv';
 import { createAjv } from '../create-ajv.ts';
 
@@ -62,7 +62,7 @@ export class UploadLedger {
   /** Reads what an earlier process left. A file that is no entry is logged, and stays. */
   static async open(directory: string, logger: Logger): Promise<UploadLedger> {
     const ledger = new UploadLedger(directory);
-    await mkdir(directory, { recursive: true });
+    await makeStateDirectory(directory);
     for (const name of await readdir(directory)) {
       const path = join(directory, name);
       const entry: unknown = name.endsWith('.json') ? parse(await readFile(path, 'utf8')) : undefined;

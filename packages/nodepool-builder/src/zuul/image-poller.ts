@@ -1,6 +1,5 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '@nodepool-builder/image-builder';
+import { type Logger, makeStateDirectory } from '@nodepool-builder/image-builder';
 import {
   buildSourceOf,
   isArtifactGone,
@@ -66,7 +65,7 @@ export class ImagePoller implements AsyncDisposable {
     const { name, zuul } = diskimage;
     const { directory, builds, logger } = this.#options;
     const path = join(directory, `${encodeURIComponent(name)}.json`);
-    await mkdir(directory, { recursive: true });
+    await makeStateDirectory(directory);
     return new BuildImporter({
       name,
       api: await zuulApiOf(zuul, logger),

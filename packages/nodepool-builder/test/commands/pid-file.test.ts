@@ -66,9 +66,13 @@ describe('the pid file', () => {
   it('can be written by its owner alone, whatever the umask is', async (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
-    const file = await writePidFile(path);
-    assert.equal((await stat(path)).mode & 0o777, 0o644);
-    await file.remove();
+    for (const stale of [false, true]) {
+      // One that python-daemon left, with its umask of 0.
+      if (stale) await writeFile(path, '999999999\n', { mode: 0o666 });
+      const file = await writePidFile(path);
+      assert.equal((await stat(path)).mode & 0o777, 0o644);
+      await file.remove();
+    }
   });
 
   it('in a directory that is not there says what to do', async () => {

@@ -1,6 +1,9 @@
-import { closeSync, fstatSync, openSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fchmodSync, fstatSync, openSync, statSync, writeSync } from 'node:fs';
 import type { LogFileTarget } from '../log-settings.ts';
 import { type Rotation, rotationOf } from './rotation.ts';
+
+/** The widest mode of a log. */
+const MODE = 0o644;
 
 /**
  * A file that lines are appended to. It is written synchronously: whatever was logged is there when the process
@@ -15,7 +18,7 @@ export class LogFile {
   constructor(target: LogFileTarget) {
     this.#target = target;
     this.#rotation = target.rotation && rotationOf(target.filename, target.rotation);
-    this.#descriptor = openSync(target.filename, target.truncate ? 'w' : 'a');
+    this.#descriptor = open(target.filename, target.truncate ? 'w' : 'a');
   }
 
   /** @throws Error if it cannot be written, or not be rotated */
@@ -34,7 +37,7 @@ export class LogFile {
   }
 
   #reopen(): void {
-    const descriptor = openSync(this.#target.filename, 'a');
+    const descriptor = open(this.#target.filename, 'a');
     closeSync(this.#descriptor);
     this.#descriptor = descriptor;
   }
@@ -47,4 +50,12 @@ export class LogFile {
     ];
     return named?.ino !== open.ino || named.dev !== open.dev;
   }
+}
+
+/** Opens a log for its owner alone to write, whatever the umask is. One of another user keeps its mode. */
+function open(path: string, flags: 'a' | 'w'): number {
+  const descriptor = openSync(path, flags, MODE);
+  const state = fstatSync(descriptor);
+  if (state.isFile() && state.uid === process.geteuid?.()) fchmodSync(descriptor, state.mode & MODE);
+  return descriptor;
 }

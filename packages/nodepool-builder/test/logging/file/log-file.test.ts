@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { LogFile } from '../../../src/logging/file/log-file.ts';
@@ -37,6 +37,27 @@ describe('a log file', () => {
     file.write('x\n');
     assert.equal(read(`${filename}.2`), 'é8\n90\n');
     assert.equal(existsSync(`${filename}.3`), false);
+  });
+
+  it('is for its owner alone to write, whatever the umask', (t) => {
+    const umask = process.umask(0);
+    t.after(() => process.umask(umask));
+    const filename = join(temporaryDirectory(t), 'b.log');
+    const rotation = { by: 'size' as const, maxBytes: 10, backups: 1 };
+    const modes = [0o644, 0o600, 0o666].map((mode) => {
+      writeFileSync(filename, 'from before\n');
+      chmodSync(filename, mode);
+      const file = new LogFile({ type: 'file', filename, rotation });
+      const opened = statSync(filename).mode & 0o777;
+      file.write('a line\n');
+      file.close();
+      return [opened, statSync(filename).mode & 0o777];
+    });
+    assert.deepEqual(modes, [
+      [0o644, 0o644],
+      [0o600, 0o644],
+      [0o644, 0o644],
+    ]);
   });
 
   it('is followed to its new place only if that is wanted', (t) => {

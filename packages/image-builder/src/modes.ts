@@ -1,0 +1,82 @@
+import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errnoOf, unlessMissing } from './system-error.ts';
+
+/** Mode of a directory with state. Only the user that runs this program reads state. */
+export const STATE_DIRECTORY = 0o700;
+
+/** Mode of a file with state. */
+export const STATE_FILE = 0o600;
+
+/** Mode of an image: others read it, but only its owner writes it. */
+export const IMAGE_FILE = 0o644;
+
+/** Mode of the directories that disk-image-create leaves beside an image. */
+export const IMAGE_DIRECTORY = 0o755;
+
+/** Mode of a build log: the output of a build may show more than its configuration does. */
+export const BUILD_LOG = 0o640;
+
+/** Mode of a directory of build logs that is not below `.nodepool-builder`. */
+export const BUILD_LOG_DIRECTORY = 0o750;
+
+/**
+ * Makes a directory with state. Wider modes of one that exists are tightened.
+ *
+ * @throws Error `EPERM` if it belongs to another user and is open to others
+ */
+export async function makeStateDirectory(path: string): Promise<void> {
+  await mkdir(path, { mode: STATE_DIRECTORY }).catch(async (error: unknown) => {
+    if (errnoOf(error) === 'EEXIST') return;
+    // Not at once: on a read-only file system a recursive mkdir of Node's fails with ENOENT, not EROFS.
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    await mkdir(path, { recursive: true, mode: STATE_DIRECTORY });
+  });
+  await setMode(path, STATE_DIRECTORY);
+}
+
+/**
+ * Gives a file a mode, whatever the umask was when the file was made. A file of another user keeps its mode if that is
+ * not wider.
+ *
+ * @throws Error `EPERM` for a file of another user with a wider mode
+ */
+export async function setMode(path: string, mode: number): Promise<void> {
+  const { mode: present } = await stat(path);
+  if ((present & 0o7777) === mode) return;
+  await chmod(path, mode).catch((error: unknown) => {
+    if (errnoOf(error) !== 'EPERM' || isWider(present, mode)) throw error;
+  });
+}
+
+/**
+ * Takes from a regular file the rights that go beyond a mode.
+ *
+ * @returns whether it had any
+ * @throws Error `EPERM` for a file of another user
+ */
+export async function limitMode(path: string, mode: number): Promise<boolean> {
+  const state = await unlessMissing(lstat(path));
+  if (!state?.isFile() || !isWider(state.mode, mode)) return false;
+  await chmod(path, state.mode & mode);
+  return true;
+}
+
+/** Tightens a directory with state and all state below it; entries of other users stay as they are. */
+export async function tightenStateDirectory(path: string, fileMode: number = STATE_FILE): Promise<void> {
+  for (const entry of (await unlessMissing(readdir(path, { withFileTypes: true }))) ?? []) {
+    const child = join(path, entry.name);
+    if (entry.isDirectory()) await tightenStateDirectory(child, fileMode);
+    else await limitMode(child, fileMode).catch(unlessForeign);
+  }
+  await unlessMissing(setMode(path, STATE_DIRECTORY)).catch(unlessForeign);
+}
+
+function isWider(present: number, mode: number): boolean {
+  return (present & 0o7777 & ~mode) !== 0;
+}
+
+/** The directory above keeps everyone else out. */
+function unlessForeign(error: unknown): undefined {
+  if (errnoOf(error) !== 'EPERM') throw error;
+}

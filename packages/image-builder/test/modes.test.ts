@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { RepositoryFixture } from './repository-fixture.ts';
+import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
+
+function withUmask(t: TestContext, umask: number): void {
+  const before = process.umask(umask);
+  t.after(() => process.umask(before));
+}
+
+/** `mode path` of everything below a directory. */
+async function modesBelow(directory: string): Promise<string[]> {
+  const names = await readdir(directory, { recursive: true });
+  return await Promise.all(
+    names.toSorted().map(async (name) => {
+      const { mode } = await stat(join(directory, name));
+      return `${(mode & 0o7777).toString(8)} ${name}`;
+    }),
+  );
+}
+
+const MODES = [
+  '700 .nodepool-builder',
+  '700 .nodepool-builder/deleted',
+  '700 .nodepool-builder/deletes',
+  '600 .nodepool-builder/lock',
+  '700 .nodepool-builder/logs',
+  '640 .nodepool-builder/logs/debian-1.log',
+  '700 .nodepool-builder/manifests',
+  '600 .nodepool-builder/manifests/debian-1.json',
+  '600 .nodepool-builder/owner.json',
+  '700 .nodepool-builder/staging',
+  '700 .nodepool-builder/trash',
+  '755 debian-1.d',
+  '644 debian-1.qcow2',
+  '644 debian-1.raw',
+  '644 debian-1.raw.md5',
+];
+
+for (const umask of [0, 0o022, 0o077]) {
+  test(`a build leaves state for this user alone and images for all to read, with umask 0${umask.toString(8)}`, async (t) => {
+    withUmask(t, umask);
+    const { repository, directory } = await RepositoryFixture.open(t);
+    const builder = new ScriptedBuilder(async (context) => {
+      await makeImage(context);
+      const image = context.output('raw');
+      await context.run('sh', ['-c', 'echo "0  $1" > "$1.md5"; mkdir "${1%raw}d"', 'sh', image]);
+      const stage = (await modesBelow(directory)).filter((line) => /staging\/[^/]+$/.test(line));
+      assert.match(stage.join('\n'), /^700 .*\/stage-\w+$/);
+    });
+    await builder.build({ imageId: 'debian-1', repository });
+    await repository.file('debian-1', ['qcow2']);
+    assert.deepEqual(await modesBelow(directory), MODES);
+  });
+}
+
+test('a directory for build logs elsewhere is made for the group to read', async (t) => {
+  withUmask(t, 0);
+  const { repository, outside } = await RepositoryFixture.open(t);
+  const logDirectory = join(outside, 'made');
+  await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository, logDirectory });
+  assert.deepEqual(await modesBelow(outside), ['750 made', '640 made/debian-1.log']);
+});
+
+test('what the Python builder or an earlier release left open to everybody is tightened at the start', async (t) => {
+  withUmask(t, 0o022);
+  const fixture = await RepositoryFixture.open(t);
+  const { directory, logger } = fixture;
+  await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository: fixture.repository });
+  await fixture.close();
+  const state = join(directory, '.nodepool-builder');
+  await mkdir(join(state, 'state/debian/downloads'), { recursive: true });
+  await writeFile(join(state, 'state/debian/downloads/stored'), '');
+  await writeFile(join(directory, '0000000007.vhd'), 'an image of the Python builder');
+  await writeFile(join(directory, '0000000008.raw'), 'an image that only its owner reads');
+  await writeFile(join(directory, 'notes.txt'), 'a file of a person');
+  for (const name of await readdir(directory, { recursive: true })) {
+    const path = join(directory, name);
+    await chmod(path, (await stat(path)).isDirectory() ? 0o777 : 0o666);
+  }
+  await chmod(join(directory, '0000000008.raw'), 0o600);
+  await fixture.open();
+  assert.deepEqual(await modesBelow(directory), [
+    '700 .nodepool-builder',
+    '700 .nodepool-builder/deleted',
+    '700 .nodepool-builder/deletes',
+    '600 .nodepool-builder/lock',
+    '700 .nodepool-builder/logs',
+    '640 .nodepool-builder/logs/debian-1.log',
+    '700 .nodepool-builder/manifests',
+    '600 .nodepool-builder/manifests/debian-1.json',
+    '600 .nodepool-builder/owner.json',
+    '700 .nodepool-builder/staging',
+    '700 .nodepool-builder/state',
+    '700 .nodepool-builder/state/debian',
+    '700 .nodepool-builder/state/debian/downloads',
+    '600 .nodepool-builder/state/debian/downloads/stored',
+    '700 .nodepool-builder/trash',
+    '644 0000000007.vhd',
+    '600 0000000008.raw',
+    '644 debian-1.raw',
+    '666 notes.txt',
+  ]);
+  assert.ok(logger.lines.includes('info "0000000007.vhd" was open to other users: its mode is tightened'));
+});
