@@ -211,7 +211,6 @@ test('its files are for this user alone, whatever the umask, and whatever they w
   const umask = process.umask(0);
   t.after(() => process.umask(umask));
   const directory = join(await temporaryDirectory(t), 'made');
-  const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
   for (const after of [0o666, 0o600]) {
     const journal = await Journal.open(directory);
     journal.add(job(1));
@@ -224,3 +223,7 @@ test('its files are for this user alone, whatever the umask, and whatever they w
     await writeFile(join(directory, 'jobs.journal.new'), 'half', { mode: after });
   }
 });
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode & 0o777;
+}

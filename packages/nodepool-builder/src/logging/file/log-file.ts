@@ -18,7 +18,7 @@ export class LogFile {
   constructor(target: LogFileTarget) {
     this.#target = target;
     this.#rotation = target.rotation && rotationOf(target.filename, target.rotation);
-    this.#descriptor = open(target.filename, target.truncate ? 'w' : 'a');
+    this.#descriptor = openForOwner(target.filename, target.truncate ? 'w' : 'a');
   }
 
   /** @throws Error if it cannot be written, or not be rotated */
@@ -37,7 +37,7 @@ export class LogFile {
   }
 
   #reopen(): void {
-    const descriptor = open(this.#target.filename, 'a');
+    const descriptor = openForOwner(this.#target.filename, 'a');
     closeSync(this.#descriptor);
     this.#descriptor = descriptor;
   }
@@ -53,7 +53,7 @@ export class LogFile {
 }
 
 /** Opens a log for its owner alone to write, whatever the umask is. One of another user keeps its mode. */
-function open(path: string, flags: 'a' | 'w'): number {
+function openForOwner(path: string, flags: 'a' | 'w'): number {
   const descriptor = openSync(path, flags, MODE);
   const state = fstatSync(descriptor);
   if (state.isFile() && state.uid === process.geteuid?.()) fchmodSync(descriptor, state.mode & MODE);
