@@ -46,8 +46,8 @@ export function registerGearmand(program: Command): void {
 const NOTES = `
 An access list is a file of YAML. For the common name of a certificate it has the rights "submit", "register" and
 "administer", each with the beginnings of the functions that it extends to ("" is all). What it does not name is refused:
-  zuul.example.org: { submit: ["image-build:", "image-upload:"] }
-  builder.example.org: { register: ["image-"] }
+  zuul.example.org: { submit: ["image-build:", "image-upload:", "image-delete:"] }
+  builder.example.org: { register: ["image-"], submit: ["image-build:"] }
   operator: { submit: [""], register: [""], administer: [""] }
 
 SIGHUP reads the certificate, its key, the authority and the access list again; no connection is lost.

@@ -36,6 +36,18 @@ export interface ManagerSettings {
 export interface GearmanServer {
   readonly host: string;
   readonly port: number;
+  /** Without it the connection is not encrypted. */
+  readonly tls?: GearmanTls;
+}
+
+/** TLS of the connections to a job server. The files are PEM. */
+export interface GearmanTls {
+  /** Default: the authorities that Node.js trusts. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** The name in its certificate. Default: its host. */
+  readonly serverName?: string;
 }
 
 /** One entry of `diskimages` or of `zuul-images`. Its formats are its own and what the providers want of it. */

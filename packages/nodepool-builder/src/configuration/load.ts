@@ -7,6 +7,7 @@ import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
+import { gearmanServerFaults } from './gearman-server.ts';
 import { imageFilterFaults } from './image-filters.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
 import { onInstanceFaults } from './on-instance-faults.ts';
@@ -65,6 +66,7 @@ export async function loadConfiguration(
   ];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withFloatTexts(document, document.value as ConfigurationSource);
+  const absolute = (relative: string): string => resolve(dirname(file), relative);
   const timeFaults = await cronFaults(document, source);
   const makesSnapshots = builders.includes(INSTANCE_BUILDER);
   faults.push(
@@ -73,6 +75,7 @@ export async function loadConfiguration(
     ...onInstanceFaults(document, source),
     ...(makesSnapshots ? snapshotImageFaults(document, source) : []),
     ...imageFilterFaults(document, source),
+    ...(await gearmanServerFaults(document, source, absolute)),
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
@@ -81,7 +84,7 @@ export async function loadConfiguration(
   const usable = makesSnapshots ? withSnapshotImages(timed) : timed;
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const { providers, warnings } = await readProviders(file, document, usable, place);
+  const { providers, warnings } = await readProviders(document, usable, place, absolute);
   return {
     configuration: normalise(file, usable, providers, secureEnvVars),
     files: [
@@ -104,13 +107,12 @@ function toDuplicateFault({ key, line, column }: YamlDocument['duplicates'][numb
 }
 
 async function readProviders(
-  file: string,
   document: YamlDocument,
   source: ConfigurationSource,
   place: CloudPlace,
+  absolute: (path: string) => string,
 ): Promise<{ providers: readonly ProviderConfiguration[]; warnings: readonly Fault[] }> {
   const entries = source.providers ?? [];
-  const absolute = (path: string): string => resolve(dirname(file), path);
   const warnings = new Map<string, Fault>(); // by what they say: several providers may share a cloud, and its faults
   const toConfiguration = async (provider: ProviderSource): Promise<ProviderConfiguration> => {
     if (provider.type === 'directory') return toProvider(provider, undefined, absolute);

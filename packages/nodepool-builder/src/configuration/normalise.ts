@@ -6,6 +6,7 @@ import type {
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
+import { toGearmanServer } from './gearman-server.ts';
 import { toOnInstance } from './on-instance.ts';
 import { toQemuProvider } from './qemu-provider.ts';
 import { isMapping, toText } from './scalar.ts';
@@ -32,7 +33,7 @@ export function normalise(
     imagesDir: absolute(source['images-dir']),
     ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
     buildLogRetention: source['build-log-retention'] ?? 7,
-    gearmanServers: (source['gearman-servers'] ?? []).map(({ host, port }) => ({ host, port: port ?? 4730 })),
+    gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
     diskimages: [
       ...lastOfEachName(source.diskimages ?? []).map((diskimage) =>
         toDiskImage(diskimage, source, providers, secure, absolute),

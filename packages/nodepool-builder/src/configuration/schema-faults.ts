@@ -80,6 +80,8 @@ function explain(error: DefinedError): Explanation {
         reason: `${path} is ${JSON.stringify(error.data)}`,
         remedy: `use one of ${error.params.allowedValues.filter((value) => value !== null).join(', ')}`,
       };
+    case 'not':
+      return { reason: `${path} is not understood`, remedy: String(error.parentSchema?.$comment) };
     case 'minLength':
       return { reason: `${path} is empty`, remedy: 'give it a value' };
     case 'minItems':

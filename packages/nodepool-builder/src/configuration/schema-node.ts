@@ -7,6 +7,11 @@ export interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SchemaNode;
+  /** By a regular expression of their names. */
+  readonly patternProperties?: Readonly<Record<string, SchemaNode>>;
+  readonly not?: SchemaNode;
+  /** With `not`: what to write instead. */
+  readonly $comment?: string;
   readonly items?: SchemaNode;
   readonly enum?: readonly unknown[];
   readonly minLength?: number;

@@ -1,4 +1,5 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { ON_INSTANCE_SCHEMA } from './on-instance-schema.ts';
 import { PROVIDER_SCHEMA } from './provider-schema.ts';
 import { elsewhere, NAME, PATH, type SchemaNode } from './schema-node.ts';
@@ -6,16 +7,6 @@ import { VALIDATION_SCHEMA } from './validation-schema.ts';
 import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
 
 const OPTIONAL_PATH: SchemaNode = { type: ['string', 'null'] };
-
-const GEARMAN_SERVER: SchemaNode = {
-  type: 'object',
-  required: ['host'],
-  additionalProperties: false,
-  properties: {
-    host: { ...NAME, description: 'Name or address of a job server.' },
-    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 4730, description: 'Its port.' },
-  },
-};
 
 /** What `nodepool-builder manage` goes by besides what it shares with the builders. */
 const MANAGER: SchemaNode = {
@@ -158,7 +149,7 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
     },
     'gearman-servers': {
       type: ['array', 'null'],
-      items: GEARMAN_SERVER,
+      items: GEARMAN_SERVER_SCHEMA,
       description: 'The job servers. Without them the daemon runs one of its own on loopback.',
     },
     diskimages: {

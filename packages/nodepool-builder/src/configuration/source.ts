@@ -9,7 +9,7 @@ export interface ConfigurationSource {
   readonly 'script-dir'?: string | null;
   readonly 'build-log-dir'?: string;
   readonly 'build-log-retention'?: number;
-  readonly 'gearman-servers'?: readonly { readonly host: string; readonly port?: number }[] | null;
+  readonly 'gearman-servers'?: readonly GearmanServerSource[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly 'zuul-images'?: ZuulImagesSource | null;
   readonly providers?: readonly ProviderSource[] | null;
@@ -21,6 +21,19 @@ export interface ConfigurationSource {
     readonly 'leak-interval'?: number;
     readonly 'absence-limit'?: number;
   };
+}
+
+/** An entry of `gearman-servers` as it stands in the file. */
+export interface GearmanServerSource {
+  readonly host: string;
+  readonly port?: number;
+  readonly 'ssl-ca'?: string;
+  readonly 'ssl-cert'?: string;
+  readonly 'ssl-key'?: string;
+  readonly 'ssl-server-name'?: string;
+  readonly ssl_ca?: string;
+  readonly ssl_cert?: string;
+  readonly ssl_key?: string;
 }
 
 /** An entry of `diskimages` as it stands in the file. */

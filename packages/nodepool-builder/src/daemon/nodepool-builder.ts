@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import {
   formatAddress,
   type JobHandler,
@@ -205,7 +206,7 @@ export class NodepoolBuilder implements AsyncDisposable {
         `images-dir stays ${this.#configuration.imagesDir}; restart to use ${configuration.imagesDir}`,
       );
     }
-    if (namesOf(jobServers(configuration)) !== namesOf(jobServers(this.#configuration))) {
+    if (!isDeepStrictEqual(configuration.gearmanServers, this.#configuration.gearmanServers)) {
       this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
     }
     this.#builders = this.#createBuilders(configuration);

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { jobServers, startEmbeddedGearmand } from '../../src/daemon/embedded-gearmand.ts';
+
+let directory: string;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gearman-servers-'));
+  for (const name of ['builder', 'other']) makeCertificate(name);
+  await writeFile(join(directory, 'nonsense.pem'), 'nonsense\n');
+});
+after(() => rm(directory, { recursive: true }));
+
+function makeCertificate(name: string): void {
+  const request = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1';
+  const files = ['-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.pem`];
+  execFileSync('openssl', [...request.split(' '), ...files], { cwd: directory, stdio: 'ignore' });
+}
+
+async function load(server: string): ReturnType<typeof loadConfiguration> {
+  const file = join(directory, 'nodepool.yaml');
+  await writeFile(file, `images-dir: /i\ngearman-servers:\n  - host: 127.0.0.1\n${server}`);
+  return await loadConfiguration(file);
+}
+
+async function faultsOf(server: string): Promise<string[]> {
+  const error = await load(server).then(
+    () => assert.fail('the configuration was accepted'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ConfigurationError, String(error));
+  return error.faults.map((fault) => formatFault('nodepool.yaml', fault).replaceAll(`${directory}/`, ''));
+}
+
+const ALL = { 'ssl-ca': 'other.pem', 'ssl-cert': 'builder.pem', 'ssl-key': 'builder.key' };
+
+function lines(keys: Readonly<Record<string, string>>): string {
+  return Object.entries(keys)
+    .map(([key, value]) => `    ${key}: ${value}\n`)
+    .join('');
+}
+
+describe('TLS of a job server', () => {
+  for (const separator of ['-', '_']) {
+    it(`is set with ssl${separator}ca, ssl${separator}cert and ssl${separator}key`, async () => {
+      const keys = Object.entries(ALL).map(([key, value]) => [key.replace('-', separator), value]);
+      const { configuration, warnings } = await load(lines(Object.fromEntries(keys)));
+      assert.deepEqual(warnings, []);
+      const [ca, cert, key] = Object.values(ALL).map((name) => join(directory, name));
+      assert.deepEqual(configuration.gearmanServers, [
+        { host: '127.0.0.1', port: 4730, tls: { ca, cert, key } },
+      ]);
+    });
+  }
+
+  it('reads the files again at each connection', async () => {
+    const { configuration } = await load(lines({ ...ALL, 'ssl-server-name': 'zuul' }));
+    const [server] = jobServers(configuration);
+    assert.ok(typeof server?.tls === 'function');
+    const first = server.tls();
+    assert.equal(first.servername, 'zuul');
+    makeCertificate('builder');
+    const renewed = server.tls();
+    assert.deepEqual(renewed.ca, first.ca);
+    assert.notDeepEqual(renewed.cert, first.cert);
+    assert.notDeepEqual(renewed.key, first.key);
+  });
+
+  it('is not spoken by the embedded job server, which refuses it', async () => {
+    const { configuration } = await load(lines(ALL));
+    const logger = { debug() {}, info() {}, warn() {}, error() {} };
+    await assert.rejects(startEmbeddedGearmand(configuration, logger), {
+      code: 'invalid-argument',
+      message: /the embedded job server at 127\.0\.0\.1:4730 speaks no TLS; remove ssl-ca/,
+    });
+  });
+
+  const PEM = 'name a PEM file with a certificate that this user may read';
+  const cases: readonly (readonly [what: string, keys: Record<string, string>, faults: readonly RegExp[]])[] =
+    [
+      [
+        'a missing file',
+        { ...ALL, 'ssl-ca': 'missing.pem' },
+        [/:4:5: gearman-servers\[0\]\.ssl-ca cannot be used: ENOENT.*/],
+      ],
+      [
+        'an authority that is no certificate',
+        { 'ssl-ca': 'nonsense.pem' },
+        [new RegExp(`:4:5: .*ssl-ca cannot be used: .*; ${PEM}$`)],
+      ],
+      [
+        'a certificate that is none',
+        { ...ALL, 'ssl-cert': 'nonsense.pem' },
+        [new RegExp(`:5:5: .*ssl-cert cannot be used: .*; ${PEM}$`)],
+      ],
+      [
+        'a key that is none',
+        { ...ALL, 'ssl-key': 'nonsense.pem' },
+        [/:6:5: .*ssl-key cannot be used: .*; name a PEM file with a key without a passphrase/],
+      ],
+      [
+        'the key of another certificate',
+        { ...ALL, 'ssl-key': 'other.key' },
+        [/:6:5: .*ssl-key does not fit the certificate: .*; name the key of ssl-cert$/],
+      ],
+      [
+        'a certificate without a key',
+        { ssl_cert: 'builder.pem' },
+        [/:4:5: .*ssl_cert lacks its counterpart, ssl-key; name both/],
+      ],
+      [
+        'a key without a certificate',
+        { 'ssl-key': 'builder.key' },
+        [/:4:5: .*ssl-key lacks its counterpart, ssl-cert; name both/],
+      ],
+      [
+        'a file that is named twice',
+        { 'ssl-ca': 'other.pem', ssl_ca: 'other.pem' },
+        [/:5:5: .*ssl_ca means the same as ssl-ca, which is set too; remove one of the two$/],
+      ],
+      [
+        'a name without a certificate',
+        { 'ssl-server-name': 'zuul' },
+        [/:4:5: .*ssl-server-name asks for TLS, but neither ssl-ca nor ssl-cert is set/],
+      ],
+      [
+        'an empty value',
+        { 'ssl-ca': '' },
+        [/:4:5: gearman-servers\[0\]\.ssl-ca must be a string, but is empty; put it in quotes$/],
+      ],
+    ];
+  for (const [what, keys, patterns] of cases) {
+    it(`refuses ${what}, with the line`, async () => {
+      const faults = await faultsOf(lines(keys));
+      assert.equal(faults.length, patterns.length, faults.join('\n'));
+      for (const [index, pattern] of patterns.entries()) assert.match(faults[index] ?? '', pattern);
+    });
+  }
+
+  for (const key of [
+    'tls',
+    'ssl',
+    'use-ssl',
+    'TLS',
+    'ca',
+    'cert',
+    'key',
+    'key-file',
+    'ssl-cafile',
+    'tls_ca',
+    'ssl_server_name',
+    'ca-cert',
+    'verify',
+  ]) {
+    it(`refuses the key "${key}", which asks for TLS in other words`, async () => {
+      assert.deepEqual(await faultsOf(`    ${key}: true\n`), [
+        `nodepool.yaml:4:5: gearman-servers[0].${key} is not understood; name PEM files with ssl-ca, ssl-cert and ssl-key`,
+      ]);
+    });
+  }
+
+  it('is not asked for by "tls: false", nor by keys that mean something else', async () => {
+    const { configuration, warnings } = await load(
+      '    tls: false\n    ssl:\n    weight: 1\n    keepalive: 5\n',
+    );
+    assert.deepEqual(configuration.gearmanServers, [{ host: '127.0.0.1', port: 4730 }]);
+    assert.equal(warnings.length, 2, 'of weight and keepalive');
+  });
+});
