@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
@@ -13,6 +14,8 @@ const DISKIMAGES = `
   - {name: no-provider}
   - {name: talks, elements: 'talk "with space"'}
   - {name: overrides, release: trusty, env-vars: {DIB_RELEASE: precise, DIB_IMAGE_NAME: mine, EMPTY: ''}}
+  - {name: base, abstract: true, elements: [debian-minimal], formats: [qcow2], qemu-img-options: compat=1.1}
+  - {name: child, parent: base, elements: [vm], release: trixie, env-vars: {DIB_IMAGE_NAME: child}}
   - {name: fails, elements: [fail]}
   - {name: fake-image, elements: [vm]}`;
 
@@ -82,6 +85,18 @@ describe('disk-image-create', () => {
     assert.deepEqual((await argv()).args.slice(-2), ['talk', 'with space']);
     assert.equal((await client.build('fake-image', '5')).end, 'WORK_COMPLETE');
     assert.equal((await argv()).args.at(-1), 'vm');
+  });
+
+  it("later nodepool's parent and abstract: a child is built with what its parent has, the parent never", async () => {
+    await client.build('child', 'child-1');
+    const { args } = await argv();
+    const options = ['--no-tmpfs', '--qemu-img-options', 'compat=1.1'];
+    assert.deepEqual(args, ['-x', '-t', 'qcow2', ...options, '-o', 'debian-minimal', 'vm']);
+    const admin = new Admin({ host: '127.0.0.1', port: server.port });
+    const offered = (await admin.status()).map(({ name }) => name);
+    await admin.close();
+    assert.ok(offered.includes('image-build:child'));
+    assert.ok(!offered.includes('image-build:base'));
   });
 
   it("COMPAT 1.9: the environment: inherited, nodepool's own, env-vars", async () => {

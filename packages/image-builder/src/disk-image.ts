@@ -12,6 +12,8 @@ export interface DiskImage {
   readonly buildTimeout?: number;
   /** diskimage-builder's elements: a list, or a string that is split as a shell would. */
   readonly elements?: string | readonly string[];
+  /** For `--qemu-img-options` of disk-image-create; the empty text leaves the option out. Default: nodepool's. */
+  readonly qemuImgOptions?: string;
   /** `DIB_RELEASE`. */
   readonly release?: string | number;
   /** Added to the command's environment, overriding all else. Every value has to be a string without a NUL. */

@@ -20,6 +20,7 @@ export function dibArguments(
   output: string,
 ): string[] {
   const qcow2Only = formats.includes('qcow2') && !formats.some((format) => OTHER_QEMU_TYPES.includes(format));
+  const { qemuImgOptions = qcow2Only ? QCOW2_OPTIONS : '' } = diskimage;
   return [
     '-x',
     '-t',
@@ -27,7 +28,7 @@ export function dibArguments(
       .map((format) => formatRow(format).dibType ?? format)
       .join(','),
     '--no-tmpfs',
-    ...(qcow2Only ? ['--qemu-img-options', QCOW2_OPTIONS] : []),
+    ...(qemuImgOptions === '' ? [] : ['--qemu-img-options', qemuImgOptions]),
     '-o',
     output,
     ...elementsOf(diskimage),

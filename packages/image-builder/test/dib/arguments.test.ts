@@ -43,6 +43,23 @@ for (const [formats, types, hasOptions] of TYPES) {
   });
 }
 
+const OPTIONS: readonly (readonly [
+  options: string,
+  formats: readonly ImageFormat[],
+  expected: readonly string[],
+])[] = [
+  ['compat=1.1,cluster_size=2M', ['qcow2'], ['--qemu-img-options', 'compat=1.1,cluster_size=2M']],
+  ['subformat=streamOptimized', ['vmdk'], ['--qemu-img-options', 'subformat=streamOptimized']],
+  ['', ['qcow2'], []],
+];
+
+for (const [qemuImgOptions, formats, expected] of OPTIONS) {
+  test(`with the options "${qemuImgOptions}" for ${formats.join(', ')} nodepool's are left out`, () => {
+    const args = dibArguments({ name: 'debian', formats, qemuImgOptions }, formats, '/images/debian-1');
+    assert.deepEqual(args.slice(args.indexOf('--no-tmpfs') + 1, args.indexOf('-o')), expected);
+  });
+}
+
 test('elements are a list, words of a string, or none', () => {
   assert.deepEqual(elementsOf({ name: 'debian', formats: [], elements: ['one two', 'three'] }), [
     'one two',

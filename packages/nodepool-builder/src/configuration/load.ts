@@ -9,6 +9,8 @@ import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
 import { gearmanServerFaults } from './gearman-server.ts';
 import { imageFilterFaults } from './image-filters.ts';
+import { inheritanceFaults, withInheritance } from './inheritance.ts';
+import { laterNodepoolFault } from './later-nodepool.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
 import { onInstanceFaults } from './on-instance-faults.ts';
 import { INSTANCE_BUILDER } from './on-instance-source.ts';
@@ -60,12 +62,12 @@ export async function loadConfiguration(
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
   const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
-  const faults: Fault[] = [
-    ...document.duplicates.map(toDuplicateFault),
-    ...(namelessZuulImage(document) ?? schemaFaults(document, CONFIGURATION_SCHEMA)),
-  ];
+  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...formFaults(document)];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  const source = withFloatTexts(document, document.value as ConfigurationSource);
+  const written = withFloatTexts(document, document.value as ConfigurationSource);
+  faults.push(...inheritanceFaults(document, written));
+  if (faults.some(isError)) throw new ConfigurationError(file, faults);
+  const source = withInheritance(written);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
   const timeFaults = await cronFaults(document, source);
   const makesSnapshots = builders.includes(INSTANCE_BUILDER);
@@ -94,6 +96,16 @@ export async function loadConfiguration(
     ],
     warnings: [...faults, ...warnings],
   };
+}
+
+/** Where the file is of another form altogether, that is the only fault: the schema would find one in each line. */
+function formFaults(document: YamlDocument): readonly Fault[] {
+  const later = laterNodepoolFault(document);
+  if (later?.severity === 'error') return [later];
+  return [
+    ...(later === undefined ? [] : [later]),
+    ...(namelessZuulImage(document) ?? schemaFaults(document, CONFIGURATION_SCHEMA)),
+  ];
 }
 
 function isError(fault: Fault): boolean {

@@ -35,9 +35,9 @@ export function normalise(
     buildLogRetention: source['build-log-retention'] ?? 7,
     gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
     diskimages: [
-      ...lastOfEachName(source.diskimages ?? []).map((diskimage) =>
-        toDiskImage(diskimage, source, providers, secure, absolute),
-      ),
+      ...lastOfEachName(source.diskimages ?? [])
+        .filter(({ abstract }) => !abstract)
+        .map((diskimage) => toDiskImage(diskimage, source, providers, secure, absolute)),
       ...lastOfEachName(zuulImageEntries(source['zuul-images']).map(({ entry }) => entry)).map((entry) =>
         toImageOfZuul(entry, providers, absolute),
       ),
@@ -101,6 +101,7 @@ function toDiskImage(
       elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
     }),
     ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
+    ...(diskimage['qemu-img-options'] !== undefined && { qemuImgOptions: diskimage['qemu-img-options'] }),
     ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
     ...(block !== undefined && {
       onInstance: toOnInstance(block, { name: diskimage.name, source, absolute }),

@@ -1,5 +1,6 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { IMAGE_FILTERS_SCHEMA } from './image-filters.ts';
+import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
 import { elsewhere, NAME, PATH, SCALAR, type SchemaNode } from './schema-node.ts';
 
 const PROVIDER_IMAGE: SchemaNode = {
@@ -197,6 +198,7 @@ export const PROVIDER_SCHEMA: SchemaNode = {
       'clean-floating-ips',
       'availability-zones',
       'nodepool-id',
+      ...LATER_PROVIDER_KEYS,
     ),
   },
 };

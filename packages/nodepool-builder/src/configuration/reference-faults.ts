@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
-import { ZUUL_BUILDER } from './normalise.ts';
+import { lastOfEachName, ZUUL_BUILDER } from './normalise.ts';
 import { toText } from './scalar.ts';
 import type { ConfigurationSource } from './source.ts';
 import { validationFault } from './validation.ts';
@@ -77,6 +77,11 @@ export function referenceFaults(
   const diskimages = source.diskimages ?? [];
   const providers = source.providers ?? [];
   const zuulImages = zuulImageEntries(source['zuul-images']);
+  const abstract = new Set(
+    lastOfEachName(diskimages)
+      .filter((diskimage) => diskimage.abstract)
+      .map(({ name }) => name),
+  );
   const known = new Set([...diskimages, ...zuulImages.map(({ entry }) => entry)].map(({ name }) => name));
 
   const unknownBuilders = diskimages.flatMap(({ builder }, index) => {
@@ -118,8 +123,13 @@ export function referenceFaults(
   const providerImages = providers.flatMap(({ images }, provider) => {
     const list = `/providers/${provider}/images`;
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
-      if (!diskimage || known.has(diskimage)) return [];
+      if (!diskimage) return [];
       const pointer = `${list}/${index}/diskimage`;
+      if (abstract.has(diskimage)) {
+        const reason = `"${diskimage}" is abstract: it is never built`;
+        return [at(pointer, 'error', reason, 'name a disk image that inherits from it')];
+      }
+      if (known.has(diskimage)) return [];
       const reason = `"${diskimage}" is not among diskimages${zuulImages.length > 0 ? ' and zuul-images' : ''}`;
       return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
     });

@@ -67,6 +67,17 @@ const DISKIMAGE: SchemaNode = {
   additionalProperties: false,
   properties: {
     name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
+    parent: {
+      type: ['string', 'null'],
+      description:
+        'The disk image that this one inherits from: its elements come first, its `env-vars` are added to, and every ' +
+        'other value holds unless the entry has one of its own.',
+    },
+    abstract: {
+      type: 'boolean',
+      default: false,
+      description: 'It is never built, and no provider may name it; others inherit from it.',
+    },
     builder: {
       ...NAME,
       default: 'dib',
@@ -84,6 +95,12 @@ const DISKIMAGE: SchemaNode = {
     'env-vars': {
       description:
         'Added to the environment of disk-image-create; values are strings. What is no mapping is ignored.',
+    },
+    'qemu-img-options': {
+      type: 'string',
+      description:
+        'For `--qemu-img-options` of disk-image-create; an empty text leaves the option out. Default: `compat=0.10` ' +
+        'where qcow2 is the only format that qemu-img makes.',
     },
     formats: {
       type: ['array', 'null'],
@@ -124,7 +141,7 @@ const DISKIMAGE: SchemaNode = {
       default: 2,
       description: 'How many good ones the manager keeps, on disk and in each provider.',
     },
-    ...elsewhere('username', 'python-path', 'parent', 'abstract', 'qemu-img-options'),
+    ...elsewhere('username', 'python-path', 'shell-type'),
   },
 };
 

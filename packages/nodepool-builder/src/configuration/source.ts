@@ -39,6 +39,9 @@ export interface GearmanServerSource {
 /** An entry of `diskimages` as it stands in the file. */
 export interface DiskImageSource {
   readonly name: string;
+  readonly parent?: string | null;
+  readonly abstract?: boolean;
+  readonly 'qemu-img-options'?: string;
   readonly builder?: string;
   readonly 'on-instance'?: OnInstanceSource;
   readonly elements?: readonly string[] | string | null;

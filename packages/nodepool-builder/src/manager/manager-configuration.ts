@@ -53,6 +53,7 @@ function digestOf(diskimage: DiskImageConfiguration): string {
     secrets = [],
     options,
     command,
+    qemuImgOptions,
     zuul,
     onInstance,
   } = diskimage;
@@ -64,6 +65,7 @@ function digestOf(diskimage: DiskImageConfiguration): string {
     sorted(Object.fromEntries(known)),
     sorted(options),
     command,
+    ...(qemuImgOptions === undefined ? [] : [qemuImgOptions]),
     ...(zuul === undefined ? [] : [whatZuulBuilds(zuul)]),
     ...(onInstance === undefined ? [] : [whatIsMadeOnInstance(onInstance)]),
   ];

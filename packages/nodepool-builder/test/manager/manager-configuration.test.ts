@@ -80,6 +80,7 @@ describe("a manager's configuration", () => {
       'elements: [vm, grub2], env-vars: {A: "1", B: "2"}',
       'elements: [vm], env-vars: {A: "1", B: "3"}',
       'elements: [vm], release: trixie, env-vars: {A: "1", B: "2"}',
+      'elements: [vm], qemu-img-options: compat=1.1, env-vars: {A: "1", B: "2"}',
       'elements: [vm], dib-cmd: my-dib, env-vars: {A: "1", B: "2"}',
     ]) {
       assert.notEqual((await diskimage(t, entry)).digest, plain.digest, entry);

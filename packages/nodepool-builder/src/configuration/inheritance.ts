@@ -1,0 +1,97 @@
+import { ImageError, shellWords } from '@nodepool-builder/image-builder';
+import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
+import { isMapping } from './scalar.ts';
+import type { ConfigurationSource, DiskImageSource } from './source.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+type ByName = ReadonlyMap<string, DiskImageSource>;
+
+/** Where a name stands twice, the later entry counts. */
+function byName(diskimages: readonly DiskImageSource[]): ByName {
+  return new Map(diskimages.map((diskimage) => [diskimage.name, diskimage]));
+}
+
+/** Reports parents that do not exist, and disk images that are their own ancestors. */
+export function inheritanceFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
+  const diskimages = source.diskimages ?? [];
+  const all = byName(diskimages);
+  return diskimages.flatMap((diskimage, index) => {
+    const finding = parentFinding(diskimage, all, `/diskimages/${index}/parent`);
+    return finding === undefined ? [] : [toFault(document, finding)];
+  });
+}
+
+function parentFinding({ name, parent }: DiskImageSource, all: ByName, pointer: string): Finding | undefined {
+  if (!parent) return undefined;
+  if (!all.has(parent)) {
+    const remedy = 'name another disk image, or remove it';
+    return { pointer, reason: `"${parent}" is not among diskimages`, remedy };
+  }
+  const line = [name];
+  let next: string | null | undefined = parent;
+  while (next && !line.includes(next)) {
+    line.push(next);
+    next = all.get(next)?.parent;
+  }
+  if (next !== name) return undefined; // a circle further up is reported there
+  const reason = `leads back to the disk image itself: ${[...line, name].join(', ')}`;
+  return { pointer, reason, remedy: 'remove one of these parents' };
+}
+
+/**
+ * The file as it would be written without `parent`: each disk image has what it inherits. As in nodepool, elements come
+ * after those of the parent, `env-vars` are added to the parent's, and any other value takes the place of the parent's
+ * unless it is empty or false. An abstract entry keeps its place, with nothing but its name: it is never built.
+ *
+ * @param source without an {@link inheritanceFaults}
+ */
+export function withInheritance(source: ConfigurationSource): ConfigurationSource {
+  const diskimages = source.diskimages ?? [];
+  const all = byName(diskimages);
+  return {
+    ...source,
+    diskimages: diskimages.map((diskimage) =>
+      diskimage.abstract ? { name: diskimage.name, abstract: true } : inherit(diskimage, all),
+    ),
+  };
+}
+
+function inherit(diskimage: DiskImageSource, all: ByName): DiskImageSource {
+  const parent = diskimage.parent ? all.get(diskimage.parent) : undefined;
+  if (parent === undefined) return diskimage;
+  const { abstract: _, ...inherited } = inherit(parent, all);
+  const values = Object.entries(diskimage).filter(([, value]) => value);
+  return {
+    ...(hasRebuildTime(diskimage) ? withoutRebuildTime(inherited) : inherited),
+    ...(Object.fromEntries(values) as Partial<DiskImageSource>),
+    name: diskimage.name,
+    elements: [...elementsOf(inherited), ...elementsOf(diskimage)],
+    'env-vars': { ...variablesOf(inherited), ...variablesOf(diskimage) },
+  };
+}
+
+/** `rebuild-age` and `rebuild-cron` say the same thing in two ways. */
+function hasRebuildTime({ 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource): boolean {
+  return age !== undefined || cron !== undefined;
+}
+
+function withoutRebuildTime(diskimage: DiskImageSource): DiskImageSource {
+  const { 'rebuild-age': _, 'rebuild-cron': __, ...others } = diskimage;
+  return others;
+}
+
+function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string, unknown> {
+  return isMapping(variables) ? variables : {};
+}
+
+/** One by one; a string with an open quote stays as it is, so that the builds that get it are refused. */
+function elementsOf({ elements }: DiskImageSource): readonly string[] {
+  if (typeof elements !== 'string') return elements ?? [];
+  try {
+    return shellWords(elements, 'the list of elements');
+  } catch (error) {
+    if (error instanceof ImageError) return [elements];
+    throw error;
+  }
+}

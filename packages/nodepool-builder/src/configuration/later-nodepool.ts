@@ -1,0 +1,54 @@
+import type { Fault } from './fault.ts';
+import { toFault } from './finding.ts';
+import { isMapping } from './scalar.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** Keys of a provider that nodepool has had since 0.4, each with what to write here. */
+const PROVIDER_KEYS: Readonly<Record<string, string>> = {
+  driver: '"type: openstack" (or directory, or qemu) in place of "driver"',
+  diskimages: '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
+  pools: 'nothing in place of "pools"',
+  'cloud-images': 'nothing in place of "cloud-images"',
+};
+
+/** The same keys, for the schema. */
+export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS);
+
+/**
+ * The one message about a file for a later nodepool, which tells its builders by ZooKeeper what to do. It is an error
+ * where a provider lacks `images`, which the nodepool of Gearman required; otherwise the file may serve both.
+ */
+export function laterNodepoolFault(document: YamlDocument): Fault | undefined {
+  const { providers, labels } = isMapping(document.value) ? document.value : {};
+  const signs = entriesOf(providers).flatMap(({ entry, index }) =>
+    LATER_PROVIDER_KEYS.filter((key) => key in entry).map((key) => ({ key, entry, index })),
+  );
+  const [first] = signs;
+  if (first === undefined) return laterLabelsFault(document, labels);
+  const keys = LATER_PROVIDER_KEYS.filter((key) => signs.some((sign) => sign.key === key));
+  return toFault(document, {
+    pointer: `/providers/${first.index}/${first.key}`,
+    severity: signs.some(({ entry }) => !('images' in entry)) ? 'error' : 'warning',
+    reason:
+      'is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is written for such a release',
+    remedy: `write ${keys.map((key) => PROVIDER_KEYS[key]).join(', and ')}`,
+  });
+}
+
+/** A builder reads no labels, but the nodepool beside it cannot use these. */
+function laterLabelsFault(document: YamlDocument, labels: unknown): Fault | undefined {
+  const label = entriesOf(labels).find(({ entry }) => !('image' in entry) && !('providers' in entry));
+  if (label === undefined) return undefined;
+  return toFault(document, {
+    pointer: `/labels/${label.index}`,
+    severity: 'warning',
+    reason: 'has neither image nor providers, as in nodepool 0.4 and later, which uses ZooKeeper',
+    remedy: 'it is ignored here; a nodepool that uses Gearman needs both',
+  });
+}
+
+/** The mappings in a list, and where they stand. */
+function entriesOf(list: unknown): readonly { entry: Readonly<Record<string, unknown>>; index: number }[] {
+  const entries: readonly unknown[] = Array.isArray(list) ? list : [];
+  return entries.flatMap((entry, index) => (isMapping(entry) ? [{ entry, index }] : []));
+}
