@@ -6,6 +6,7 @@ import { CommandError } from './commands/command-error.ts';
 import { registerDaemon } from './commands/daemon.ts';
 import { registerDibImageList } from './commands/dib-image-list.ts';
 import { registerGearmand } from './commands/gearmand.ts';
+import { passGeneralOptions } from './commands/general-options.ts';
 import { registerImageBuild } from './commands/image-build.ts';
 import { registerImageData } from './commands/image-data.ts';
 import { registerImageDelete } from './commands/image-delete.ts';
@@ -45,7 +46,24 @@ const UMASK = 0o022;
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
-  const builders = { ...IMAGE_BUILDERS, ...options.builders };
+  const program = createProgram({ ...IMAGE_BUILDERS, ...options.builders });
+  try {
+    await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+    // Not at the top: a builder alone does without, and starts the sooner.
+    const { StoreError } = await import('@nodepool-builder/image-manager');
+    const { OpenStackError } = await import('@nodepool-builder/image-providers');
+    const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
+    const known = types.some((type) => error instanceof type);
+    console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
+    return 1;
+  }
+}
+
+/** The options and commands of `nodepool-builder`. */
+export function createProgram(builders: Readonly<Record<string, ImageBuilderClass>>): Command {
   const names = Object.keys(builders);
   const program = new Command('nodepool-builder')
     .description('Makes VM images, keeps them, and uploads them, as Gearman jobs ask for it.')
@@ -72,22 +90,13 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   registerReap(program, names);
   registerValidate(program, names);
   registerGearmand(program);
-  try {
-    await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
-    return 0;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    // Not at the top: a builder alone does without, and starts the sooner.
-    const { StoreError } = await import('@nodepool-builder/image-manager');
-    const { OpenStackError } = await import('@nodepool-builder/image-providers');
-    const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
-    const known = types.some((type) => error instanceof type);
-    console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
-    return 1;
-  }
+  passGeneralOptions(program);
+  return program;
 }
 
 const EXAMPLES = `
+An option counts before and after a command. A command refuses the options that it does not take.
+
 Without a command it serves: in the background, or with -d in the foreground. With --all-in-one it also decides what is
 built, uploaded, kept and deleted; on several hosts that is the work of the command manage.
 

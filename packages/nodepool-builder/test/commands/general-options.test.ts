@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Command, CommanderError, type Option } from 'commander';
+import { createProgram } from '../../src/main.ts';
+
+/** What a value of an option may look like. */
+const VALUES: Readonly<Record<string, string>> = {
+  '--config': '/etc/staging.yaml',
+  '--logging-config': '/etc/logging.yaml',
+  '--secure': '/etc/secure.yaml',
+  '--pidfile': '/run/builder.pid',
+  '--build-workers': '2',
+  '--upload-workers': '3',
+  '--keep-on-failure': '60',
+};
+
+interface Parsed {
+  readonly command: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** Parses a command line without doing what it says. */
+async function parse(args: readonly string[]): Promise<Parsed> {
+  const program = createProgram({});
+  const parsed: Parsed[] = [];
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+    command.action(() => void parsed.push({ command: command.name(), options: command.opts() }));
+  }
+  await program.parseAsync(args, { from: 'user' });
+  const [only, ...others] = parsed;
+  assert.ok(only !== undefined && others.length === 0);
+  return only;
+}
+
+/** The command with a value for each argument and option that it requires. */
+function complete(command: Command): string[] {
+  const values = command.registeredArguments.filter(({ required }) => required).map(() => 'value');
+  const options = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => `${long}=value`);
+  return [command.name(), ...values, ...options];
+}
+
+function flagOf({ long }: Option): string[] {
+  const flag = long ?? '';
+  return flag in VALUES ? [`${flag}=${VALUES[flag]}`] : [flag];
+}
+
+async function usageError(args: readonly string[]): Promise<string> {
+  const error = await parse(args).then(
+    ({ command, options }) => assert.fail(`${command} was run with ${JSON.stringify(options)}`),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof CommanderError, String(error));
+  assert.notEqual(error.exitCode, 0);
+  return error.message;
+}
+
+const { commands, options } = createProgram({});
+const general = options.filter(({ long, hidden }) => long !== '--version' && !hidden);
+
+describe('an option before a command', () => {
+  for (const command of commands) {
+    for (const option of general) {
+      const flags = flagOf(option);
+      const own = command.options.find(({ long }) => long === option.long);
+      const line = [...flags, ...complete(command)];
+      if (own === undefined) {
+        it(`${line.join(' ')}: is refused`, async () => {
+          assert.match(
+            await usageError(line),
+            new RegExp(`${option.long}.* is not an option of ${command.name()}`),
+          );
+        });
+      } else {
+        it(`${line.join(' ')}: counts as it does behind it`, async () => {
+          const before = await parse(line);
+          assert.equal(before.command, command.name());
+          assert.equal(before.options[own.attributeName()], VALUES[option.long ?? '']);
+          assert.deepEqual(before, await parse([...complete(command), ...flags]));
+        });
+      }
+    }
+  }
+
+  it('may be given behind it, too, if both say the same', async () => {
+    const { options: parsed } = await parse(['-c', 'a.yaml', 'validate', '-c', 'a.yaml']);
+    assert.equal(parsed.config, 'a.yaml');
+    assert.match(
+      await usageError(['-c', 'a.yaml', 'validate', '-c', 'b.yaml']),
+      /--config.*a\.yaml.*b\.yaml/,
+    );
+  });
+
+  it('does not make a daemon of a command that is misspelt', async () => {
+    assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
+  });
+
+  it('every command but gearmand takes -c', () => {
+    const without = commands.filter((command) => !command.options.some(({ short }) => short === '-c'));
+    assert.deepEqual(
+      without.map((command) => command.name()),
+      ['gearmand'],
+    );
+  });
+});
