@@ -156,5 +156,16 @@ describe('the password in the URL of a store', () => {
       );
       assert.doesNotMatch(stdout + stderr, /hunter2/);
     });
+
+    it(`is not shown by ${command.join(' ')} when the URL is of another database`, async (t) => {
+      const site = await createManagedSite(t, { manager: { store: 'mysql://nodepool:hunter2@db/nodepool' } });
+      const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^nodepool-builder: .*: manager\.store is a URL, but not of a PostgreSQL database; /,
+      );
+      assert.doesNotMatch(stdout + stderr, /hunter2/);
+    });
   }
 });

@@ -46,7 +46,12 @@ for (const umask of [0, 0o022, 0o077]) {
     const builder = new ScriptedBuilder(async (context) => {
       await makeImage(context);
       const image = context.output('raw');
-      await context.run('sh', ['-c', 'echo "0  $1" > "$1.md5"; mkdir "$(dirname "$1")/debian-1.d"', 'sh', image]);
+      await context.run('sh', [
+        '-c',
+        'echo "0  $1" > "$1.md5"; mkdir "$(dirname "$1")/debian-1.d"',
+        'sh',
+        image,
+      ]);
       const stage = (await modesBelow(directory)).filter((line) => /staging\/[^/]+$/.test(line));
       assert.match(stage.join('\n'), /^700 .*\/stage-\w+$/);
     });

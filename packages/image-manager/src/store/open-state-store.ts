@@ -1,3 +1,4 @@
+import { StoreError } from '../errors.ts';
 import type { StateStore } from './state-store.ts';
 
 /**
@@ -12,6 +13,13 @@ export async function openStateStore(location: string): Promise<StateStore> {
   if (/^postgres(?:ql)?:\/\//.test(location)) {
     const { openPostgresStore } = await import('./postgres-store.ts');
     return await openPostgresStore(location);
+  }
+  if (/^[a-z][a-z\d+.-]*:\/\//i.test(location)) {
+    // The location stays out of the message: it may hold a password.
+    throw new StoreError(
+      'store-not-usable',
+      'the URL of the store is not of a PostgreSQL database; write postgresql://USER@HOST/DATABASE, or the path of a file',
+    );
   }
   const { openSqliteStore } = await import('./sqlite-store.ts');
   return await openSqliteStore(location);

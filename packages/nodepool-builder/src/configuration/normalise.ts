@@ -53,7 +53,7 @@ export function normalise(
 /** The builder of what `zuul-images` has. */
 export const ZUUL_BUILDER = 'zuul-artifact';
 
-/** The other kind of `manager.store`: what is no URL is a path. */
+/** A `manager.store` that is a database; everything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 /** The times have the defaults that the manager documents. */

@@ -1,6 +1,6 @@
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
-import { lastOfEachName, ZUUL_BUILDER } from './normalise.ts';
+import { DATABASE_URL, lastOfEachName, ZUUL_BUILDER } from './normalise.ts';
 import { toText } from './scalar.ts';
 import type { ConfigurationSource } from './source.ts';
 import { validationFault } from './validation.ts';
@@ -35,6 +35,9 @@ interface NamePlace {
 function placesOf(list: string, entries: readonly { readonly name: string }[]): readonly NamePlace[] {
   return entries.map(({ name }, index) => ({ pointer: `${list}/${index}/name`, name }));
 }
+
+/** A URL of any scheme, whole or misspelt: a colon in what does not begin as a path. */
+const URL_LIKE = /^[^./].*:/;
 
 /** How much metadata Nova takes, and nodepool with it. */
 const MAX_METADATA = { entries: 5, characters: 255 };
@@ -143,6 +146,20 @@ export function referenceFaults(
     return [...nameFaults(placesOf(list, images ?? [])), ...missing, ...large];
   });
 
+  const { store = '' } = source.manager ?? {};
+  const unknownStore = URL_LIKE.test(store) && !DATABASE_URL.test(store);
+  // The value stays out of the message: it may hold a password.
+  const storeFaults = unknownStore
+    ? [
+        at(
+          '/manager/store',
+          'error',
+          'is a URL, but not of a PostgreSQL database',
+          'write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon',
+        ),
+      ]
+    : [];
+
   return [
     ...nameFaults(placesOf('/diskimages', diskimages)),
     ...nameFaults(zuulImages.map(({ namePointer: pointer, entry: { name } }) => ({ pointer, name }))),
@@ -150,6 +167,7 @@ export function referenceFaults(
     ...validations,
     ...nameFaults(placesOf('/providers', providers)),
     ...missingCompanions,
+    ...storeFaults,
     ...providerImages,
   ];
 }

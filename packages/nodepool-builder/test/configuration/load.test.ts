@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
@@ -38,6 +38,36 @@ async function faultsOf(text: string): Promise<string[]> {
   assert.ok(error instanceof ConfigurationError, String(error));
   return error.faults.map((fault) => formatFault('nodepool.yaml', fault));
 }
+
+describe('manager.store', () => {
+  for (const store of [
+    'mysql://u:hunter2@db/nodepool',
+    'mysql+pymysql://u:hunter2@db/nodepool',
+    'POSTGRESQL://u:hunter2@db/nodepool',
+    'postgresql:u:hunter2@db/nodepool',
+    'postgresql//u:hunter2@db/nodepool',
+    'u_x:hunter2@db/nodepool',
+  ]) {
+    it(`as a URL that is not of PostgreSQL is refused, and not shown: ${store}`, async () => {
+      assert.deepEqual(await faultsOf(`images-dir: i\nmanager:\n  store: ${store}\n`), [
+        'nodepool.yaml:3:3: manager.store is a URL, but not of a PostgreSQL database; write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon',
+      ]);
+    });
+  }
+
+  for (const [store, path] of [
+    ['state/manager.sqlite', 'state/manager.sqlite'],
+    ['./a:b@c', 'a:b@c'],
+    ['/var/lib/a:b', '/var/lib/a:b'],
+    ['postgresql://u:hunter2@db/nodepool', undefined],
+    ['postgres://db/nodepool', undefined],
+  ] as const) {
+    it(`may be ${store}`, async () => {
+      const { configuration } = await load(`images-dir: i\nmanager:\n  store: ${store}\n`);
+      assert.equal(configuration.manager.store, path === undefined ? store : resolve(directory, path));
+    });
+  }
+});
 
 describe('a configuration that can be used', () => {
   it('is read with the defaults of nodepool', async () => {

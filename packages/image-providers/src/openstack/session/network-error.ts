@@ -35,7 +35,9 @@ export function networkError(request: string, error: unknown): OpenStackError {
   // the errors of got carry the whole request, its token included: only what is beneath is kept
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = codeOf(error);
-  const reason = cause instanceof Error && cause.message !== '' ? cause.message : String(code);
+  const said = cause instanceof Error && cause.message !== '' ? cause.message : String(code);
+  // Node names a proxy that refuses a tunnel by its whole URL.
+  const reason = said.replaceAll(/\/\/[^\s/@]*@/g, '//***@');
   const remedy = CERTIFICATE_FAULTS[code ?? ''];
   if (remedy !== undefined) {
     return new OpenStackError(

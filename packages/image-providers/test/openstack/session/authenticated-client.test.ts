@@ -144,4 +144,19 @@ describe('an endpoint', () => {
     const client = session.client({ ...IMAGES, endpointOverride: 'glance:9292' });
     await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));
   });
+
+  it('that is no URL is not shown if it may hold a password', async (t) => {
+    const { session } = await plainClient(t, { status: 200 });
+    for (const endpointOverride of [
+      'htps://admin:hunter2@glance:9292',
+      'admin:hunter2@glance',
+      'g:/?sig=hunter2',
+    ]) {
+      const client = session.client({ ...IMAGES, endpointOverride });
+      await assert.rejects(client.json('GET', '/'), (error: Error) => {
+        assert.doesNotMatch(error.message, /hunter2/);
+        return failsWith('invalid-settings', 'is no URL; it must begin with')(error);
+      });
+    }
+  });
 });

@@ -63,3 +63,22 @@ it('TLS goes through a proxy, the certificate being verified, in a PUT as well',
   assert.equal(answer.body, 'got data');
   assert.deepEqual(tunnel.hosts, [url.host, url.host]);
 });
+
+it('a proxy that refuses a tunnel is named without its password', async (t) => {
+  const proxy = createServer().on('connect', (_request, client: Socket) => {
+    client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => proxy.close());
+  const proxyEnv = { https_proxy: `http://ci:hunter2@127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+  const settings = settingsWith({ type: 'none', endpoint: 'http://unused' });
+  const transport = new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0, proxyEnv });
+  await assert.rejects(
+    transport.send({ method: 'GET', url: new URL('https://glance.invalid/') }),
+    (error: Error) => {
+      assert.match(error.message, /407/);
+      assert.doesNotMatch(error.message, /hunter2/);
+      return true;
+    },
+  );
+});
