@@ -13,9 +13,12 @@ export function passGeneralOptions(program: Command): void {
       if (!command.options.some(({ long }) => long === option.long)) {
         command.error(`error: ${option.flags} is not an option of ${command.name()}; leave it out`);
       }
-      const [before, behind]: unknown[] = [program.getOptionValue(key), command.getOptionValue(key)];
+      const before: unknown = program.getOptionValue(key);
+      const behind: unknown = command.getOptionValue(key);
       if (command.getOptionValueSource(key) === 'cli' && behind !== before) {
-        command.error(`error: ${option.flags} is given twice, as ${before} and as ${behind}; give it once`);
+        command.error(
+          `error: ${option.flags} is given twice, as ${String(before)} and as ${String(behind)}; give it once`,
+        );
       }
       command.setOptionValueWithSource(key, before, 'cli');
     }
