@@ -115,6 +115,8 @@ export interface ImageCandidate {
   readonly name: string;
   /** The image's name under `providers[].images`; known of what this software uploaded. */
   readonly imageName?: string;
+  /** Known of what this software uploaded. */
+  readonly imageId?: string;
   /** In the provider's own word. */
   readonly status: string;
   /** Whether it can be booted now: whole, not withdrawn, not hidden. */

@@ -1,4 +1,4 @@
-import type { ImageFormat, ImageProvider } from '@nodepool-builder/image-builder';
+import type { ImageFormat, ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { DirectoryProvider } from './directory/directory-provider.ts';
 import { OpenStackProvider, type OpenStackProviderOptions } from './openstack/openstack-provider.ts';
 
@@ -9,13 +9,18 @@ export interface ProviderSettings {
   readonly formats: readonly ImageFormat[];
   /** For `type: directory`: where it serves from. */
   readonly directory?: string;
+  /** For `type: directory`: bytes a second, of all uploads together. */
+  readonly bandwidthLimit?: number;
+  /** For `type: directory`. */
+  readonly logger?: Logger;
   /** For `type: openstack`: which cloud, and how images come there. */
   readonly openstack?: Omit<OpenStackProviderOptions, 'name' | 'formats'>;
 }
 
 /** The providers that there are, by `type`. A new one is one file and one line here. */
 export const IMAGE_PROVIDERS: Readonly<Record<string, (settings: ProviderSettings) => ImageProvider>> = {
-  directory: ({ name, formats, directory = '' }) => new DirectoryProvider({ name, formats, directory }),
+  directory: ({ openstack: _, directory = '', ...settings }) =>
+    new DirectoryProvider({ ...settings, directory }),
   openstack: ({ name, formats, openstack }) => {
     if (openstack === undefined) throw new TypeError(`provider ${name} of type openstack has no cloud`);
     return new OpenStackProvider({ ...openstack, name, formats });

@@ -1,3 +1,4 @@
+import { byBuild } from '../build-order.ts';
 import type { ImageCandidate } from '../types.ts';
 import type { ImageFilter } from './image-filter.ts';
 import { hasName, refusalOf } from './refusal.ts';
@@ -19,44 +20,68 @@ export interface LatestImage {
 /**
  * The most recent image that passes a filter, whatever the provider has already left out.
  *
- * The time of the build decides if all that pass have one: to copy an image, or to upload it again, makes it no newer.
- * Otherwise it is the time of creation in the provider, by the provider's clock alone; of several with the same time the
- * one that was built later, and then the one with the greater id.
+ * The build decides, by {@link byBuild}, if all that pass have its time: to copy an image, or to upload it again, makes
+ * it no newer. Otherwise it is the time of creation in the provider, by the provider's clock alone; of several with the
+ * same time the one that was built later, and then the one with the greater id.
+ *
+ * @param now milliseconds since 1970
  */
-export function latestImage(candidates: readonly ImageCandidate[], filter: ImageFilter): LatestImage {
+export function latestImage(
+  candidates: readonly ImageCandidate[],
+  filter: ImageFilter,
+  now: number = Date.now(),
+): LatestImage {
   const named = candidates.filter((candidate) => hasName(candidate, filter));
   const judged = named.map((candidate) => ({ candidate, reason: refusalOf(candidate, filter) }));
   const passed = judged.flatMap(({ candidate, reason }) => (reason === undefined ? [candidate] : []));
+  const built: Criterion = {
+    called: 'built',
+    of: ({ builtAt }) => builtAt?.getTime(),
+    compare: byBuild(named, ({ imageId, builtAt }) => ({ imageId, builtAt: builtAt?.getTime() }), now),
+  };
   const criteria = passed.every(({ builtAt }) => builtAt !== undefined) ? [built, created] : [created, built];
   const newestFirst = (one: ImageCandidate, other: ImageCandidate): number => {
-    const differences = criteria.map(({ of }) => of(other) - of(one));
+    const differences = criteria.map(({ compare }) => compare(one, other));
     return differences.find((difference) => difference !== 0) ?? (one.externalId < other.externalId ? 1 : -1);
   };
   const [latest] = passed.toSorted(newestFirst);
   const refused = judged
     .filter(({ candidate }) => candidate !== latest)
     .toSorted((one, other) => newestFirst(one.candidate, other.candidate))
-    .map(({ candidate, reason }) => ({ candidate, reason: reason ?? lost(candidate, latest, criteria) }));
+    .map(({ candidate, reason }) => ({
+      candidate,
+      reason: reason ?? lost(candidate, latest, criteria, now),
+    }));
   return { latest, refused };
 }
 
 /** A time that images are compared by. */
 interface Criterion {
   readonly called: string;
-  readonly of: (candidate: ImageCandidate) => number;
+  readonly of: (candidate: ImageCandidate) => number | undefined;
+  readonly compare: (one: ImageCandidate, other: ImageCandidate) => number;
 }
 
-const built: Criterion = { called: 'built', of: ({ builtAt }) => builtAt?.getTime() ?? 0 };
-const created: Criterion = { called: 'created', of: ({ createdAt }) => createdAt.getTime() };
+const created: Criterion = {
+  called: 'created',
+  of: ({ createdAt }) => createdAt.getTime(),
+  compare: (one, other) => other.createdAt.getTime() - one.createdAt.getTime(),
+};
 
-/** What it comes behind the latest by. */
+/** The criterion by which a candidate comes after the latest, in words. */
 function lost(
   candidate: ImageCandidate,
   latest: ImageCandidate | undefined,
   criteria: readonly Criterion[],
+  now: number,
 ): string {
-  const decisive = criteria.find(({ of }) => latest !== undefined && of(latest) !== of(candidate));
+  const decisive = criteria.find(({ compare }) => latest !== undefined && compare(latest, candidate) !== 0);
   if (decisive === undefined) return 'it is as old, and its id is smaller';
-  if (decisive.of(candidate) === 0) return 'it is not known when it was built';
-  return `it was ${decisive.called} earlier, at ${new Date(decisive.of(candidate)).toISOString()}`;
+  const { called, of } = decisive;
+  const time = of(candidate);
+  if (time === undefined) return 'it is not known when it was built';
+  const date = new Date(time).toISOString();
+  if (time > now && called === 'built') return `its build time, ${date}, is in the future and does not count`;
+  if (latest !== undefined && time >= (of(latest) ?? 0)) return 'the number of its image-id is smaller';
+  return `it was ${called} earlier, at ${date}`;
 }

@@ -8,6 +8,7 @@ export function toCandidate(externalId: string, manifest: DirectoryManifest): Im
     externalId,
     name: externalId,
     imageName: manifest['image-name'],
+    imageId: manifest['image-id'],
     status: 'whole',
     isUsable: true,
     isOwn: true,

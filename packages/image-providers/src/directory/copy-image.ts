@@ -1,27 +1,20 @@
 import { constants } from 'node:fs';
-import { copyFile, open } from 'node:fs/promises';
-import {
-  type Checksums,
-  ImageError,
-  type ImageFile,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import { sparseCopy } from './sparse-copy.ts';
+import { chmod, copyFile, open } from 'node:fs/promises';
+import { type Checksums, checksumsOf, ImageError, type ImageFile } from '@nodepool-builder/image-builder';
+import { PUBLISHED } from './partial-file.ts';
+import { type CopyOptions, sparseCopy } from './sparse-copy.ts';
 
 /**
- * Copies an image, as a reflink where the file system has them and the digests are known.
+ * Copies an image, as a reflink where the file system has them. Its digests are those of the copy, so that a source
+ * that changed meanwhile is noticed in either case.
  *
- * @returns the digests of the copy
- * @throws ImageError `provider-refused` if the file is not what its builder made
+ * @throws ImageError `provider-refused` if the file is not the one that its builder made; `image-changed`
  */
-export async function copyImage(
-  file: ImageFile,
-  target: string,
-  options: OperationOptions,
-): Promise<Checksums> {
+export async function copyImage(file: ImageFile, target: string, options: CopyOptions): Promise<Checksums> {
   const { path, checksums: known } = file;
-  if (known !== undefined && (await reflink(path, target))) return known;
-  const checksums = await sparseCopy(path, target, options);
+  const isShared = known !== undefined && (await reflink(path, target));
+  const checksums = isShared ? await checksumsOf(target, options) : await sparseCopy(path, target, options);
+  await chmod(target, PUBLISHED); // whatever the umask is, or the mode of the file
   if (known === undefined || checksums.sha256 === known.sha256) return checksums;
   throw new ImageError(
     'provider-refused',

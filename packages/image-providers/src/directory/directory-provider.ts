@@ -1,9 +1,8 @@
-import { chmod, link, readdir, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
+import { lstat, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   asImageError,
   type CandidateOptions,
-  checksumsOf,
   formatRow,
   type ImageCandidate,
   ImageError,
@@ -12,6 +11,7 @@ import {
   type ImageProvider,
   imageIdFault,
   type Leftover,
+  type Logger,
   limitMode,
   type OperationOptions,
   type ProviderImage,
@@ -19,18 +19,15 @@ import {
   type UploadResult,
   unlessMissing,
 } from '@nodepool-builder/image-builder';
+import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { toCandidate } from './candidate.ts';
-import { copyImage } from './copy-image.ts';
-import { listPartials } from './leftovers.ts';
+import { type Entry, readEntries, readWholeImages } from './entries.ts';
+import { refuseForeign, refuseForeignLink } from './foreign.ts';
+import { LatestLinks } from './latest-links.ts';
+import { leftoverFile, listPartials } from './leftovers.ts';
 import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
-import {
-  PUBLISHED,
-  partialPath,
-  removeStalePartials,
-  replaceFile,
-  syncDirectory,
-  uploadOwner,
-} from './partial-file.ts';
+import { PUBLISHED, removePartials, syncDirectory } from './partial-file.ts';
+import { type PlaceOptions, placeImage, placeSharedImage } from './place-image.ts';
 
 /** How a {@link DirectoryProvider} is set up. */
 export interface DirectoryProviderOptions {
@@ -40,52 +37,75 @@ export interface DirectoryProviderOptions {
   readonly directory: string;
   /** The formats it takes, the best first. Default: qcow2. */
   readonly formats?: readonly ImageFormat[];
+  /** Bytes a second, of all uploads together. Default: no limit. */
+  readonly bandwidthLimit?: number;
+  /** Gets a warning about each image with a build time in the future. Default: none. */
+  readonly logger?: Pick<Logger, 'warn'>;
+  /** Milliseconds since 1970. Default: the machine's clock. */
+  readonly now?: () => number;
 }
 
 /**
  * A provider that serves images from a directory. An image is `<image-name>-<image-id>.<extension>` (which is
- * its external id), `<that>.json` beside it says what it is, and the symbolic link
- * `<image-name>-latest.<extension>` names the one that was built last.
+ * its external id), `<that>.json` beside it is its manifest, and the symbolic link `<image-name>-latest.<extension>`
+ * names the one that was built last.
  *
- * Readers never see half a file: it is written under a hidden name (as a reflink where the file system has
- * them, else a sparse copy), flushed, and renamed. Files without our manifest are never touched.
+ * A file is written under a hidden name that names its upload (as a reflink where the file system has them, else a sparse
+ * copy), and flushed. Then it gets its manifest, and then its name: after a crash no image has its name without a
+ * manifest. Files without our manifest are never touched.
  */
 export class DirectoryProvider implements ImageProvider {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
   readonly #directory: string;
-  /** Links are set one after the other: two uploads that end together must leave the newer one as `latest`. */
-  #linking: Promise<void> = Promise.resolve();
+  readonly #limit: BandwidthLimit | undefined;
+  readonly #logger: Pick<Logger, 'warn'> | undefined;
+  readonly #now: () => number;
+  readonly #latest: LatestLinks;
 
   constructor(options: DirectoryProviderOptions) {
-    this.name = options.name;
-    this.formats = options.formats ?? ['qcow2'];
-    this.#directory = options.directory;
+    const { name, directory, formats = ['qcow2'], bandwidthLimit, logger, now = Date.now } = options;
+    this.name = name;
+    this.formats = formats;
+    this.#directory = directory;
+    this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
+    this.#logger = logger;
+    this.#now = now;
+    this.#latest = new LatestLinks({ directory, now, warn: (message) => this.#warn(message) });
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
-    const { imageId, imageName, file, shared = false } = request;
+    const { uploadId, imageId, imageName, file, shared = false } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
     return await this.#explain(`upload of ${externalId}`, async () => {
       options.signal?.throwIfAborted();
-      await removeStalePartials(this.#directory);
       await this.#tighten();
-      const there = await readManifest(target);
-      refuseForeign(target, there, request);
-      if (!shared || there === undefined || (await unlessMissing(stat(target))) === undefined)
-        await this.#bring(request, target, options);
-      await this.#linkLatest(imageName, file.format);
+      if (!shared) await removePartials(this.#directory, uploadId); // of an earlier try
+      const there = await refuseForeign(target, request);
+      await refuseForeignLink(this.#latest.path(imageName, file.format));
+      const uploaded = new Date(this.#now());
+      const place: PlaceOptions = {
+        ...options,
+        limit: this.#limit,
+        built: await this.#buildTime(request, uploaded),
+        uploaded,
+        remove: (manifest) => this.#remove(externalId, manifest),
+      };
+      if (!shared) await placeImage(request, target, place);
+      else if (there === undefined || !(await isThere(target)))
+        await placeSharedImage(request, target, place);
+      await this.#latest.update({ imageName, format: file.format, uploadId });
       await syncDirectory(this.#directory);
       return { externalId };
     });
   }
 
-  /** Half an upload needs no care here: it lies under a name of its own, which the next upload removes. */
   async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    const manifests = await this.#explain(`removal of upload ${uploadId}`, () => this.#manifests());
-    const left = manifests.filter(([, manifest]) => manifest['upload-id'] === uploadId);
-    for (const [externalId] of left) await this.delete(externalId, options);
+    const entries = await this.#explain(`removal of upload ${uploadId}`, () => readEntries(this.#directory));
+    const left = entries.filter(({ manifest }) => manifest['upload-id'] === uploadId);
+    for (const { externalId } of left) await this.delete(externalId, options);
+    await this.#explain(`removal of upload ${uploadId}`, () => removePartials(this.#directory, uploadId));
   }
 
   async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
@@ -101,18 +121,13 @@ export class DirectoryProvider implements ImageProvider {
       options.signal?.throwIfAborted();
       const manifest = await readManifest(target);
       if (manifest === undefined) {
-        if ((await unlessMissing(stat(target))) === undefined) return;
+        if (!(await isThere(target))) return;
         throw new ImageError(
           'provider-refused',
           `${target} has no manifest of ours beside it, so it is not ours to delete; remove it by hand`,
         );
       }
-      // First the link moves on, then the image goes, and its manifest last: a crash in between leaves
-      // nothing that dangles, and a second call finishes the work.
-      await this.#linkLatest(manifest['image-name'], manifest.format, externalId);
-      await rm(target, { force: true });
-      await rm(manifestPath(target), { force: true });
-      await this.#linkLatest(manifest['image-name'], manifest.format); // another process may have moved it back
+      await this.#remove(externalId, manifest);
       await syncDirectory(this.#directory);
     });
   }
@@ -120,8 +135,8 @@ export class DirectoryProvider implements ImageProvider {
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
     return await this.#explain('list of images', async () => {
       options.signal?.throwIfAborted();
-      const images = await this.#manifests();
-      return images.map(([externalId, manifest]) => ({
+      const images = await readWholeImages(this.#directory);
+      return images.map(({ externalId, manifest }) => ({
         externalId,
         ...(manifest['upload-id'] !== undefined && { uploadId: manifest['upload-id'] }),
         imageId: manifest['image-id'],
@@ -136,20 +151,27 @@ export class DirectoryProvider implements ImageProvider {
   async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
     return await this.#explain('list of images', async () => {
       options.signal?.throwIfAborted();
-      return (await this.#manifests()).map(([externalId, manifest]) => toCandidate(externalId, manifest));
+      return (await readWholeImages(this.#directory)).map(({ externalId, manifest }) =>
+        toCandidate(externalId, manifest),
+      );
     });
   }
 
   async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
     return await this.#explain('list of leftovers', async () => {
       options.signal?.throwIfAborted();
-      return await listPartials(this.#directory);
+      const broken = (await readEntries(this.#directory)).filter(({ isWhole }) => !isWhole);
+      const manifests = await Promise.all(broken.map((entry) => this.#brokenImage(entry)));
+      return [
+        ...(await listPartials(this.#directory)),
+        ...manifests.filter((leftover) => leftover !== undefined),
+      ];
     });
   }
 
   #fileName(imageName: string, imageId: string, format: ImageFormat): string {
     const name = `${imageName}-${imageId}.${formatRow(format).extension}`;
-    const fault = imageIdFault(name);
+    const fault = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
     if (fault === undefined) return name;
     throw new ImageError(
       'provider-refused',
@@ -157,85 +179,51 @@ export class DirectoryProvider implements ImageProvider {
     );
   }
 
+  /** A manifest without an image. */
+  async #brokenImage({ externalId, manifest }: Entry): Promise<Leftover | undefined> {
+    const { 'upload-id': uploadId } = manifest;
+    const target = join(this.#directory, externalId);
+    if (uploadId === undefined) return undefined;
+    return await leftoverFile(manifestPath(target), uploadId, async () => {
+      if (!(await isThere(target))) await rm(manifestPath(target), { force: true });
+    });
+  }
+
+  /** When the image was built; a time in the future counts as now. */
+  async #buildTime({ builtAt, imageId, file }: UploadRequest, now: Date): Promise<Date> {
+    const claimed = builtAt ?? (await stat(file.path)).mtime;
+    if (claimed <= now) return claimed;
+    this.#warn(
+      `image ${imageId} has a build time in the future, ${claimed.toISOString()}: it counts as built now; set the clock of its builder`,
+    );
+    return now;
+  }
+
   /**
-   * Brings the file and its manifest in place. Of several processes at a shared upload, the first one's file stays, so
-   * that whatever manifest is there describes it. Until there is one, the file has its hidden name, too: whoever looks
-   * for leftovers finds it by that.
+   * First the link moves on, then the image goes, and its manifest last: a crash in between leaves nothing that
+   * dangles, and a second call finishes the work.
    */
-  async #bring(request: UploadRequest, target: string, options: OperationOptions): Promise<void> {
-    const { uploadId, imageId, imageName, file, shared = false, metadata = {} } = request;
-    const owner = shared ? uploadOwner(uploadId) : undefined;
-    const { mtime } = await stat(file.path);
-    const partial = partialPath(this.#directory, owner);
-    try {
-      const copied = await copyImage(file, partial, options);
-      await chmod(partial, PUBLISHED); // whatever the umask is, or the mode of the file
-      options.signal?.throwIfAborted();
-      const isFirst = shared
-        ? await linkUnlessThere(partial, target)
-        : await rename(partial, target).then(() => true);
-      const manifest: DirectoryManifest = {
-        'image-id': imageId,
-        'image-name': imageName,
-        'upload-id': uploadId,
-        format: file.format,
-        size: (await stat(target)).size,
-        ...(isFirst ? copied : await checksumsOf(target, options)),
-        built: (request.builtAt ?? mtime).toISOString(),
-        uploaded: new Date().toISOString(),
-        metadata,
-      };
-      await replaceFile(manifestPath(target), `${JSON.stringify(manifest, null, 2)}\n`, owner);
-    } finally {
-      await rm(partial, { force: true });
-    }
-  }
-
-  /** Points `<image-name>-latest` at the image that was built last, `without` left out; removes it if there is none. */
-  async #linkLatest(imageName: string, format: ImageFormat, without?: string): Promise<void> {
-    const point = async (): Promise<void> => {
-      const latest = join(this.#directory, `${imageName}-latest.${formatRow(format).extension}`);
-      // Once more after each change: another process may have made one, too, and not have seen this one's image.
-      for (;;) {
-        const candidates = (await this.#manifests())
-          .filter(([id, m]) => id !== without && m['image-name'] === imageName && m.format === format)
-          .toSorted(([, a], [, b]) => b.built.localeCompare(a.built));
-        const newest = candidates[0]?.[0];
-        if (newest === (await readlink(latest).catch(() => undefined))) return;
-        if (newest === undefined) {
-          await rm(latest, { force: true });
-        } else {
-          const partial = partialPath(this.#directory);
-          await symlink(newest, partial);
-          await rename(partial, latest);
-        }
-      }
-    };
-    const turn = this.#linking.then(point);
-    this.#linking = turn.catch(() => {}); // the failure is the caller's; the next one starts afresh
-    await turn;
-  }
-
-  /** What is ours and whole, by external id. */
-  async #manifests(): Promise<[externalId: string, manifest: DirectoryManifest][]> {
-    const names = new Set(await readdir(this.#directory));
-    const found: [string, DirectoryManifest][] = [];
-    for (const name of names) {
-      if (!names.has(manifestPath(name))) continue;
-      const manifest = await readManifest(join(this.#directory, name));
-      if (manifest !== undefined) found.push([name, manifest]);
-    }
-    return found;
+  async #remove(externalId: string, manifest: DirectoryManifest): Promise<void> {
+    const { 'image-name': imageName, 'upload-id': uploadId = externalId, format } = manifest;
+    const target = join(this.#directory, externalId);
+    await this.#latest.update({ imageName, format, uploadId, without: externalId });
+    await rm(target, { force: true });
+    await rm(manifestPath(target), { force: true });
+    await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 
   /** Takes the rights to write that an earlier release, with a umask of 0, gave to everybody. */
   async #tighten(): Promise<void> {
-    for (const [externalId] of await this.#manifests()) {
+    for (const { externalId } of await readEntries(this.#directory)) {
       for (const path of [externalId, manifestPath(externalId)]) {
         // One of another user is that user's to change.
         await limitMode(join(this.#directory, path), PUBLISHED).catch(() => false);
       }
     }
+  }
+
+  #warn(message: string): void {
+    this.#logger?.warn(`provider ${this.name}: ${message}`);
   }
 
   /** Gives what the file system says the form that names the provider and the remedy. */
@@ -248,28 +236,6 @@ export class DirectoryProvider implements ImageProvider {
   }
 }
 
-/** `a-b` of image `c` and `a` of image `b-c` would share a file name; a shared upload replaces nothing at all. */
-function refuseForeign(
-  target: string,
-  there: DirectoryManifest | undefined,
-  { uploadId, imageId, imageName, shared = false }: UploadRequest,
-): void {
-  if (there === undefined) return;
-  const isSame = there['image-id'] === imageId && there['image-name'] === imageName;
-  if (isSame && (!shared || there['upload-id'] === uploadId)) return;
-  throw new ImageError(
-    'provider-refused',
-    `${target} is image ${there['image-id']} of ${there['image-name']} already; delete that one or use another image-id`,
-  );
-}
-
-/** Gives a file one more name, unless there is a file of that name; returns whether it did. */
-async function linkUnlessThere(path: string, name: string): Promise<boolean> {
-  try {
-    await link(path, name);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw error;
-  }
+async function isThere(path: string): Promise<boolean> {
+  return (await unlessMissing(lstat(path))) !== undefined;
 }

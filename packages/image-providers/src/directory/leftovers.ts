@@ -1,34 +1,33 @@
-import type { Stats } from 'node:fs';
-import { lstat, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { type Leftover, unlessMissing } from '@nodepool-builder/image-builder';
-import { manifestPath } from './manifest.ts';
-import { sharedUploadOf } from './partial-file.ts';
+import { removePartial, uploadOf } from './partial-file.ts';
 
-/** The temporary files of shared uploads, those that are being written among them. */
+/** Temporary files of uploads, including those that are being written. */
 export async function listPartials(directory: string): Promise<readonly Leftover[]> {
   const found: Leftover[] = [];
   for (const name of await readdir(directory)) {
-    const uploadId = sharedUploadOf(name);
+    const uploadId = uploadOf(name);
+    if (uploadId === undefined) continue;
     const path = join(directory, name);
-    const state = uploadId === undefined ? undefined : await unlessMissing(lstat(path));
-    if (uploadId === undefined || state === undefined) continue;
-    const remove = (): Promise<boolean> => removePartial(directory, path, state);
-    found.push({ uploadId, subject: `file ${name}`, changedAt: state.mtime, remove });
+    const leftover = await leftoverFile(path, uploadId, () => removePartial(directory, path));
+    if (leftover !== undefined) found.push(leftover);
   }
   return found;
 }
 
-/** Removes a temporary file, and the name that it has already got as an image, if there is no manifest of that. */
-async function removePartial(directory: string, path: string, { mtimeMs, ino }: Stats): Promise<boolean> {
-  const now = await unlessMissing(lstat(path));
-  if (now?.mtimeMs !== mtimeMs) return false;
-  const names = now.nlink > 1 ? new Set(await readdir(directory)) : new Set<string>();
-  for (const name of names) {
-    const image = join(directory, name);
-    if (image === path || names.has(manifestPath(name))) continue;
-    if ((await unlessMissing(lstat(image)))?.ino === ino) await rm(image, { force: true });
-  }
-  await rm(path, { force: true });
-  return true;
+/** A file that an aborted upload or deletion left; undefined if it is gone. */
+export async function leftoverFile(
+  path: string,
+  uploadId: string,
+  removeFile: () => Promise<void>,
+): Promise<Leftover | undefined> {
+  const state = await unlessMissing(lstat(path));
+  if (state === undefined) return undefined;
+  const remove = async (): Promise<boolean> => {
+    if ((await unlessMissing(lstat(path)))?.mtimeMs !== state.mtimeMs) return false;
+    await removeFile();
+    return true;
+  };
+  return { uploadId, subject: `file ${basename(path)}`, changedAt: state.mtime, remove };
 }

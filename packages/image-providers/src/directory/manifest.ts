@@ -26,6 +26,11 @@ export function manifestPath(imagePath: string): string {
   return `${imagePath}.json`;
 }
 
+/** The image that a manifest is of, by their file names; undefined for a file that is no manifest. */
+export function imageOfManifest(fileName: string): string | undefined {
+  return fileName.endsWith('.json') ? fileName.slice(0, -'.json'.length) : undefined;
+}
+
 /** Reads a manifest; undefined if there is none, or if what is there is not one of ours. */
 export async function readManifest(imagePath: string): Promise<DirectoryManifest | undefined> {
   try {

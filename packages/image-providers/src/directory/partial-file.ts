@@ -1,74 +1,97 @@
-import { randomBytes } from 'node:crypto';
-import { open, readdir, rename, rm } from 'node:fs/promises';
-import { hostname } from 'node:os';
+import { createHash, randomBytes } from 'node:crypto';
+import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { unlessMissing } from '@nodepool-builder/image-builder';
+import { manifestPath } from './manifest.ts';
 
-/** `.upload-<host>.<pid>.<random>.part`: hidden from whoever serves the directory, and it names its owner. */
-const PARTIAL_NAME = /^\.upload-(?<host>.+)\.(?<pid>\d+)\.[0-9a-f]{8}\.part$/;
+/**
+ * `.upload-<encoded upload-id>.<random>.part`: hidden from consumers of the directory. It names its upload, and neither a
+ * host nor a process: whoever resumes or discards the upload removes it.
+ */
+const PARTIAL_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
 
-/** `.upload-<encoded upload-id>.<random>.part`: of a shared upload, whose processes may be anywhere. */
-const SHARED_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
+/** The longest encoded upload-id that leaves room for the rest of a file name. */
+const LONGEST_OWNER = 200;
 
 /** Mode of what the directory serves: everybody reads it, and only its owner writes it. */
 export const PUBLISHED = 0o644;
 
-/** What names a shared upload in the name of a temporary file. */
-export function uploadOwner(uploadId: string): string {
-  return encodeURIComponent(uploadId).replaceAll('.', '%2E');
+function ownerOf(uploadId: string): string {
+  const encoded = encodeURIComponent(uploadId).replaceAll('.', '%2E');
+  if (encoded.length <= LONGEST_OWNER) return encoded;
+  return `sha256-${createHash('sha256').update(uploadId).digest('hex')}`;
 }
 
-/** The shared upload that a temporary file is of; undefined for any other file. */
-export function sharedUploadOf(fileName: string): string | undefined {
-  const encoded = SHARED_NAME.exec(fileName)?.groups?.upload;
+/** The upload of a temporary file; undefined for any other file. */
+export function uploadOf(fileName: string): string | undefined {
+  const encoded = PARTIAL_NAME.exec(fileName)?.groups?.upload;
   try {
     return encoded === undefined ? undefined : decodeURIComponent(encoded);
   } catch {
-    return undefined; // nothing that uploadOwner wrote
+    return undefined; // not a name that partialPath made
   }
 }
 
-/**
- * A fresh temporary path in `directory`, so that a rename puts the file in its place.
- *
- * @param owner default: this process
- */
-export function partialPath(directory: string, owner: string = `${hostname()}.${process.pid}`): string {
-  return join(directory, `.upload-${owner}.${randomBytes(4).toString('hex')}.part`);
+/** A new temporary path in `directory`. A rename puts the file in its place. */
+export function partialPath(directory: string, uploadId: string): string {
+  return join(directory, `.upload-${ownerOf(uploadId)}.${randomBytes(4).toString('hex')}.part`);
 }
 
-/** Removes what processes of this host left here when they were killed. */
-export async function removeStalePartials(directory: string): Promise<void> {
-  for (const name of await readdir(directory)) {
-    const owner = PARTIAL_NAME.exec(name)?.groups;
-    if (owner?.host !== hostname() || isAlive(Number(owner.pid))) continue;
-    await rm(join(directory, name), { force: true });
+/** Removes the temporary files of an upload. */
+export async function removePartials(directory: string, uploadId: string): Promise<void> {
+  const names = await readdir(directory);
+  for (const name of names.filter(isPartialOf(uploadId)))
+    await removePartial(directory, join(directory, name));
+}
+
+/** Removes a temporary file, and the name that it has as an image, if that image has no manifest. */
+export async function removePartial(directory: string, path: string): Promise<void> {
+  const { nlink, ino } = (await unlessMissing(lstat(path))) ?? { nlink: 0, ino: 0 };
+  const names = nlink > 1 ? new Set(await readdir(directory)) : new Set<string>();
+  for (const name of names) {
+    const image = join(directory, name);
+    if (image === path || names.has(manifestPath(name))) continue;
+    if ((await unlessMissing(lstat(image)))?.ino === ino) await rm(image, { force: true });
   }
+  await rm(path, { force: true });
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+/** Whether a file is also a temporary file of an upload, by a hard link. */
+export async function isLinkedPartial(directory: string, uploadId: string, ino: number): Promise<boolean> {
+  for (const name of (await readdir(directory)).filter(isPartialOf(uploadId))) {
+    if ((await unlessMissing(lstat(join(directory, name))))?.ino === ino) return true;
   }
+  return false;
 }
 
-/** Puts a small file in place so that a reader sees the old one or the new one, whole, even after a power cut. */
-export async function replaceFile(path: string, content: string, owner?: string): Promise<void> {
-  const partial = partialPath(dirname(path), owner);
+function isPartialOf(uploadId: string): (name: string) => boolean {
+  const prefix = `.upload-${ownerOf(uploadId)}.`;
+  return (name) => name.startsWith(prefix) && PARTIAL_NAME.test(name);
+}
+
+/** Writes a small file, under a temporary name and on the disk; a rename puts it in its place. */
+export async function writePartial(directory: string, uploadId: string, content: string): Promise<string> {
+  const partial = partialPath(directory, uploadId);
   const file = await open(partial, 'wx', PUBLISHED);
   try {
     await file.chmod(PUBLISHED); // whatever the umask is
     await file.writeFile(content);
     await file.sync();
+  } catch (error) {
+    await rm(partial, { force: true }).catch(() => {}); // the next try or a discard removes it
+    throw error;
   } finally {
     await file.close();
   }
-  await rename(partial, path);
+  return partial;
 }
 
-/** Makes renames and removals in `directory` survive a power cut. */
+/** Replaces a small file. Readers see the old or the new content, and a crash leaves one of both. */
+export async function replaceFile(path: string, content: string, uploadId: string): Promise<void> {
+  await rename(await writePartial(dirname(path), uploadId, content), path);
+}
+
+/** Has the disk keep renames and removals in `directory` over a loss of power. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

@@ -1,49 +1,48 @@
-import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
-import { type Checksums, type OperationOptions, writeSparse } from '@nodepool-builder/image-builder';
+import {
+  type Checksums,
+  type OperationOptions,
+  openUploadSource,
+  writeSparse,
+} from '@nodepool-builder/image-builder';
+import type { BandwidthLimit } from '../bandwidth-limit.ts';
+import { metered } from '../metered.ts';
 import { PUBLISHED } from './partial-file.ts';
 
-/** How much is read at once: large enough for the disk, small enough that hashing it does not hold up the event loop. */
-const CHUNK = 512 * 1024;
+/** Settings of {@link sparseCopy}. */
+export interface CopyOptions extends OperationOptions {
+  /** Shared by copies at the same time. Default: none. */
+  readonly limit?: BandwidthLimit | undefined;
+}
 
 /**
- * Copies a file, leaves holes where it holds only zeros, and hashes it on the way: each byte is read once,
- * in constant memory. `target` is flushed to the disk before the promise resolves.
+ * Copies a file, leaves holes where it holds only zeros, and hashes it on the way: each byte is read once, in constant
+ * memory. `target` is flushed to the disk before the promise resolves.
  *
- * @returns the digests of what was read.
+ * @returns the digests of the copy
+ * @throws ImageError `image-changed` if the source changes meanwhile, `image-missing`
  */
 export async function sparseCopy(
   source: string,
   target: string,
-  { signal, onProgress }: OperationOptions = {},
+  { limit, signal = new AbortController().signal, onProgress }: CopyOptions = {},
 ): Promise<Checksums> {
-  const md5 = createHash('md5');
-  const sha256 = createHash('sha256');
-  const from = await open(source, 'r');
+  await using from = await openUploadSource(source, {
+    digests: ['md5', 'sha256'],
+    signal,
+    ...(onProgress && { onProgress }),
+  });
+  const to = await open(target, 'wx', PUBLISHED);
   try {
-    const to = await open(target, 'wx', PUBLISHED);
-    try {
-      const { size } = await from.stat();
-      const buffer = Buffer.allocUnsafe(CHUNK);
-      let position = 0;
-      for (;;) {
-        signal?.throwIfAborted();
-        const { bytesRead } = await from.read(buffer, 0, CHUNK, position);
-        if (bytesRead === 0) break;
-        const chunk = buffer.subarray(0, bytesRead);
-        md5.update(chunk);
-        sha256.update(chunk);
-        await writeSparse(to, chunk, position);
-        position += bytesRead;
-        onProgress?.({ done: position, total: size });
-      }
-      await to.truncate(position); // a hole at the end has no bytes to write
-      await to.sync();
-    } finally {
-      await to.close();
+    let position = 0;
+    for await (const piece of metered(from.pieces(), { onBytes: () => {}, limit, signal })) {
+      await writeSparse(to, piece, position);
+      position += piece.length;
     }
+    await to.truncate(position); // a hole at the end has no bytes to write
+    await to.sync();
   } finally {
-    await from.close();
+    await to.close();
   }
-  return { md5: md5.digest('hex'), sha256: sha256.digest('hex') };
+  return await from.digests;
 }

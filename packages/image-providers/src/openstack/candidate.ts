@@ -1,6 +1,6 @@
 import type { ImageCandidate } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from './glance-image.ts';
-import { BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
+import { BUILD_ID, BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
 
 /**
  * An image in Glance as filters see it.
@@ -10,7 +10,14 @@ import { BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
 export function toCandidate(image: GlanceImage, projectId: string | undefined): ImageCandidate {
   const { tags } = image.properties;
   const properties = scalars(image.properties);
-  const { name = '', owner, visibility, architecture, [IMAGE_NAME]: imageName } = properties;
+  const {
+    name = '',
+    owner,
+    visibility,
+    architecture,
+    [IMAGE_NAME]: imageName,
+    [BUILD_ID]: imageId,
+  } = properties;
   const isHidden = image.status === 'active' && image.properties.os_hidden === true;
   const built = Date.parse(properties[BUILD_TIME] ?? '');
   return {
@@ -20,6 +27,7 @@ export function toCandidate(image: GlanceImage, projectId: string | undefined): 
     isUsable: image.status === 'active' && !isHidden,
     isOwn: owner === projectId,
     ...(imageName !== undefined && { imageName }),
+    ...(imageId !== undefined && { imageId }),
     ...(owner !== undefined && { owner }),
     ...(architecture !== undefined && { architecture }),
     ...(visibility !== undefined && { visibility }),

@@ -14,6 +14,7 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
+import { BandwidthLimit } from '../bandwidth-limit.ts';
 import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';
 import { findCandidates } from './find-candidates.ts';
@@ -25,7 +26,6 @@ import { ObjectStore } from './object-store.ts';
 import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
 import { signalOf } from './signal-of.ts';
 import type { OnTask } from './task-timing.ts';
-import { BandwidthLimit } from './upload/bandwidth-limit.ts';
 import { ByteProgress } from './upload/byte-progress.ts';
 import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/carry.ts';
 import type { ImageUpload } from './upload/carry-image.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import {
   chmod,
   mkdir,
@@ -10,10 +11,11 @@ import {
   readlink,
   rm,
   stat,
+  symlink,
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { ImageError, type ImageFile } from '@nodepool-builder/image-builder';
@@ -155,18 +157,90 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(pool), []);
   });
 
-  it('clears what a killed process of this host left, and nothing else', async () => {
-    const { pid: dead } = spawnSync('true');
-    const left = `.upload-${hostname()}.${dead}.00000000.part`;
-    const others = [
-      `.upload-${hostname()}.${process.ppid}.00000000.part`,
-      '.upload-elsewhere.1.00000000.part',
-      '.profile',
-    ];
+  it('removes the temporary files of an earlier try, whatever host or process made them, and no others', async () => {
+    const left = '.upload-upload-0001.00000000.part';
+    const others = ['.upload-another.00000000.part', '.upload-host.1.00000000.part', '.profile'];
     for (const name of [left, ...others]) await writeFile(join(pool, name), 'half an image');
     await upload('0001', '2016-05-01');
     const hidden = (await readdir(pool)).filter((name) => name.startsWith('.'));
     assert.deepEqual(hidden.toSorted(), others.toSorted());
+  });
+
+  for (const name of ['debian-0001.qcow2', 'debian-0001.qcow2.json', 'debian-latest.qcow2']) {
+    it(`does not replace a file called ${name} that is not its own`, async () => {
+      await writeFile(join(pool, name), 'precious');
+      const error = await errorOf(upload('0001', '2016-05-01'));
+      assert.equal(error.code, 'provider-refused');
+      assert.match(error.message, new RegExp(`${name} was not made by this software.*move it away`));
+      assert.deepEqual(await readdir(pool), [name]);
+      assert.equal(await readFile(join(pool, name), 'utf8'), 'precious');
+    });
+  }
+
+  it('does not replace a file that appears during the copy', async () => {
+    const file = await imageFile('0001', '2016-05-01', 'x'.repeat(2 * 1024 * 1024));
+    const onProgress = (): void => writeFileSync(join(pool, 'debian-0001.qcow2'), 'precious');
+    const error = await errorOf(
+      provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }, { onProgress }),
+    );
+    assert.equal(error.code, 'provider-refused');
+    assert.equal(await readFile(join(pool, 'debian-0001.qcow2'), 'utf8'), 'precious');
+    assert.deepEqual(await readdir(pool), ['debian-0001.qcow2']);
+  });
+
+  it('leaves a link that leads out of the directory alone', async () => {
+    await symlink('/srv/pinned.qcow2', join(pool, 'debian-latest.qcow2'));
+    assert.equal((await errorOf(upload('0001', '2016-05-01'))).code, 'provider-refused');
+    assert.equal(await readlink(join(pool, 'debian-latest.qcow2')), '/srv/pinned.qcow2');
+  });
+
+  for (const known of [true, false]) {
+    it(`refuses a file that is written to during the copy, its digests ${known ? 'known' : 'unknown'}`, async () => {
+      const { checksums, ...file } = await imageFile('0001', '2016-05-01', 'x'.repeat(8 * 1024 * 1024));
+      const written = { isDone: false };
+      const onProgress = (): void => {
+        if (written.isDone) return;
+        written.isDone = true;
+        writeFileSync(file.path, 'y'.repeat(8 * 1024 * 1024), { flag: 'r+' });
+      };
+      const error = await errorOf(
+        provider.upload(
+          {
+            uploadId: 'u1',
+            imageId: '0001',
+            imageName: 'debian',
+            file: { ...file, ...(known && checksums && { checksums }) },
+          },
+          { onProgress },
+        ),
+      );
+      assert.equal(error.code, 'image-changed');
+      assert.deepEqual(await readdir(pool), []);
+    });
+  }
+
+  it('never gives an image the manifest of other bytes', async () => {
+    await upload('0001', '2016-05-01');
+    const file = await imageFile('0001', '2016-05-02', 'other bytes');
+    await provider.upload({ uploadId: 'u2', imageId: '0001', imageName: 'debian', file });
+    const manifest = JSON.parse(await readFile(join(pool, 'debian-0001.qcow2.json'), 'utf8'));
+    assert.equal(manifest['upload-id'], 'u2');
+    assert.equal(manifest.sha256, checksumsOf('other bytes').sha256);
+    assert.equal(await readFile(join(pool, 'debian-latest.qcow2'), 'utf8'), 'other bytes');
+  });
+
+  it('keeps all uploads together below the bandwidth limit', async () => {
+    const size = 512 * 1024;
+    provider = new DirectoryProvider({ name: 'pool', directory: pool, bandwidthLimit: 4 * size });
+    const files = await Promise.all(['1', '2'].map((id) => imageFile(id, '2016-05-01', id.repeat(size))));
+    const started = performance.now();
+    await Promise.all(
+      files.map((file, index) =>
+        provider.upload({ uploadId: `u${index}`, imageId: `${index}`, imageName: 'debian', file }),
+      ),
+    );
+    // The first piece goes at once.
+    assert.ok(performance.now() - started > 450, `it took ${performance.now() - started} ms`);
   });
 
   it('says what to do about a directory that is missing', async () => {
@@ -177,6 +251,139 @@ describe('an upload to a directory', () => {
       error.message,
       /provider pool: upload of debian-0001\.qcow2 in .* failed: .*; create the directory/,
     );
+  });
+});
+
+describe('the link to the latest image under wrong clocks', () => {
+  const latest = (): Promise<string> => readlink(join(pool, 'debian-latest.qcow2'));
+  const warnings: string[] = [];
+  const openAt = (day: string): void => {
+    warnings.length = 0;
+    provider = new DirectoryProvider({
+      name: 'pool',
+      directory: pool,
+      now: () => Date.parse(day),
+      logger: { warn: (message) => warnings.push(message) },
+    });
+  };
+
+  it('counts a build in the future as built now, with a warning', async () => {
+    openAt('2026-05-02');
+    await upload('a', '2036-05-01');
+    const manifest = JSON.parse(await readFile(join(pool, 'debian-a.qcow2.json'), 'utf8'));
+    assert.equal(manifest.built, '2026-05-02T00:00:00.000Z');
+    assert.match(warnings.join(), /provider pool: image a has a build time in the future, 2036-05-01/);
+    openAt('2026-05-04');
+    await upload('b', '2026-05-03');
+    assert.equal(await latest(), 'debian-b.qcow2');
+  });
+
+  it('moves on from an image whose manifest has a date in the future, with one warning', async () => {
+    openAt('2099-01-02');
+    await upload('a', '2099-01-01');
+    assert.equal(await latest(), 'debian-a.qcow2');
+    openAt('2026-05-04');
+    await upload('b', '2026-05-03');
+    assert.equal(await latest(), 'debian-b.qcow2');
+    await upload('c', '2026-05-04');
+    assert.equal(await latest(), 'debian-c.qcow2');
+    assert.equal(warnings.length, 1);
+    assert.match(
+      String(warnings[0]),
+      /provider pool: debian-a\.qcow2 has a build time in the future, 2099-01-01/,
+    );
+  });
+
+  it('follows the numbers of image-ids where a clock ran ahead or fell behind', async () => {
+    for (const [number, now] of [
+      [4, '2026-05-04'],
+      [5, '2099-01-01'],
+      [6, '2026-05-05'],
+      [7, '1970-01-02'],
+    ] as const) {
+      openAt(now);
+      const imageId = `debian-000000000${number}-k7f3q2xa`;
+      await upload(imageId, now);
+      assert.equal(await latest(), `debian-${imageId}.qcow2`);
+    }
+  });
+});
+
+describe('a crash', () => {
+  /** Kills a process right before it gives a file its public name. */
+  const killedBefore = (name: string): void => {
+    const script = `
+      import fs from 'node:fs/promises';
+      import { syncBuiltinESMExports } from 'node:module';
+      const { rename } = fs;
+      fs.rename = async (from, to) => {
+        if (to === process.env.STOP_AT) process.kill(process.pid, 'SIGKILL');
+        await rename(from, to);
+      };
+      syncBuiltinESMExports();
+      const { DirectoryProvider } = await import(process.env.PROVIDER);
+      const provider = new DirectoryProvider({ name: 'pool', directory: process.env.POOL });
+      await provider.upload(JSON.parse(process.env.REQUEST));
+    `;
+    const path = join(root, '0001.qcow2');
+    const file = { format: 'qcow2', path, size: 'image 0001'.length };
+    const { signal, stderr } = spawnSync(
+      process.execPath,
+      [...process.execArgv.filter((arg) => !arg.startsWith('--test')), '--input-type=module', '-e', script],
+      {
+        encoding: 'utf8',
+        env: {
+          ...process.env,
+          STOP_AT: join(pool, name),
+          POOL: pool,
+          PROVIDER: new URL('../../src/directory/directory-provider.ts', import.meta.url).href,
+          REQUEST: JSON.stringify({ uploadId: 'upload-0001', imageId: '0001', imageName: 'debian', file }),
+        },
+      },
+    );
+    assert.equal(signal, 'SIGKILL', stderr);
+  };
+
+  for (const name of ['debian-0001.qcow2.json', 'debian-0001.qcow2']) {
+    it(`before ${name} has its name leaves no image without a manifest, and nothing after a discard`, async () => {
+      await imageFile('0001', '2016-05-01');
+      killedBefore(name);
+      const left = await readdir(pool);
+      assert.ok(
+        left.some((file) => file.endsWith('.part')),
+        left.join(),
+      );
+      assert.ok(!left.includes('debian-0001.qcow2'), left.join());
+      assert.deepEqual(await provider.list(), []);
+      const leftovers = await provider.leftovers();
+      assert.ok(leftovers.every(({ uploadId }) => uploadId === 'upload-0001'));
+      assert.equal(leftovers.length, left.length);
+      await provider.discard('upload-0001');
+      assert.deepEqual(await readdir(pool), []);
+    });
+
+    it(`before ${name} has its name is made good by the next try, or by who removes leftovers`, async () => {
+      await imageFile('0001', '2016-05-01');
+      killedBefore(name);
+      for (const leftover of await provider.leftovers()) assert.equal(await leftover.remove(), true);
+      assert.deepEqual(await readdir(pool), []);
+      killedBefore(name);
+      await upload('0001', '2016-05-01');
+      assert.deepEqual((await readdir(pool)).toSorted(), [
+        'debian-0001.qcow2',
+        'debian-0001.qcow2.json',
+        'debian-latest.qcow2',
+      ]);
+    });
+  }
+
+  it('of a deletion leaves a manifest that the list of leftovers has', async () => {
+    await upload('0001', '2016-05-01');
+    await rm(join(pool, 'debian-0001.qcow2'));
+    const [leftover] = await provider.leftovers();
+    assert.equal(leftover?.subject, 'file debian-0001.qcow2.json');
+    await leftover?.remove();
+    assert.ok(!(await readdir(pool)).includes('debian-0001.qcow2.json'));
   });
 });
 
@@ -216,6 +423,19 @@ describe('the file system below', { skip }, () => {
       );
       assert.equal(error.code, 'disk-full');
       assert.match(error.message, /no space left.*make room there/i);
+      assert.deepEqual(await readdir(pool), []);
+    });
+  });
+
+  it('that fills up at the manifest fails the upload, and nothing has the public name', async () => {
+    const content = 'x'.repeat(1024 * 1024);
+    const file = await imageFile('0001', '2016-05-01', content);
+    // The image takes all of it.
+    await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', pool], async () => {
+      const error = await errorOf(
+        provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
+      );
+      assert.equal(error.code, 'disk-full');
       assert.deepEqual(await readdir(pool), []);
     });
   });

@@ -71,9 +71,23 @@ describe('a shared upload to a directory', () => {
   });
 
   it('takes over a file whose upload was killed before its manifest', async () => {
-    await writeFile(join(pool, IMAGE), 'one');
+    await writeFile(join(pool, PARTIAL), 'one');
+    await link(join(pool, PARTIAL), join(pool, IMAGE));
     await openProvider().upload(await request('other'));
     assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
+  });
+
+  it('does not take over a file that is not its own', async () => {
+    await writeFile(join(pool, IMAGE), 'precious');
+    await assert.rejects(openProvider().upload(await request('other')), /was not made by this software/);
+    assert.deepEqual(await names(), [IMAGE]);
+  });
+
+  it('of which a file without a manifest stays is removed by a discard', async () => {
+    await writeFile(join(pool, PARTIAL), 'one');
+    await link(join(pool, PARTIAL), join(pool, IMAGE));
+    await openProvider().discard(UPLOAD_ID);
+    assert.deepEqual(await names(), []);
   });
 
   it('replaces no image of another upload', async () => {

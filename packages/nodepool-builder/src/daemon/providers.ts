@@ -54,12 +54,14 @@ export class Providers implements Disposable {
   }
 
   #create(configuration: ProviderConfiguration): ImageProvider {
-    const { name, type, imageType, directory, cloud } = configuration;
+    const { name, type, imageType, directory, bandwidthLimit, cloud } = configuration;
     const create = IMAGE_PROVIDERS[type];
     if (create === undefined) throw new TypeError(`provider ${name}: there is no type ${type}`);
     return create({
       name,
       formats: [imageType],
+      logger: this.#options.logger('nodepool.ProviderManager'),
+      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
       ...(directory !== undefined && { directory }),
       ...(cloud !== undefined && { openstack: this.#openstack(configuration, cloud) }),
     });

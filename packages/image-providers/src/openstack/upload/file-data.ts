@@ -6,11 +6,11 @@ import {
   openUploadSource,
   type UploadSource,
 } from '@nodepool-builder/image-builder';
+import type { BandwidthLimit } from '../../bandwidth-limit.ts';
+import { metered } from '../../metered.ts';
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import type { BandwidthLimit } from './bandwidth-limit.ts';
 import type { ByteProgress } from './byte-progress.ts';
-import { metered } from './metered.ts';
 
 /** What {@link FileData.open} takes. */
 export interface FileDataOptions {

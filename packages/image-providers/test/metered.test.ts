@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { BandwidthLimit } from '../../../src/openstack/upload/bandwidth-limit.ts';
-import { metered } from '../../../src/openstack/upload/metered.ts';
+import { BandwidthLimit } from '../src/bandwidth-limit.ts';
+import { metered } from '../src/metered.ts';
 
 const DATA = randomBytes(300_000);
 const { signal } = new AbortController();

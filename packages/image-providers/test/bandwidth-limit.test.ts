@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BandwidthLimit } from '../../../src/openstack/upload/bandwidth-limit.ts';
+import { BandwidthLimit } from '../src/bandwidth-limit.ts';
 
 const { signal } = new AbortController();
 

@@ -1,0 +1,62 @@
+/** When an image was built, as whoever built it said, and its image-id. */
+export interface DatedImage {
+  readonly imageId?: string | undefined;
+  /** Milliseconds since 1970; undefined if unknown. */
+  readonly builtAt: number | undefined;
+}
+
+/** `12`, as nodepool counts, or `debian-0000000012-k7f3q2xa`, as the manager's store does. */
+const NUMBERED = /^(?:(?<name>.+)-)?(?<number>\d{1,12})(?:-(?<owner>[a-z2-7]{8}))?$/s;
+
+/** The number of an image, and the date it claims. */
+interface Numbered {
+  readonly number: number;
+  readonly claimed: number;
+}
+
+/** The oldest first. Copies of one image have one number. */
+function byNumber(one: Numbered, other: Numbered): number {
+  return one.number - other.number || one.claimed - other.claimed;
+}
+
+/** Sort keys, compared in this order. Higher is newer. */
+type Rank = readonly [believed: number, claimed: number, number: number];
+
+const UNKNOWN: Rank = [0, 0, 0];
+
+/**
+ * Orders images by their builds, the newest first, whatever the clocks were at the time. Images of one store are in the
+ * order of their numbers. A date in the future counts as that of the number before it, and without a number as older
+ * than any that has passed.
+ *
+ * @param images all that are compared
+ * @param now milliseconds since 1970
+ * @returns for `toSorted`
+ */
+export function byBuild<T>(
+  images: readonly T[],
+  describe: (image: T) => DatedImage,
+  now: number,
+): (one: T, other: T) => number {
+  const ranks = new Map<T, Rank>();
+  const numbered = images.flatMap((image) => {
+    const { imageId = '', builtAt: claimed = 0 } = describe(image);
+    const { name, number, owner } = NUMBERED.exec(imageId)?.groups ?? {};
+    if (number !== undefined)
+      return [{ image, claimed, number: Number(number), series: JSON.stringify([name, owner]) }];
+    ranks.set(image, [claimed > now ? 0 : claimed, claimed, 0]);
+    return [];
+  });
+  for (const series of Map.groupBy(numbered, (each) => each.series).values()) {
+    let [believed, highest] = UNKNOWN;
+    for (const { image, claimed, number } of series.toSorted(byNumber)) {
+      if (claimed <= now) believed = Math.max(believed, claimed);
+      highest = Math.max(highest, claimed);
+      ranks.set(image, [believed, highest, number]);
+    }
+  }
+  return (one, other) => {
+    const [first, second] = [ranks.get(one) ?? UNKNOWN, ranks.get(other) ?? UNKNOWN];
+    return second[0] - first[0] || second[1] - first[1] || second[2] - first[2];
+  };
+}

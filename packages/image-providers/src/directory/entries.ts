@@ -1,0 +1,28 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type DirectoryManifest, imageOfManifest, readManifest } from './manifest.ts';
+
+/** An image's manifest, and whether its file is there. Without it, an upload or a deletion was cut short. */
+export interface Entry {
+  readonly externalId: string;
+  readonly manifest: DirectoryManifest;
+  readonly isWhole: boolean;
+}
+
+/** All manifests of ours in a directory. */
+export async function readEntries(directory: string): Promise<readonly Entry[]> {
+  const names = new Set(await readdir(directory));
+  const found: Entry[] = [];
+  for (const name of names) {
+    const externalId = imageOfManifest(name);
+    if (externalId === undefined) continue;
+    const manifest = await readManifest(join(directory, externalId));
+    if (manifest !== undefined) found.push({ externalId, manifest, isWhole: names.has(externalId) });
+  }
+  return found;
+}
+
+/** Images of ours that are whole. */
+export async function readWholeImages(directory: string): Promise<readonly Entry[]> {
+  return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
+}
