@@ -96,7 +96,7 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     await waitUntil('its PUT', () => paused.hits === 1);
     assert.equal((await client.delete('1')).end, 'WORK_COMPLETE', 'it does not wait for the upload');
     deleted.resolve();
-    assert.equal((await upload.answer).end, 'WORK_FAIL', 'what gearmand makes of an exception');
+    assert.equal((await upload.answer).end, 'WORK_FAIL');
     await builder.logged(
       /upload of 1 as trusty failed: .*1\.raw" is not there any more; build the image anew/,
     );

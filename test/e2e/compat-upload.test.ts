@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
@@ -36,6 +36,13 @@ const PROVIDERS = `
     image-type: raw
     rate: 0.001
     image-upload-timeout: 2
+    max-servers: 10
+    images: [{name: trusty, diskimage: debian, min-ram: 8192}]
+  - name: without-retries
+    cloud: mycloud
+    image-type: raw
+    rate: 0.001
+    upload-retry-limit: 0
     max-servers: 10
     images: [{name: trusty, diskimage: debian, min-ram: 8192}]`;
 
@@ -182,6 +189,38 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
       new Set(['WORK_STATUS', 'WORK_COMPLETE']),
       'COMPAT 1.6: no data before the result',
     );
+  });
+
+  it('COMPAT 1.5, WORK_FAIL: the file vanishes while its upload is retried', async () => {
+    await client.build('debian', '10');
+    const refused = cloud.glance.inject({ method: 'PUT' }, answersWith(503));
+    const upload = client.upload('10', 'cloud-a', 'trusty');
+    await builder.logged(/upload of image 10: try 1 failed, next in 5 s/);
+    assert.equal(refused.hits, 1);
+    await rm(join(site.images, '10.raw'));
+    assert.equal((await upload).end, 'WORK_FAIL');
+    assert.deepEqual(await imagesOf('10'), []);
+  });
+
+  it('a conflict that is about no image of the upload is not retried', async () => {
+    await client.build('debian', '11');
+    const body = { message: 'SHOULD_FAIL is set' };
+    const refused = cloud.glance.inject(
+      { method: 'POST', path: /\/v2\/images$/, times: 1000 },
+      answersWith(409, { body }),
+    );
+    const { end, data } = await client.upload('11', 'cloud-a', 'trusty');
+    assert.equal(end, 'WORK_EXCEPTION');
+    assert.match(data, /SHOULD_FAIL is set/);
+    assert.equal(refused.hits, 1);
+  });
+
+  it('retries of an upload and of its requests end with upload-retry-limit', async () => {
+    await client.build('debian', '12');
+    const refused = cloud.glance.inject({ method: 'GET', times: 1000 }, answersWith(503));
+    const { end } = await client.upload('12', 'without-retries', 'trusty');
+    assert.equal(end, 'WORK_EXCEPTION');
+    assert.equal(refused.hits, 1);
   });
 
   it('COMPAT 1.12: statsd: each request to the cloud, and the upload', async () => {

@@ -84,6 +84,8 @@ export interface ProviderConfiguration {
   readonly imageImport?: ImageImport;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
+  /** Seconds from the first failure of an upload until its last retry begins. Default 60. */
+  readonly uploadRetryLimit: number;
   /** Nothing is uploaded by a manager for the time being. */
   readonly pause: boolean;
   /** Runs behind each upload; if it does not end with 0, the image is deleted there. */

@@ -157,6 +157,14 @@ export const PROVIDER_SCHEMA: SchemaNode = {
       description:
         'Seconds that an upload may take. Without it: as long as it moves on, and an hour for the cloud to take it in.',
     },
+    'upload-retry-limit': {
+      type: 'number',
+      minimum: 0,
+      default: 60,
+      description:
+        'For `type: openstack`: seconds from the first failure of an upload until its last retry begins; then the job ' +
+        'fails. 0: no retry. The manager asks for the upload again (`manager.retry-delay`).',
+    },
     'post-upload-hook': {
       ...PATH,
       description:

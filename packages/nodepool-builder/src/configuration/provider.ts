@@ -42,6 +42,7 @@ export function toProvider(
     ...(source['image-upload-timeout'] !== undefined && {
       imageUploadTimeout: source['image-upload-timeout'],
     }),
+    uploadRetryLimit: source['upload-retry-limit'] ?? 60,
     ...(source['post-upload-hook'] !== undefined && {
       postUploadHook: programPath(source['post-upload-hook'], absolute),
     }),

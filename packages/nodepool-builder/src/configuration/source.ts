@@ -100,6 +100,7 @@ export interface ProviderSource {
   readonly 'image-import'?: 'glance-direct' | 'web-download';
   readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
+  readonly 'upload-retry-limit'?: number;
   readonly pause?: boolean;
   readonly networks?: unknown;
   readonly pool?: Scalar;

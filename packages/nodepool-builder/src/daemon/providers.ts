@@ -5,11 +5,8 @@ import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Statistics } from '../jobs/statistics.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 
-/**
- * How often an upload is tried before its job is answered: for five minutes, while a cloud is away, as long as one
- * takes to be restarted. The nodepool daemon of 0.3.1 never asks again for an upload that failed.
- */
-const RETRY = { attempts: 6, delay: 5 };
+/** How uploads are retried before their job is answered: `upload-retry-limit` ends it. */
+const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };
 
 /** What {@link Providers} hands on to the providers. */
 export interface ProvidersOptions {
@@ -68,7 +65,7 @@ export class Providers implements Disposable {
   }
 
   #openstack(
-    { name, rate, bandwidthLimit, imageImport, imageUploadTimeout }: ProviderConfiguration,
+    { name, rate, bandwidthLimit, imageImport, imageUploadTimeout, uploadRetryLimit }: ProviderConfiguration,
     cloud: NonNullable<ProviderConfiguration['cloud']>,
   ): NonNullable<ProviderSettings['openstack']> {
     const { logger, statistics, environment } = this.#options;
@@ -76,7 +73,7 @@ export class Providers implements Disposable {
       settings: () => (cloud.error ? Promise.reject(cloud.error) : Promise.resolve(cloud.settings)),
       logger: logger('nodepool.ProviderManager'),
       session: { rate, proxyEnv: environment },
-      retry: RETRY,
+      retry: { ...RETRY, limit: uploadRetryLimit },
       threads: this.#threads,
       onTask: (task, milliseconds) => statistics.task(name, task, milliseconds),
       ...(imageUploadTimeout !== undefined && { uploadTimeout: imageUploadTimeout }),

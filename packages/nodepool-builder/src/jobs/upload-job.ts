@@ -1,11 +1,13 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type {
-  ClaimRequest,
-  ImageFile,
-  ImageProvider,
-  ImageRepository,
-  Logger,
-  UploadResult,
+import {
+  type ClaimRequest,
+  ImageError,
+  type ImageErrorCode,
+  type ImageFile,
+  type ImageProvider,
+  type ImageRepository,
+  type Logger,
+  type UploadResult,
 } from '@nodepool-builder/image-builder';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
@@ -115,10 +117,22 @@ async function upload(
     context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
-    if (error instanceof PostUploadHookError) throw new JobFailure(error.message, { cause: error });
+    if (error instanceof PostUploadHookError || isLocal(error)) {
+      throw new JobFailure(reasonOf(error), { cause: error });
+    }
     throw new UploadError(reasonOf(error), { cause: error });
   }
 }
+
+/** Whether an upload failed for its file, which is gone or is another: the provider is not to blame. */
+function isLocal(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof ImageError && LOCAL.has(cause.code)) return true;
+  }
+  return false;
+}
+
+const LOCAL: ReadonlySet<ImageErrorCode> = new Set(['image-not-found', 'image-missing', 'image-changed']);
 
 /** @throws ImageError `invalid-configuration` for a template that cannot be filled in */
 function newEntry(

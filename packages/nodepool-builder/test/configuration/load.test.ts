@@ -253,6 +253,7 @@ providers:
     rate: 0.25
     bandwidth-limit: 1000000
     image-upload-timeout: 3600
+    upload-retry-limit: 0
     images: [{name: n, diskimage: a}]
 `);
     assert.deepEqual(warnings, []);
@@ -267,6 +268,7 @@ providers:
     assert.equal(provider?.rate, 0.25);
     assert.equal(provider?.bandwidthLimit, 1_000_000);
     assert.equal(provider?.imageUploadTimeout, 3600);
+    assert.equal(provider?.uploadRetryLimit, 0);
   });
 
   it('can be named in template-hostname, as nodepool calls them', async () => {

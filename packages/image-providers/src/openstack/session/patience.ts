@@ -1,6 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { OpenStackError } from '../openstack-error.ts';
 import type { Clock } from './clock.ts';
+import { RetryBudget } from './retry-budget.ts';
 
 /** How long a session goes on trying. */
 export interface RetryLimits {
@@ -30,7 +31,7 @@ export interface PatienceOptions {
   readonly random: () => number;
 }
 
-/** Tries again what failed for a passing reason. */
+/** Tries again what failed for a passing reason, within the {@link RetryBudget} of the operation under way. */
 export class Patience {
   readonly #limits: RetryLimits;
   readonly #clock: Clock;
@@ -49,13 +50,20 @@ export class Patience {
     attempt: () => Promise<T>,
     { again = () => true, signal }: { again?: (error: OpenStackError) => boolean; signal?: AbortSignal },
   ): Promise<T> {
+    const budget = RetryBudget.current;
+    let firstFailure: number | undefined;
     for (let tried = 1; ; tried += 1) {
       try {
         return await attempt();
       } catch (error) {
         if (!(error instanceof OpenStackError) || !error.retriable || !again(error)) throw error;
+        firstFailure ??= budget?.failure() ?? 0;
         const pause = this.#pause(tried, error.retryAfter);
-        if (tried >= this.#limits.tries || pause === undefined) throw error;
+        const mayRetry = pause !== undefined && budget?.allows(pause * 1000, firstFailure) !== false;
+        if (tried >= this.#limits.tries || !mayRetry) {
+          budget?.countFrom(firstFailure);
+          throw error;
+        }
         this.#logger.warn(
           `${error.message}; again in ${pause.toFixed(1)} s (try ${tried} of ${this.#limits.tries})`,
         );

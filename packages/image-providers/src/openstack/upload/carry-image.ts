@@ -1,6 +1,7 @@
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
+import { RetryBudget } from '../session/retry-budget.ts';
 import type { Carrier } from './carry.ts';
 import type { FileData, FileDataOptions } from './file-data.ts';
 import {
@@ -91,7 +92,7 @@ export async function cleanUp(
   const { images, logger, request } = upload;
   const signal = AbortSignal.timeout(CLEAN_UP_TIME * 1000);
   try {
-    await remove({ ...upload, signal });
+    await RetryBudget.without(() => remove({ ...upload, signal }));
   } catch (error) {
     logger.warn(
       `cloud ${images.cloud}: what the failed upload of image ${request.imageId} left cannot be removed: ${String(error)}; remove the images with ${UPLOAD_ID}=${request.uploadId}`,

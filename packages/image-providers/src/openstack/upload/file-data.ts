@@ -40,15 +40,17 @@ export class FileData {
   static async open(file: ImageFile, options: FileDataOptions): Promise<FileData> {
     const digests = file.checksums === undefined ? (['md5', 'sha256'] as const) : [];
     const { threads, signal } = options;
-    const source = await openUploadSource(file.path, { digests, threads, signal }).catch((error: unknown) => {
+    try {
+      const source = await openUploadSource(file.path, { digests, threads, signal });
+      if (source.size === file.size) return new FileData(file, source, options);
+      await source.close();
+      throw new ImageError(
+        'image-changed',
+        `"${file.path}" has ${source.size} bytes and not ${file.size}: it changed before its upload; build the image again`,
+      );
+    } catch (error) {
       throw asDiskError(error);
-    });
-    if (source.size === file.size) return new FileData(file, source, options);
-    await source.close();
-    throw new OpenStackError(
-      'image-missing-on-disk',
-      `"${file.path}" has ${source.size} bytes and not ${file.size}: it changed before its upload; build the image again`,
-    );
+    }
   }
 
   /** For the wire. */

@@ -4,6 +4,7 @@ import { OpenStackError } from '../openstack-error.ts';
 import { carryImage, cleanUp, complete, type ImageUpload, type Remains, verify } from './carry-image.ts';
 import { asDiskError, FileData } from './file-data.ts';
 import { UPLOAD_ID } from './image-properties.ts';
+import { FinalFailure } from './retry.ts';
 
 /**
  * Tries once to bring a file into a cloud: leaves one image that is whole, or none. What an earlier try of the same
@@ -11,14 +12,20 @@ import { UPLOAD_ID } from './image-properties.ts';
  *
  * @param attempt which try this is, from 1
  * @returns the image's id
+ * @throws FinalFailure for a conflict that is not about the image of this try
  */
 export async function uploadImage(upload: ImageUpload, attempt: number): Promise<string> {
   const { images, carrier, request, signal } = upload;
   const file = await FileData.open(request.file, upload);
+  let hasImage = false;
   try {
     const left = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
     try {
-      const create = (properties: ImageProperties): Promise<GlanceImage> => images.create(properties, signal);
+      const create = async (properties: ImageProperties): Promise<GlanceImage> => {
+        const created = await images.create(properties, signal);
+        hasImage = true;
+        return created;
+      };
       const image = (await firstWhole(upload, left, file)) ?? (await carryImage(upload, file, create));
       await complete(upload, image, file);
       // The answer to an earlier try's request may have been lost for so long that its image came only now.
@@ -30,7 +37,8 @@ export async function uploadImage(upload: ImageUpload, attempt: number): Promise
       throw error;
     }
   } catch (error) {
-    throw asDiskError(error);
+    const isConflict = error instanceof OpenStackError && error.code === 'conflict';
+    throw isConflict && !hasImage ? new FinalFailure(error) : asDiskError(error);
   } finally {
     await file.close();
   }

@@ -5,6 +5,7 @@ import { carryImage, cleanUp, complete } from './carry-image.ts';
 import { asDiskError, FileData } from './file-data.ts';
 import { UPLOAD_ID } from './image-properties.ts';
 import { becomesWhole, isWhole, type SharedUpload } from './others-image.ts';
+import { FinalFailure } from './retry.ts';
 import { sharedImageId } from './shared-image-id.ts';
 
 /** How many images of one upload may have been deleted. */
@@ -26,9 +27,11 @@ export async function uploadShared(upload: SharedUpload): Promise<string> {
     const id = sharedImageId(`${projectId}/${request.uploadId}`, turn);
     if ((await makeImage(upload, id)) || (await becomesWhole(upload, id))) return id;
   }
-  throw new OpenStackError(
-    'conflict',
-    `cloud ${images.cloud} takes none of the ids for image ${request.imageId}; upload it under another name`,
+  throw new FinalFailure(
+    new OpenStackError(
+      'conflict',
+      `cloud ${images.cloud} takes none of the ids for image ${request.imageId}; upload it under another name`,
+    ),
   );
 }
 
