@@ -68,16 +68,20 @@ describe('an upload that fails', () => {
   });
 });
 
-describe('the budget of an operation', () => {
-  const site = (seconds: number): { clock: ManualClock; budget: RetryBudget; patience: Patience } => {
-    const clock = new ManualClock();
-    const patience = new Patience({ limits: DEFAULT_RETRY_LIMITS, clock, logger: SILENT, random: () => 0 });
-    return { clock, budget: new RetryBudget(seconds, () => clock.now()), patience };
-  };
-  const away = (): Promise<never> => Promise.reject(errorOf('service-unavailable'));
+/** An operation with a budget of so many seconds, and requests that take part in it. */
+function operation(seconds: number): { clock: ManualClock; budget: RetryBudget; patience: Patience } {
+  const clock = new ManualClock();
+  const patience = new Patience({ limits: DEFAULT_RETRY_LIMITS, clock, logger: SILENT, random: () => 0 });
+  return { clock, budget: new RetryBudget(seconds, () => clock.now()), patience };
+}
 
+function away(): Promise<never> {
+  return Promise.reject(errorOf('service-unavailable'));
+}
+
+describe('the budget of an operation', () => {
   it('counts for all of its requests together, from the first failure', async () => {
-    const { clock, budget, patience } = site(10);
+    const { clock, budget, patience } = operation(10);
     await budget.run(async () => {
       await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
       deepEqual(clock.sleeps, [1000, 2000, 4000]);
@@ -87,7 +91,7 @@ describe('the budget of an operation', () => {
   });
 
   it('does not count what passed', async () => {
-    const { clock, budget, patience } = site(10);
+    const { clock, budget, patience } = operation(10);
     await budget.run(async () => {
       let isAway = true;
       await patience.retry(async () => {
@@ -102,7 +106,7 @@ describe('the budget of an operation', () => {
   });
 
   it('does not count for a clean-up', async () => {
-    const { clock, budget, patience } = site(0);
+    const { clock, budget, patience } = operation(0);
     await budget.run(async () => {
       await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
       deepEqual(clock.sleeps, []);
