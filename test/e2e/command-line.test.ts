@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, readlink, rename, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it, type TestContext } from 'node:test';
@@ -11,6 +12,7 @@ import {
   spawnDaemon,
   startBuilder,
 } from '../fixtures/builder-process.ts';
+import { type Outcome, runCommand } from '../fixtures/command-outcome.ts';
 import { offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
@@ -36,13 +38,26 @@ function endAfter(t: TestContext, builder: BuilderProcess): BuilderProcess {
 }
 
 /** Runs the command with another home directory, and waits for its end. */
-async function run(home: string, ...args: readonly string[]): Promise<{ code: number; stderr: string }> {
+async function run(home: string, ...args: readonly string[]): Promise<Outcome> {
+  return await runWith({ HOME: home }, '022', ...args);
+}
+
+async function runWith(
+  variables: Readonly<Record<string, string>>,
+  umask: string,
+  ...args: readonly string[]
+): Promise<Outcome> {
   const [file, full] = builderCommand(...args);
+  const command = ['-c', 'umask "$1"; shift; exec "$@"', 'sh', umask, file, ...full];
   return await new Promise((resolve) => {
-    execFile(file, full, { env: { ...process.env, HOME: home } }, (error, _stdout, stderr) => {
-      resolve({ code: Number(error?.code ?? 0), stderr });
+    execFile('sh', command, { env: { ...process.env, ...variables } }, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr });
     });
   });
+}
+
+async function modeOf(path: string): Promise<string> {
+  return ((await stat(path)).mode & 0o7777).toString(8);
 }
 
 describe('flags, as argparse takes them', () => {
@@ -133,17 +148,104 @@ args=()
 });
 
 describe('in the background', () => {
-  it('the directory is /, the umask 022, and nothing is read or printed', async (t) => {
-    const { config, directory } = await newSite(t);
+  /** Starts it; its end is awaited before the site goes. */
+  async function startInBackground(
+    t: TestContext,
+    { config, directory }: Site,
+    { umask = '022', variables = {}, args = [] as readonly string[] } = {},
+  ): Promise<{ pid: number; stdout: string; end: () => Promise<void> }> {
     const pidFile = join(directory, 'pid');
-    assert.deepEqual(await run(directory, '-c', config, '-p', pidFile), { code: 0, stderr: '' });
+    const line = ['-c', config, '-p', pidFile, ...args];
+    const { code, stdout, stderr } = await runWith({ HOME: directory, ...variables }, umask, ...line);
+    assert.deepEqual([code, stderr], [0, '']);
     const pid = Number(await readFile(pidFile, 'utf8'));
+    const end = async (): Promise<void> => {
+      if (!existsSync(`/proc/${pid}`)) return;
+      process.kill(pid, 'SIGINT');
+      await waitUntil('its end', () => !existsSync(`/proc/${pid}`));
+    };
+    undoAfter(t, end);
+    return { pid, stdout, end };
+  }
+
+  it('the directory is /, and the log is where it says', async (t) => {
+    const site = await newSite(t);
+    const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
+    const { pid, stdout } = await startInBackground(t, site);
+    assert.equal(stdout, `nodepool-builder serves in the background as process ${pid}; log: ${log}\n`);
     assert.equal(await readlink(`/proc/${pid}/cwd`), '/');
-    assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0022$/m);
-    for (const stream of [0, 1, 2]) assert.equal(await readlink(`/proc/${pid}/fd/${stream}`), '/dev/null');
-    assert.equal((await stat(pidFile)).mode & 0o777, 0o644);
-    process.kill(pid, 'SIGINT');
-    await waitUntil('its end', async () => (await stat(pidFile).catch(() => undefined)) === undefined);
+    assert.equal(await readlink(`/proc/${pid}/fd/0`), '/dev/null');
+    for (const stream of [1, 2]) assert.equal(await readlink(`/proc/${pid}/fd/${stream}`), log);
+    assert.match(await readFile(log, 'utf8'), /^\S+ \S+ INFO nodepool\.builder: serving .* with 0 images/m);
+    assert.match(
+      (await run('/', '--help')).stdout,
+      /in the\s+background\s+to\s+\.nodepool-builder\/nodepool-builder\.log\s+in\s+images-dir/,
+    );
+  });
+
+  it('with -l the log is where that says, and standard error is still kept', async (t) => {
+    const site = await newSite(t);
+    const settings = join(site.directory, 'logging.yaml');
+    await writeFile(settings, 'outputs: [{type: file, filename: own.log}]\n');
+    const { pid, stdout } = await startInBackground(t, site, { args: ['-l', settings] });
+    const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
+    assert.equal(
+      stdout,
+      `nodepool-builder serves in the background as process ${pid}; log: as ${settings} says; standard error: ${log}\n`,
+    );
+    assert.match(await readFile(join(site.directory, 'own.log'), 'utf8'), /serving /);
+    assert.equal(await readFile(log, 'utf8'), '');
+  });
+
+  it('what it crashes with is in the log, also after a rotation', async (t) => {
+    const site = await newSite(t);
+    const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
+    const crash = "data:text/javascript,process.on('SIGWINCH',()=>{throw(Error('crashed'))})";
+    const { pid } = await startInBackground(t, site, { variables: { NODE_OPTIONS: `--import=${crash}` } });
+    await rename(log, `${log}.1`);
+    process.kill(pid, 'SIGWINCH');
+    await waitUntil('its end', () => !existsSync(`/proc/${pid}`));
+    assert.match(await readFile(log, 'utf8'), /^Error: crashed\n {4}at /);
+  });
+
+  for (const umask of ['0', '077']) {
+    it(`state is for its user alone and images are for all to read, with umask ${umask}`, async (t) => {
+      const site = await newSite(t);
+      const { pid } = await startInBackground(t, site, { umask });
+      assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0022$/m);
+      const built = await runCommand('image-build', 'docs', '--image-id', '7', '-c', site.config);
+      assert.equal(built.code, 0, built.stderr);
+      const upload = ['image-upload', '7', '--provider', 'pool', '--image-name', 'docs'];
+      const uploaded = await runCommand(...upload, '-c', site.config);
+      assert.equal(uploaded.code, 0, uploaded.stderr);
+      const state = join(site.images, '.nodepool-builder');
+      const directories = ['', 'deletes', 'logs', 'manifests', 'staging', 'trash', 'uploads'];
+      const files = ['builder-id', 'lock', 'manifests/7.json', 'nodepool-builder.log', 'owner.json'].filter(
+        (name) => existsSync(join(state, name)),
+      );
+      for (const name of directories) assert.equal(await modeOf(join(state, name)), '700', name);
+      for (const name of files) assert.equal(await modeOf(join(state, name)), '600', name);
+      assert.equal(await modeOf(join(state, 'logs/7.log')), '640');
+      const images = (await readdir(site.images)).filter((name) => name.startsWith('7.'));
+      assert.ok(images.length > 0);
+      for (const name of images) assert.equal(await modeOf(join(site.images, name)), '644', name);
+      for (const name of ['docs-7.qcow2', 'docs-7.qcow2.json']) {
+        assert.equal(await modeOf(join(site.pool, name)), '644', name);
+      }
+      assert.equal(await modeOf(join(site.directory, 'pid')), '644');
+    });
+  }
+
+  it('that cannot come up says why, and where more is', async (t) => {
+    const site = await newSite(t);
+    await rm(site.images, { recursive: true });
+    const missing = await run(site.directory, '-c', site.config, '-p', join(site.directory, 'pid'));
+    assert.equal(missing.code, 1);
+    assert.match(
+      missing.stderr,
+      /^nodepool-builder: using ".*images" as images-dir failed: ENOENT.*; create the directory/,
+    );
+    assert.equal(existsSync(site.images), false);
   });
 
   it('a successor waits for the end of what it takes over from', async (t) => {

@@ -95,7 +95,7 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
 }
 
 const EXAMPLES = `
-An option counts before and after a command. A command refuses the options that it does not take.
+An option stands before or after a command. A command refuses options that it does not take.
 
 Without a command it serves: in the background, or with -d in the foreground. With --all-in-one it also decides what is
 built, uploaded, kept and deleted; on several hosts that is the work of the command manage.

@@ -1,32 +1,77 @@
 import { spawn } from 'node:child_process';
+import { type FileHandle, open, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 
-/** The option that tells the copy in the background what it is. */
+/** The option that the copy in the background gets: its log, which standard output and error go to as well. */
 export const BACKGROUND_OPTION = '--in-background';
+
+/** Where the log of the background lies, below `images-dir`, unless `-l` says otherwise. */
+export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
+
+/** Mode of the log: it lies beside state. */
+const LOG_MODE = 0o600;
 
 /** What the copy in the background says once it serves, or when it cannot. */
 interface BackgroundReport {
   readonly fault?: string;
 }
 
+/** A program that serves in the background. */
+export interface BackgroundProcess {
+  readonly pid: number | undefined;
+  /** Path of its log. */
+  readonly log: string;
+}
+
 /**
- * Starts this program again, detached from the terminal, with `/` as its directory and no standard streams, and
- * waits until it serves.
+ * Starts this program again, detached from the terminal, with `/` as its directory and the log as its standard output
+ * and error, and waits until it serves.
  *
- * @throws CommandError with the reason if it does not come up.
+ * @param imagesDir where its log lies
+ * @throws CommandError with the reason if it does not come up; ImageError if there can be no log
  */
-export async function startInBackground(args: readonly string[]): Promise<void> {
+export async function startInBackground(
+  args: readonly string[],
+  imagesDir: string,
+): Promise<BackgroundProcess> {
+  const log = await openLog(imagesDir);
+  try {
+    return { pid: await start([...args, `${BACKGROUND_OPTION}=${log.path}`], log), log: log.path };
+  } finally {
+    await log.file.close();
+  }
+}
+
+interface BackgroundLog {
+  readonly path: string;
+  readonly file: FileHandle;
+}
+
+async function openLog(imagesDir: string): Promise<BackgroundLog> {
+  try {
+    const path = join(await realpath(imagesDir), BACKGROUND_LOG);
+    await makeStateDirectory(join(path, '..'));
+    await limitMode(path, LOG_MODE);
+    return { path, file: await open(path, 'a', LOG_MODE) };
+  } catch (error) {
+    throw asImageError(error, `using "${imagesDir}" as images-dir`);
+  }
+}
+
+async function start(args: readonly string[], { path, file }: BackgroundLog): Promise<number | undefined> {
   const script = process.argv[1] ?? '';
-  const child = spawn(process.execPath, [...process.execArgv, script, ...args, BACKGROUND_OPTION], {
+  const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
     cwd: '/',
     detached: true,
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    stdio: ['ignore', file.fd, file.fd, 'ipc'],
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   child.once('error', reject);
   child.once('exit', (code, signal) => {
     reject(
-      new CommandError(`it ended at once with ${signal ?? `exit code ${code}`}; run it with -d to see why`),
+      new CommandError(`it ended at once with ${signal ?? `exit code ${code}`}; see ${path} for the reason`),
     );
   });
   child.once('message', ({ fault }: BackgroundReport) => {
@@ -35,6 +80,7 @@ export async function startInBackground(args: readonly string[]): Promise<void> 
   });
   try {
     await promise;
+    return child.pid;
   } finally {
     child.removeAllListeners();
     if (child.connected) child.disconnect();

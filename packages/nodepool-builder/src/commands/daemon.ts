@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
-import { BACKGROUND_OPTION, startInBackground } from './background.ts';
+import { BACKGROUND_LOG, BACKGROUND_OPTION, startInBackground } from './background.ts';
 import { configOption, loggingConfigOption, positiveInteger, wholeNumber } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
 
@@ -10,7 +10,6 @@ const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
 
 interface DaemonOptions extends Omit<ServeOptions, 'builders'> {
   readonly nodaemon: boolean;
-  readonly inBackground?: true;
 }
 
 /** The default command: serve until told to stop. */
@@ -20,7 +19,9 @@ export function registerDaemon(
 ): void {
   program
     .addOption(configOption())
-    .addOption(loggingConfigOption())
+    .addOption(
+      loggingConfigOption(`all to standard error; in the background to ${BACKGROUND_LOG} in images-dir`),
+    )
     .option(
       '-s, --secure <file>',
       'YAML file with env-vars of diskimages that are kept apart; builds get them, logs do not show them',
@@ -42,17 +43,24 @@ export function registerDaemon(
         .preset(3600),
     )
     .option('--all-in-one', 'run a job server and the manager too: all that one host needs')
-    .addOption(new Option(BACKGROUND_OPTION).hideHelp())
+    .addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp())
     .action(async (options: DaemonOptions) => {
-      if (options.nodaemon || options.inBackground) await serve({ ...options, builders });
-      else await startInBackground(await backgroundArguments(options, Object.keys(builders)));
+      if (options.nodaemon || options.inBackground !== undefined) await serve({ ...options, builders });
+      else await serveInBackground(options, Object.keys(builders));
     });
 }
 
+async function serveInBackground(options: DaemonOptions, builders: readonly string[]): Promise<void> {
+  // An error in it is shown here, where a person reads it.
+  const { configuration } = await loadConfiguration(options.config, { builders, secure: options.secure });
+  const { pid, log } = await startInBackground(backgroundArguments(options), configuration.imagesDir);
+  const { loggingConfig } = options;
+  const where = loggingConfig === undefined ? log : `as ${loggingConfig} says; standard error: ${log}`;
+  console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
+}
+
 /** The copy in the background runs in `/`: what is relative here has to be absolute there. */
-async function backgroundArguments(options: DaemonOptions, builders: readonly string[]): Promise<string[]> {
-  // A fault in it is told here, where someone looks.
-  await loadConfiguration(options.config, { builders, secure: options.secure });
+function backgroundArguments(options: DaemonOptions): string[] {
   return [
     `--config=${resolve(options.config)}`,
     ...(options.loggingConfig === undefined ? [] : [`--logging-config=${resolve(options.loggingConfig)}`]),

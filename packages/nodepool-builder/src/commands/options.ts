@@ -11,8 +11,8 @@ export function configOption(): Option {
 }
 
 /** `-l`, which everything that runs for long takes. */
-export function loggingConfigOption(): Option {
-  const description = 'logging configuration file, of Python or in YAML (default: all to standard error)';
+export function loggingConfigOption(whereElse = 'all to standard error'): Option {
+  const description = `logging configuration file, of Python or in YAML (default: ${whereElse})`;
   return new Option('-l, --logging-config <file>', description).argParser(expandUser);
 }
 

@@ -1,9 +1,11 @@
+import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
-import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
+import type { ReadLogSettings } from '../logging/log-settings.ts';
+import { backgroundLogSettings, defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import { reportToForeground } from './background.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
@@ -20,6 +22,8 @@ export interface ServeOptions {
   /** Path of a file with `env-vars` that are kept apart. */
   readonly secure?: string;
   readonly pidfile?: string;
+  /** Path of the log of a copy in the background: everything without {@link loggingConfig}, else what it crashes with. */
+  readonly inBackground?: string;
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
   readonly embeddedGearmand?: true;
@@ -43,14 +47,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   const on = { SIGHUP: () => {}, SIGUSR2: () => {} }; // nothing to do before it serves
   process.on('SIGHUP', () => on.SIGHUP());
   process.on('SIGUSR2', () => on.SIGUSR2());
+  if (options.inBackground !== undefined) logCrash(options.inBackground);
   let pidFile: PidFile | undefined;
   try {
     const names = Object.keys(builders);
     const loaded = await loadConfiguration(config, { builders: names, secure });
-    const { settings, warnings } =
-      options.loggingConfig === undefined
-        ? { settings: defaultLogSettings('debug'), warnings: [] }
-        : await readLogSettings(options.loggingConfig);
+    const { settings, warnings } = await logSettingsOf(options);
     const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
     try {
@@ -105,6 +107,18 @@ export async function serve(options: ServeOptions): Promise<void> {
   } finally {
     stop.close();
   }
+}
+
+/** Standard error leads to the log as it was at the start: what ends the process goes to the present one. */
+function logCrash(log: string): void {
+  process.on('uncaughtExceptionMonitor', (error) => appendFileSync(log, `${error.stack ?? String(error)}\n`));
+}
+
+async function logSettingsOf({ loggingConfig, inBackground }: ServeOptions): Promise<ReadLogSettings> {
+  if (loggingConfig !== undefined) return await readLogSettings(loggingConfig);
+  const settings =
+    inBackground === undefined ? defaultLogSettings('debug') : backgroundLogSettings('debug', inBackground);
+  return { settings, warnings: [] };
 }
 
 /** Begins to manage the builder itself, and whatever others its job servers know. */

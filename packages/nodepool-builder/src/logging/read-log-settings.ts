@@ -1,12 +1,24 @@
 import { readText } from '../configuration/read-document.ts';
-import type { LogLevel, LogSettings, ReadLogSettings } from './log-settings.ts';
+import type { LogLevel, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
 import { textFormat } from './record-format.ts';
 import { parseYamlSettings } from './yaml-settings.ts';
 
+/** When the log of the background is rotated, and how many old ones are kept. */
+const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
+
 /** To standard error, without a file of settings. */
 export function defaultLogSettings(level: LogLevel): LogSettings {
-  const outputs = [{ target: { type: 'stderr' as const }, format: textFormat }];
+  return everythingTo({ type: 'stderr' }, level);
+}
+
+/** To a file that is rotated, without a file of settings. */
+export function backgroundLogSettings(level: LogLevel, filename: string): LogSettings {
+  return everythingTo({ type: 'file', filename, rotation: ROTATION }, level);
+}
+
+function everythingTo(target: LogTarget, level: LogLevel): LogSettings {
+  const outputs = [{ target, format: textFormat }];
   return { loggers: new Map([['', { level, outputs, propagate: true }]]) };
 }
 
