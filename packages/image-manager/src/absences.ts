@@ -1,4 +1,4 @@
-/** Images that no builder offers, and since when. Times are milliseconds since 1970. */
+/** Images that no builder offers, and since when. Times are milliseconds on a clock that is never set. */
 export class Absences {
   #since = new Map<string, number>();
 

@@ -18,6 +18,10 @@ export interface ImageManagerOptions {
   readonly logger: Logger;
   /** Between two looks at job servers and requests, in milliseconds. Default 2,000. */
   readonly pollInterval?: number;
+  /** Milliseconds since 1970. Default: the machine's clock. */
+  readonly now?: () => number;
+  /** Milliseconds on a clock that is never set. Default: since the process began. */
+  readonly elapsed?: () => number;
 }
 
 /** The pause after a term that ended by an error, in milliseconds. */
@@ -66,13 +70,14 @@ export class ImageManager {
 
   async #lead(fleet: BuilderFleet, signal: AbortSignal): Promise<void> {
     const { store, provider, logger, pollInterval = 2000 } = this.#options;
+    const { now = Date.now, elapsed = () => performance.now() } = this.#options;
     logger.info('waiting for the lead');
     const leadership = await store.lead({ signal });
     try {
       logger.info(`leading; images of ours end in -${store.owner}`);
       const configuration = (): ManagerConfiguration => this.#configuration;
       await LeadershipTerm.run(
-        { store, leadership, fleet, configuration, provider, logger, now: Date.now, pollInterval },
+        { store, leadership, fleet, configuration, provider, logger, now, elapsed, pollInterval },
         signal,
       );
       if (!signal.aborted) logger.warn('the lead is lost; what runs goes on at the builders');

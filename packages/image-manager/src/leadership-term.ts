@@ -11,6 +11,7 @@ import { Hopeless } from './gearman/hopeless.ts';
 import { LeakCollector } from './leaks/leak-collector.ts';
 import { LedState } from './led-state.ts';
 import { buildsToAdopt } from './planning/adoption.ts';
+import { correctFutureDates } from './planning/future-dates.ts';
 import { plan } from './planning/plan.ts';
 import type { OfferedFunctions, World } from './planning/step.ts';
 import { RetryTimes } from './retry-times.ts';
@@ -27,6 +28,8 @@ export interface TermOptions {
   readonly logger: Logger;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Milliseconds on a clock that is never set. */
+  readonly elapsed: () => number;
   /** Between two looks at job servers and requests, in milliseconds. */
   readonly pollInterval: number;
 }
@@ -54,18 +57,19 @@ export class LeadershipTerm {
   /** The configuration that the last plan was made with. */
   #planned: ManagerConfiguration | undefined;
   #observation: Observation;
-  #planDue = 0;
+  /** On the clock that is never set. */
+  #planDue = -Infinity;
   /** Milliseconds. */
   #rest = 0;
   #wake: (() => void) | undefined;
 
   private constructor(options: TermOptions, state: LedState, observation: Observation) {
-    const { store, fleet, configuration, provider, logger, now } = options;
+    const { store, fleet, configuration, provider, logger, now, elapsed } = options;
     this.#options = options;
     this.#state = state;
     this.#observation = observation;
     this.#retries = new RetryTimes(() => configuration().timing);
-    this.#acts = new Acts({ retries: this.#retries, logger, now, ended: () => this.#replan() });
+    this.#acts = new Acts({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
     this.#context = {
       state,
       owner: store.owner,
@@ -73,10 +77,11 @@ export class LeadershipTerm {
       fleet,
       observe: () => this.#observe(),
       lastObservation: () => this.#observation,
-      absentSince: (imageId) => this.#absences.since(imageId),
+      absence: (imageId) => this.#absence(imageId),
       provider,
       logger,
       now,
+      elapsed,
     };
     this.#leaks = new LeakCollector(this.#context);
   }
@@ -106,20 +111,21 @@ export class LeadershipTerm {
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
-    const { now } = this.#options;
+    const { now, elapsed } = this.#options;
     const configuration = this.#options.configuration();
     if (configuration !== this.#planned) this.#demands = new Map();
     await this.#observe();
     await this.#takeRequests();
     this.#abandonHopeless();
     this.#leaks.lookWhenDue(signal, () => this.#replan());
-    if (signal.aborted || (configuration === this.#planned && now() < this.#planDue)) return;
+    if (signal.aborted || (configuration === this.#planned && elapsed() < this.#planDue)) return;
     await this.#adopt(configuration);
+    await this.#correctFutureDates();
     const begun = performance.now();
     const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#world());
     this.#rest = REST * (performance.now() - begun);
     this.#planned = configuration;
-    this.#planDue = Math.min(nextAt, now() + LONGEST_PAUSE);
+    this.#planDue = elapsed() + Math.min(nextAt - now(), LONGEST_PAUSE);
     await beginSteps(this.#context, this.#acts, steps, this.#demands);
   }
 
@@ -133,11 +139,23 @@ export class LeadershipTerm {
     for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has it`);
   }
 
+  /** Has what is due by age come due, though the clock ran ahead when a record was made. */
+  async #correctFutureDates(): Promise<void> {
+    const { now, logger } = this.#options;
+    const { builds, uploads } = correctFutureDates(this.#state, now());
+    if (builds.length + uploads.length === 0) return;
+    await this.#state.change({ builds, uploads });
+    const ids = [...builds, ...uploads].map(({ id }) => id).join(', ');
+    logger.warn(
+      `the records of ${ids} have dates in the future and count as made now: a clock ran ahead, or this one is behind; set the clock of this host`,
+    );
+  }
+
   /** Until it is time to look again, or something has changed. */
   async #pause(signal: AbortSignal): Promise<void> {
     await delay(this.#rest, undefined, { signal }).catch(() => {}); // the end cuts it short
     this.#rest = 0;
-    if (signal.aborted || this.#planDue === 0) return;
+    if (signal.aborted || this.#planDue === -Infinity) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#options.pollInterval);
     this.#wake = resolve;
@@ -147,20 +165,20 @@ export class LeadershipTerm {
   }
 
   #replan(): void {
-    this.#planDue = 0;
+    this.#planDue = -Infinity;
     this.#wake?.();
   }
 
   async #observe(): Promise<Observation> {
-    const { now, fleet } = this.#options;
+    const { elapsed, fleet } = this.#options;
     const observation = await fleet.observe();
     const before = this.#observation;
     // Acts that ask at the same time get the same.
     if (observation === before) return observation;
     this.#observation = observation;
     const { offered, isComplete } = observation;
-    if (!offersTheSame(before.offered, offered)) this.#planDue = 0;
-    if (isComplete) this.#absences.look(this.#imagesNeeded(), offered.uploads, now());
+    if (!offersTheSame(before.offered, offered)) this.#planDue = -Infinity;
+    if (isComplete) this.#absences.look(this.#imagesNeeded(), offered.uploads, elapsed());
     return observation;
   }
 
@@ -180,29 +198,37 @@ export class LeadershipTerm {
     this.#demands = new Map(
       Array.from(byDiskimage, ([name, builds]) => [name, builds.map(({ number }) => number)]),
     );
-    this.#planDue = 0;
+    this.#planDue = -Infinity;
   }
 
   /** An upload of an image that is gone, with its builder, will not end: another takes its place. */
   #abandonHopeless(): void {
-    const { now, configuration } = this.#options;
-    const limit = configuration().timing.absenceLimit;
+    const limit = this.#options.configuration().timing.absenceLimit;
     for (const id of this.#acts.ids) {
       const upload = this.#state.uploads.get(id);
       if (upload?.state !== 'uploading') continue;
-      const since = this.#absences.since(upload.imageId);
-      if (since === undefined || now() < since + limit * 1000) continue;
+      if ((this.#absence(upload.imageId) ?? -Infinity) < limit * 1000) continue;
       this.#acts.abort(id, new Hopeless(`no builder has offered image ${upload.imageId} for ${limit} s`));
     }
   }
 
+  #absence(imageId: string): number | undefined {
+    const since = this.#absences.since(imageId);
+    return since === undefined ? undefined : this.#options.elapsed() - since;
+  }
+
   #world(): World {
+    const now = this.#options.now();
+    const ahead = now - this.#options.elapsed();
+    /** Times on the clock that is never set, as dates. */
+    const asDates = (times: ReadonlyMap<string, number>): ReadonlyMap<string, number> =>
+      new Map([...times].map(([id, time]) => [id, time + ahead]));
     return {
-      now: this.#options.now(),
+      now,
       offered: this.#observation.offered,
       underWay: this.#acts.ids,
-      absentSince: this.#absences.all,
-      retryAt: this.#retries.all,
+      absentSince: asDates(this.#absences.all),
+      retryAt: asDates(this.#retries.all),
       demanded: new Set(this.#demands.keys()),
     };
   }

@@ -5,6 +5,7 @@ import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { findStrayImages, type StrayImage } from './leaks/find-leaks.ts';
 import { listProviders } from './leaks/list-providers.ts';
 import { buildsToAdopt } from './planning/adoption.ts';
+import { correctFutureDates } from './planning/future-dates.ts';
 import { plan } from './planning/plan.ts';
 import type { Plan, World } from './planning/step.ts';
 import type { StateStore } from './store/state-store.ts';
@@ -32,7 +33,9 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
     ];
     const now = Date.now();
     const adopted = buildsToAdopt(configuration, state.builds, offered.uploads, now);
-    const builds = new Map([...state.builds, ...adopted.map((build) => [build.id, build] as const)]);
+    const corrected = correctFutureDates(state, now);
+    const builds = new Map([...state.builds, ...byId(corrected.builds), ...byId(adopted)]);
+    const uploads = new Map([...state.uploads, ...byId(corrected.uploads)]);
     const demanded = requests.flatMap(({ request }) => (request.kind === 'build' ? [request.diskimage] : []));
     const world: World = {
       now,
@@ -42,10 +45,14 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
       retryAt: new Map(),
       demanded: new Set(demanded),
     };
-    return plan(configuration, { ...state, builds }, world);
+    return plan(configuration, { builds, uploads }, world);
   } finally {
     await fleet.close();
   }
+}
+
+function byId<T extends { readonly id: string }>(records: readonly T[]): [string, T][] {
+  return records.map((record) => [record.id, record]);
 }
 
 /** Images in providers and at builders that no record stands for, ours and others'. */

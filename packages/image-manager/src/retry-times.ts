@@ -12,12 +12,15 @@ export class RetryTimes {
     this.#timing = timing;
   }
 
-  /** Milliseconds since 1970, by id. */
+  /** Milliseconds on the clock of {@link failed}, by id. */
   get all(): ReadonlyMap<string, number> {
     return this.#retryAt;
   }
 
-  /** The pause in seconds. */
+  /**
+   * @param now milliseconds on a clock that is never set
+   * @returns the pause in seconds
+   */
   failed(id: string, now: number): number {
     const failures = (this.#failures.get(id) ?? 0) + 1;
     const pause = pauseAfter(failures, this.#timing());

@@ -52,6 +52,10 @@ export class ManagerSite {
   readonly #t: TestContext;
   readonly #directory: string;
   readonly #servers: Map<number, JobServer>;
+  /** Milliseconds by which the managers' clock runs ahead of this machine's. */
+  ahead = 0;
+  /** Milliseconds that have passed for managers, besides those of this machine. */
+  elapsed = 0;
 
   private constructor(
     t: TestContext,
@@ -115,6 +119,8 @@ export class ManagerSite {
       servers: this.ports.map((port) => ({ host: HOST, port })),
       logger: this.log,
       pollInterval: 10,
+      now: () => Date.now() + this.ahead,
+      elapsed: () => performance.now() + this.elapsed,
     });
     const stop = new AbortController();
     const done = manager.run(stop.signal);

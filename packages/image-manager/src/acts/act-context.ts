@@ -14,11 +14,13 @@ export interface ActContext {
   readonly observe: () => Promise<Observation>;
   /** What they said last. */
   readonly lastObservation: () => Observation;
-  /** Since when no builder has offered this image; undefined if one does. Milliseconds since 1970. */
-  readonly absentSince: (imageId: string) => number | undefined;
+  /** For how many milliseconds no builder has offered this image; undefined if one does. */
+  readonly absence: (imageId: string) => number | undefined;
   /** The configured provider of that name. */
   readonly provider: (name: string) => ImageProvider | undefined;
   readonly logger: Logger;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, for records. */
   readonly now: () => number;
+  /** Milliseconds on a clock that is never set, for pauses and limits. */
+  readonly elapsed: () => number;
 }

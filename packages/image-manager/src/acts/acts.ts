@@ -5,8 +5,8 @@ import type { RetryTimes } from '../retry-times.ts';
 export interface ActsOptions {
   readonly retries: RetryTimes;
   readonly logger: Logger;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  /** Milliseconds on a clock that is never set. */
+  readonly elapsed: () => number;
   /** Called whenever an act has ended. */
   readonly ended: () => void;
 }
@@ -47,12 +47,12 @@ export class Acts {
   }
 
   async #run(id: string, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const { retries, logger, now, ended } = this.#options;
+    const { retries, logger, elapsed, ended } = this.#options;
     try {
       await work(signal);
       retries.succeeded(id);
     } catch (error) {
-      const pause = retries.failed(id, now());
+      const pause = retries.failed(id, elapsed());
       const reason = error instanceof Error ? error.message : String(error);
       if (!signal.aborted) logger.warn(`${id}: ${reason}; trying again in ${pause} s`);
     } finally {

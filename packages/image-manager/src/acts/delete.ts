@@ -83,9 +83,8 @@ export async function deleteBuild(
 }
 
 /** A builder that comes back with it later has a leak, which is found as such. */
-function isLongAbsent({ absentSince, configuration, now }: ActContext, imageId: string): boolean {
-  const since = absentSince(imageId);
-  return since !== undefined && now() >= since + configuration().timing.absenceLimit * 1000;
+function isLongAbsent({ absence, configuration }: ActContext, imageId: string): boolean {
+  return (absence(imageId) ?? -Infinity) >= configuration().timing.absenceLimit * 1000;
 }
 
 /**

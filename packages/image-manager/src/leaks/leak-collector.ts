@@ -11,7 +11,7 @@ import { Sightings } from './sightings.ts';
 export class LeakCollector {
   readonly #context: ActContext;
   readonly #sightings = new Sightings();
-  #nextLook = 0;
+  #nextLook = -Infinity;
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
   /** Providers of which it was said that their images cannot be seen from here. */
@@ -23,8 +23,8 @@ export class LeakCollector {
 
   /** Begins a look if it is time for one. `changed` is called when it has changed a record. */
   lookWhenDue(signal: AbortSignal, changed: () => void): void {
-    const { now, logger, configuration } = this.#context;
-    if (this.#isLooking || signal.aborted || now() < this.#nextLook) return;
+    const { elapsed, logger, configuration } = this.#context;
+    if (this.#isLooking || signal.aborted || elapsed() < this.#nextLook) return;
     this.#isLooking = true;
     this.#looking = this.#look(signal)
       .catch((error: unknown) => {
@@ -33,7 +33,7 @@ export class LeakCollector {
       .finally(() => {
         this.#isLooking = false;
         // From the end on: however long a look takes, what it saw at last is looked at again an interval later.
-        this.#nextLook = now() + configuration().timing.leakInterval * 1000;
+        this.#nextLook = elapsed() + configuration().timing.leakInterval * 1000;
         changed();
       });
   }

@@ -1,11 +1,21 @@
+import { byBuild } from '@nodepool-builder/image-builder';
 import type { Build, Upload } from '../records.ts';
 
 /** What has a place in time. */
 export type Dated = Pick<Build, 'id' | 'requestedAt'>;
 
-/** Orders what was asked for last first. */
-export function newestFirst(one: Dated, other: Dated): number {
-  return other.requestedAt - one.requestedAt || byText(other.id, one.id);
+/**
+ * Orders what was asked for last first: by the numbers of the store, and what has none by date. A clock that was set
+ * back makes nothing older.
+ *
+ * @param all whatever is compared
+ */
+export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): (one: T, other: T) => number {
+  const dates = new Map(all.map((each) => [each, dateOf(each)]));
+  const describe = (each: T) => ({ imageId: dates.get(each)?.id, builtAt: dates.get(each)?.requestedAt });
+  const compare = byBuild(all, describe, Infinity);
+  const idOf = (each: T): string => dates.get(each)?.id ?? '';
+  return (one, other) => compare(one, other) || byText(idOf(other), idOf(one));
 }
 
 /** An upload is as new as its build. */
@@ -13,7 +23,6 @@ export function buildDateOf(upload: Upload, builds: ReadonlyMap<string, Build>):
   return builds.get(upload.imageId) ?? { id: upload.imageId, requestedAt: upload.requestedAt };
 }
 
-/** Ids of one disk image hold numbers of equal length: by text they are in the order of their making. */
 function byText(one: string, other: string): number {
   if (one === other) return 0;
   return one < other ? -1 : 1;

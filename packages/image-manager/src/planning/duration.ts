@@ -6,9 +6,9 @@ const UNITS = [
   SECOND,
 ];
 
-/** `25 hours`, `90 minutes`: in the largest unit of which there are at least two, rounded down. */
+/** `25 hours`, `90 minutes`: in the largest unit of which there are at least two, rounded down; never below 0. */
 export function durationInWords(seconds: number): string {
   const unit = UNITS.find((each) => seconds >= 2 * each.seconds) ?? SECOND;
-  const count = Math.floor(seconds / unit.seconds);
+  const count = Math.max(0, Math.floor(seconds / unit.seconds));
   return `${count} ${unit.name}${count === 1 ? '' : 's'}`;
 }

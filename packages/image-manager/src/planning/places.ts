@@ -45,7 +45,8 @@ export function surveyPlaces(
     const providerConfigured = usesHere !== undefined;
     for (const imageName of new Set([...(usesHere?.keys() ?? []), ...(uploadsHere?.keys() ?? [])])) {
       const use = usesHere?.get(imageName);
-      const all = (uploadsHere?.get(imageName) ?? []).toSorted(newestFirst);
+      const here = uploadsHere?.get(imageName) ?? [];
+      const all = here.toSorted(newestFirst(here, (upload) => upload));
       const good = use === undefined ? [] : goodOnes(all, use.diskimage.name, state.builds);
       places.push({ provider, imageName, providerConfigured, use, uploads: all, good });
     }
@@ -79,12 +80,11 @@ function goodOnes(
   diskimage: string,
   builds: ReadonlyMap<string, Build>,
 ): readonly Upload[] {
-  return uploads
-    .filter(
-      (upload) =>
-        upload.state === 'ready' &&
-        upload.diskimage === diskimage &&
-        builds.get(upload.imageId)?.withdrawn !== true,
-    )
-    .toSorted((one, other) => newestFirst(buildDateOf(one, builds), buildDateOf(other, builds)));
+  const good = uploads.filter(
+    (upload) =>
+      upload.state === 'ready' &&
+      upload.diskimage === diskimage &&
+      builds.get(upload.imageId)?.withdrawn !== true,
+  );
+  return good.toSorted(newestFirst(good, (upload) => buildDateOf(upload, builds)));
 }

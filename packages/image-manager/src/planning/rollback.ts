@@ -11,10 +11,10 @@ export type Rollback = { readonly withdrawn: Build } | { readonly refused: strin
 export function rollback(state: ManagerState, diskimage: string): Rollback {
   const uploaded = new Set<string>();
   for (const upload of state.uploads.values()) if (upload.state === 'ready') uploaded.add(upload.imageId);
-  const [newest, before] = [...state.builds.values()]
+  const good = [...state.builds.values()]
     .filter((build) => build.diskimage === diskimage && !build.withdrawn)
-    .filter((build) => build.state === 'ready' || uploaded.has(build.id))
-    .toSorted(newestFirst);
+    .filter((build) => build.state === 'ready' || uploaded.has(build.id));
+  const [newest, before] = good.toSorted(newestFirst(good, (build) => build));
   if (newest === undefined) {
     return { refused: `Diskimage ${diskimage} has no ready build that could be withdrawn. Have one built.` };
   }

@@ -38,7 +38,8 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
   const placesOf = Map.groupBy(places, ({ use }) => use?.diskimage.name);
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
-    const builds = (buildsOf.get(name) ?? []).toSorted(newestFirst);
+    const ofName = buildsOf.get(name) ?? [];
+    const builds = ofName.toSorted(newestFirst(ofName, (build) => build));
     diskimages.set(name, {
       name,
       entry: entries.get(name),

@@ -1,5 +1,5 @@
 import type { Build } from '../records.ts';
-import { buildDateOf, newestFirst } from './age.ts';
+import { buildDateOf, type Dated, newestFirst } from './age.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
 import { type Finding, type Pass, stepOfRecord } from './pass.ts';
 import { type Place, pausedBy, type Use } from './places.ts';
@@ -28,8 +28,12 @@ export function needsUpload(pass: Pass, place: Place, wanted: Build): boolean {
 function lacks({ survey }: Pass, place: Place, wanted: Build): boolean {
   const [best] = place.good;
   // A newer one may be there whose file is gone: the newest on disk would only be deleted again.
-  if (best !== undefined && newestFirst(buildDateOf(best, survey.builds), wanted) <= 0) return false;
+  if (best !== undefined && !isOlder(buildDateOf(best, survey.builds), wanted)) return false;
   return !place.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);
+}
+
+function isOlder(one: Dated, other: Dated): boolean {
+  return newestFirst([one, other], (each) => each)(one, other) > 0;
 }
 
 function planNewUpload({ world, timing }: Pass, place: Place, use: Use, wanted: Build): Finding {

@@ -19,7 +19,7 @@ function setUp() {
     endings += 1;
     for (const resolve of next.splice(0)) resolve();
   };
-  const acts = new Acts({ retries, logger, now: () => 1000, ended });
+  const acts = new Acts({ retries, logger, elapsed: () => 1000, ended });
   const anEnd = (): Promise<void> => new Promise((resolve) => next.push(resolve));
   return { acts, retries, logger, anEnd, endings: () => endings };
 }

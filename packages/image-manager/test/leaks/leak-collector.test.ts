@@ -46,6 +46,7 @@ class Collection {
       provider: () => this.provider,
       logger: this.log,
       now: () => this.now,
+      elapsed: () => this.now,
     } as unknown as ActContext);
   }
 

@@ -1,7 +1,7 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import type { Build, ManagerState, Plan, Upload } from '@nodepool-builder/image-manager';
 import { plan } from '@nodepool-builder/image-manager';
-import { buildDateOf, newestFirst } from '../../src/planning/age.ts';
+import { buildDateOf, type Dated, newestFirst } from '../../src/planning/age.ts';
 import type { Simulation } from './simulation.ts';
 import { stepInWords } from './situation-table.ts';
 
@@ -85,12 +85,13 @@ export function checkEnd(simulation: Simulation): void {
   const { state, diskimages } = simulation;
   const places = wantedPlaces(simulation);
   for (const [place, diskimage] of places) {
-    const [newest] = [...state.builds.values()]
-      .filter((each) => each.diskimage === diskimage && each.state === 'ready' && !each.withdrawn)
-      .toSorted(newestFirst);
+    const good = [...state.builds.values()].filter(
+      (each) => each.diskimage === diskimage && each.state === 'ready' && !each.withdrawn,
+    );
+    const [newest] = good.toSorted(newestFirst(good, (build) => build));
     const uploads = readyAt(state, place);
     const asNew = uploads.filter(
-      (upload) => newest !== undefined && newestFirst(buildDateOf(upload, state.builds), newest) <= 0,
+      (upload) => newest !== undefined && isAsNew(buildDateOf(upload, state.builds), newest),
     );
     equal(asNew.length > 0, true, `${place} lacks it`);
     const keep = diskimages.find(({ name }) => name === diskimage)?.keep ?? 0;
@@ -101,4 +102,8 @@ export function checkEnd(simulation: Simulation): void {
     if (is !== 'ready' || !places.has(`${provider}/${imageName}`))
       equal(`${is} ${leftovers}`, 'failed false', id);
   }
+}
+
+function isAsNew(one: Dated, other: Dated): boolean {
+  return newestFirst([one, other], (each) => each)(one, other) <= 0;
 }

@@ -50,7 +50,7 @@ testSituations({
       .build(5, 'ready', { ago: HOUR })
       .build(4, 'ready', { ago: 2 * HOUR })
       .upload(5, 'cloud', 'ready')
-      .build(9, 'ready', { ago: 3 * HOUR }),
+      .build(9, 'ready', { ago: 3 * HOUR, id: `debian-9-${'f'.repeat(32)}` }),
     steps: ['delete-build 9'],
     waits: [NEXT],
   },
