@@ -80,6 +80,7 @@ describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a rea
     ['image-build:docs', '{"image-id": "a\\u0000b"}', /contains white space or a control character/],
     ['image-build:docs', '{"image-id": " "}', /contains white space/],
     ['image-build:docs', '{"image-id": ""}', /is empty/],
+    ['image-build:docs', '{"image-id": "-rf"}', /begins with a "-", as an option does/],
     ['image-build:docs', JSON.stringify({ 'image-id': 'x'.repeat(250) }), /is longer than 2\d\d bytes/],
     ['image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_JOURNAL_SIZE/],
     ['image-build:unbalanced-quote', '{"image-id": "1"}', /quot/],

@@ -174,6 +174,16 @@ describe('validate', () => {
     );
   });
 
+  it('refuses what makes jobs fail on every host, though the daemon takes it', async () => {
+    const config = join(site.directory, 'failing-jobs.yaml');
+    await writeFile(config, 'images-dir: /i\ndiskimages:\n  - {name: a, elements: "vm \'base"}\n');
+    const { code, stdout, stderr } = await runCommand('validate', '-c', config);
+    assert.equal(code, 1);
+    assert.equal(stdout, '');
+    assert.match(stderr, /failing-jobs\.yaml:1:1: warning: images-dir .* does not exist on this host/);
+    assert.match(stderr, /failing-jobs\.yaml:3:15: diskimages\[0\]\.elements has a quote .*: builds fail/);
+  });
+
   it('accepts what is good, and shows warnings', async () => {
     const config = join(site.directory, 'good.yaml');
     await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elments: b}]\n');

@@ -16,6 +16,10 @@ const DISKIMAGES = `
   - {name: overrides, release: trusty, env-vars: {DIB_RELEASE: precise, DIB_IMAGE_NAME: mine, EMPTY: ''}}
   - {name: base, abstract: true, elements: [debian-minimal], formats: [qcow2], qemu-img-options: compat=1.1}
   - {name: child, parent: base, elements: [vm], release: trixie, env-vars: {DIB_IMAGE_NAME: child}}
+  - {name: ../../evil}
+  - {name: a/b}
+  - {name: -x}
+  - {name: ${'n'.repeat(300)}}
   - {name: fails, elements: [fail]}
   - {name: fake-image, elements: [vm]}`;
 
@@ -98,6 +102,16 @@ describe('disk-image-create', () => {
     assert.ok(offered.includes('image-build:child'));
     assert.ok(!offered.includes('image-build:base'));
   });
+
+  for (const name of ['../../evil', 'a/b', '-x', 'n'.repeat(300)]) {
+    it(`COMPAT 1.10: a disk image called "${name.slice(0, 10)}" is built by a number, as nodepool has it`, async () => {
+      const id = `named-${name.length}`;
+      const { end } = await client.build(name, id);
+      assert.equal(end, 'WORK_COMPLETE');
+      assert.equal((await site.dib.environment()).get('DIB_IMAGE_NAME'), name);
+      await client.delete(id);
+    });
+  }
 
   it("COMPAT 1.9: the environment: inherited, nodepool's own, env-vars", async () => {
     await client.build('debian', '6');

@@ -16,6 +16,7 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
   ['contains a "/"', (id) => id.includes('/')],
   ['contains ".."', (id) => id.includes('..')],
   ['begins with a "."', (id) => id.startsWith('.')],
+  ['begins with a "-", as an option does', (id) => id.startsWith('-')],
   ['contains white space or a control character', (id) => /[\s\p{Cc}]/u.test(id)],
   [`is longer than ${MAX_IMAGE_ID_BYTES} bytes`, (id) => Buffer.byteLength(id) > MAX_IMAGE_ID_BYTES],
 ];

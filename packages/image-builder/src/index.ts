@@ -1,4 +1,5 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
+export { variableFault } from './build/checked-variables.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { checksumsOf } from './checksums.ts';
 export type { BuildContext, RunOptions } from './context.ts';

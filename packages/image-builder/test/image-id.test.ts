@@ -21,6 +21,7 @@ const REFUSED = [
   ['../a', /contains a "\/"/],
   ['a..b', /contains "\.\."/],
   ['.hidden', /begins with a "\."/],
+  ['-rf', /begins with a "-"/],
   ['a b', /white space/],
   ['a\0b', /control character/],
   ['a\nb', /white space/],

@@ -9,7 +9,7 @@ import { ImageError } from '../errors.ts';
 export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
   return Object.fromEntries(
     Object.entries(envVars).map(([key, value]) => {
-      const fault = faultOf(value);
+      const fault = variableFault(value);
       if (fault === undefined) return [key, value as string];
       throw new ImageError(
         'invalid-configuration',
@@ -19,8 +19,8 @@ export function checkedVariables({ name, envVars = {} }: DiskImage): Record<stri
   );
 }
 
-/** Never the value: it may be a secret. */
-function faultOf(value: unknown): string | undefined {
+/** Why a value of `env-vars` cannot be one, and what to do. Never the value: it may be a secret. */
+export function variableFault(value: unknown): string | undefined {
   if (typeof value !== 'string') return 'is not a string; put it in quotes';
   return value.includes('\0') ? 'holds a NUL; remove that' : undefined;
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatFault } from '../configuration/fault.ts';
+import { ConfigurationError, formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { configOption } from './options.ts';
 
@@ -8,10 +8,20 @@ export function registerValidate(program: Command, builders: readonly string[]):
   program
     .command('validate')
     .summary('check a configuration file')
-    .description('Reads a configuration file and names each fault with its line and the remedy.')
+    .description(
+      'Reads a configuration file and names each fault with its line and the remedy, and warns of directories and ' +
+        'programs that this host lacks. It ends with 1 if the daemon would not take the file, and if jobs of an image ' +
+        'would fail on every host.',
+    )
     .addOption(configOption())
     .action(async (options: { config: string }) => {
-      const { configuration, warnings } = await loadConfiguration(options.config, { builders });
+      const { configuration, warnings } = await loadConfiguration(options.config, {
+        builders,
+        checksHost: true,
+      });
+      if (warnings.some(({ severity }) => severity === 'job-error')) {
+        throw new ConfigurationError(configuration.file, warnings);
+      }
       for (const warning of warnings) console.error(formatFault(configuration.file, warning));
       const { diskimages, providers } = configuration;
       console.log(

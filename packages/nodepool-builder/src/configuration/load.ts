@@ -8,6 +8,8 @@ import { cronFaults } from './cron-faults.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
 import { withFloatTexts } from './float-texts.ts';
 import { gearmanServerFaults } from './gearman-server.ts';
+import { hostFaults } from './host-faults.ts';
+import { imageFaults } from './image-faults.ts';
 import { imageFilterFaults } from './image-filters.ts';
 import { inheritanceFaults, withInheritance } from './inheritance.ts';
 import { laterNodepoolFault } from './later-nodepool.ts';
@@ -44,6 +46,8 @@ export interface LoadOptions {
   readonly secure?: string | undefined;
   /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
   readonly place?: CloudPlace;
+  /** Whether to warn of directories and programs that this host lacks. Default false. */
+  readonly checksHost?: boolean;
 }
 
 /**
@@ -58,6 +62,7 @@ export async function loadConfiguration(
     builders = Object.keys(IMAGE_BUILDERS),
     secure,
     place = { env: process.env, cwd: process.cwd(), home: homedir() },
+    checksHost = false,
   }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
@@ -65,7 +70,7 @@ export async function loadConfiguration(
   const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...formFaults(document)];
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const written = withFloatTexts(document, document.value as ConfigurationSource);
-  faults.push(...inheritanceFaults(document, written));
+  faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const source = withInheritance(written);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
@@ -81,6 +86,7 @@ export async function loadConfiguration(
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
+  if (checksHost) faults.push(...(await hostFaults(document, source, absolute)));
   // What is left of them is a warning: the cron expression for all images, which is as good as none then.
   const timed = timeFaults.length === 0 ? source : { ...source, cron: null };
   const usable = makesSnapshots ? withSnapshotImages(timed) : timed;

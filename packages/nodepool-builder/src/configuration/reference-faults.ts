@@ -26,6 +26,11 @@ const COMPANIONS = [
   },
 ] as const;
 
+/** Whether a name can be part of the name of a Gearman function. */
+export function isFunctionSubject(name: string): boolean {
+  return !/\p{Cc}/u.test(name) && Buffer.byteLength(name) <= MAX_NAME_BYTES;
+}
+
 interface NamePlace {
   /** Where the name stands. */
   readonly pointer: string;
@@ -70,7 +75,7 @@ export function referenceFaults(
         const reason = `"${name}" is there already, on line ${line}`;
         return [at(pointer, 'warning', reason, 'this one counts; rename or remove one of the two')];
       }
-      if (/\p{Cc}/u.test(name) || Buffer.byteLength(name) > MAX_NAME_BYTES) {
+      if (!isFunctionSubject(name)) {
         const reason = `holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
         return [at(pointer, 'error', reason, 'choose a plain name')];
       }

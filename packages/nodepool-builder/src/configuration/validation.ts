@@ -14,7 +14,7 @@ export function validationFault({ hook, boot }: ValidationSource): ValidationFau
   if (hook === undefined && boot === undefined) {
     return { key: '', reason: 'has neither hook nor boot', remedy: 'name one, or remove it' };
   }
-  const words = attempt(() => wordsOf(hook ?? ['true']));
+  const words = attempt(() => hookWords(hook ?? ['true']));
   if (words instanceof Error) {
     return {
       key: '/hook',
@@ -41,14 +41,15 @@ export function toValidation(
   { hook, boot }: ValidationSource,
   absolute: (path: string) => string,
 ): ImageValidation {
-  const [command = '', ...args] = wordsOf(hook ?? []);
+  const [command = '', ...args] = hookWords(hook ?? []);
   return {
     ...(hook !== undefined && { hook: [programPath(command, absolute), ...args] }),
     ...(boot !== undefined && { boot: { ...boot, expect: new RegExp(boot.expect) } }),
   };
 }
 
-function wordsOf(hook: readonly string[] | string): readonly string[] {
+/** The words of a `validate.hook`. @throws ImageError for a quote that is not closed */
+export function hookWords(hook: readonly string[] | string): readonly string[] {
   return typeof hook === 'string' ? shellWords(hook, 'the hook') : hook;
 }
 

@@ -1,0 +1,132 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
+import { programPath } from './program-path.ts';
+import { isMapping } from './scalar.ts';
+import type { ConfigurationSource, DiskImageSource } from './source.ts';
+import { hookWords } from './validation.ts';
+import type { YamlDocument } from './yaml-document.ts';
+import { zuulImageEntries } from './zuul-images-source.ts';
+
+type Absolute = (path: string) => string;
+
+/** A directory or a program that has to be on the host, and the key that names it. */
+interface Needed {
+  readonly pointer: string;
+  readonly path: string;
+  readonly kind: 'directory' | 'program';
+  /** Where a program without a slash is looked for. Default: PATH of this process. */
+  readonly searchPath?: string;
+}
+
+/**
+ * Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds.
+ *
+ * @param source without errors
+ */
+export async function hostFaults(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  absolute: Absolute,
+): Promise<readonly Fault[]> {
+  // What several entries need is reported for the first of them.
+  const needed = Map.groupBy(needs(source, absolute), keyOf).values();
+  const findings = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
+  return findings
+    .filter((finding) => finding !== undefined)
+    .map((finding) => toFault(document, { ...finding, severity: 'warning' }));
+}
+
+function keyOf({ kind, path, searchPath = '' }: Needed): string {
+  return JSON.stringify([kind, path, searchPath]);
+}
+
+function* needs(source: ConfigurationSource, absolute: Absolute): Iterable<Needed> {
+  const directory = (pointer: string, path: string): Needed => ({
+    pointer,
+    path: absolute(path),
+    kind: 'directory',
+  });
+  yield directory('/images-dir', source['images-dir']);
+  for (const path of source['elements-dir']?.split(':') ?? []) yield directory('/elements-dir', path);
+  if (source['script-dir']) yield directory('/script-dir', source['script-dir']);
+  for (const [index, diskimage] of (source.diskimages ?? []).entries()) {
+    yield* diskImageNeeds(diskimage, `/diskimages/${index}`, absolute);
+  }
+  for (const { pointer, entry } of zuulImageEntries(source['zuul-images'])) {
+    yield* validationNeeds(entry, pointer, absolute);
+  }
+  for (const [index, provider] of (source.providers ?? []).entries()) {
+    const pointer = `/providers/${index}`;
+    const { directory: path, 'post-upload-hook': hook } = provider;
+    if (provider.type === 'directory' && path !== undefined) yield directory(`${pointer}/directory`, path);
+    if (hook !== undefined) {
+      yield { pointer: `${pointer}/post-upload-hook`, path: programPath(hook, absolute), kind: 'program' };
+    }
+  }
+}
+
+function* diskImageNeeds(diskimage: DiskImageSource, pointer: string, absolute: Absolute): Iterable<Needed> {
+  const { abstract = false, builder = 'dib', 'dib-cmd': command, 'env-vars': variables } = diskimage;
+  if (abstract) return;
+  if (builder === 'dib') {
+    const searchPath =
+      isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
+    yield {
+      pointer: command === undefined ? pointer : `${pointer}/dib-cmd`,
+      path: command ?? 'disk-image-create',
+      kind: 'program',
+      ...(searchPath !== undefined && { searchPath }),
+    };
+  }
+  yield* validationNeeds(diskimage, pointer, absolute);
+}
+
+function* validationNeeds(
+  { validate }: Pick<DiskImageSource, 'validate'>,
+  pointer: string,
+  absolute: Absolute,
+): Iterable<Needed> {
+  const [hook] = validate?.hook === undefined ? [] : hookWords(validate.hook);
+  if (hook) yield { pointer: `${pointer}/validate/hook`, path: programPath(hook, absolute), kind: 'program' };
+}
+
+async function missing(needed: Needed): Promise<Finding | undefined> {
+  const { pointer, path, kind } = needed;
+  const reason = kind === 'directory' ? await directoryFault(path) : await programFault(needed);
+  if (reason === undefined) return undefined;
+  const remedy = kind === 'directory' ? 'create it, or name another one' : 'install it, or name another one';
+  return { pointer, reason: `needs ${kind} "${path}", which ${reason}`, remedy };
+}
+
+async function directoryFault(path: string): Promise<string | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? undefined : 'is no directory';
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' ? 'does not exist on this host' : `cannot be read: ${message}`;
+  }
+}
+
+async function programFault({
+  path,
+  searchPath = process.env.PATH ?? '',
+}: Needed): Promise<string | undefined> {
+  const candidates = path.includes('/')
+    ? [path]
+    : searchPath.split(delimiter).map((place) => join(place, path));
+  const codes = await Promise.all(candidates.map(executionError));
+  if (codes.includes(undefined)) return undefined;
+  return codes.includes('EACCES') ? 'may not be executed' : 'is not installed on this host, or not on PATH';
+}
+
+/** The system's code for a file that cannot be executed. */
+async function executionError(path: string): Promise<string | undefined> {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile() ? undefined : 'EACCES';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
+  }
+}

@@ -1,0 +1,96 @@
+import { ImageError, imageIdFault, shellWords, variableFault } from '@nodepool-builder/image-builder';
+import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
+import { isFunctionSubject } from './reference-faults.ts';
+import { isMapping } from './scalar.ts';
+import type { ConfigurationSource, DiskImageSource, ProviderSource } from './source.ts';
+import { escapePointer, type YamlDocument } from './yaml-document.ts';
+
+/** The longest end of an image-id that the manager makes, and of a file in a provider of type directory. */
+const ID_END = '-0000000001-aaaaaaaa';
+
+/**
+ * Reports settings that the schema accepts and that jobs cannot use: names that are no part of a file name, elements
+ * that no shell would split, and `env-vars` that are no text.
+ *
+ * @param source before inheritance, so that each fault is found where it is written
+ */
+export function imageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
+  return [
+    ...(source.diskimages ?? []).flatMap((diskimage, index) =>
+      diskImageFindings(diskimage, `/diskimages/${index}`),
+    ),
+    ...(source.providers ?? []).flatMap((provider, index) =>
+      providerFindings(provider, `/providers/${index}`),
+    ),
+  ].map((finding) => toFault(document, finding));
+}
+
+function diskImageFindings(diskimage: DiskImageSource, pointer: string): readonly Finding[] {
+  const { name, abstract = false } = diskimage;
+  return [
+    ...(abstract ? [] : nameFindings(name, `${pointer}/name`)),
+    ...elementFindings(diskimage, `${pointer}/elements`),
+    ...variableFindings(diskimage, `${pointer}/env-vars`),
+  ];
+}
+
+/** A warning: the nodepool daemon numbers its images, and so can have those that are called like that, too. */
+function nameFindings(name: string, pointer: string): readonly Finding[] {
+  const fault = imageIdFault(`${name}${ID_END}`);
+  if (fault === undefined || !isFunctionSubject(name)) return [];
+  const reason = `makes image-ids each of which ${fault}: the manager cannot have it built`;
+  return [{ pointer, severity: 'warning', reason, remedy: 'choose a plain name' }];
+}
+
+function elementFindings({ elements }: DiskImageSource, pointer: string): readonly Finding[] {
+  if (typeof elements !== 'string') return [];
+  try {
+    shellWords(elements, 'elements');
+    return [];
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    const reason = 'has a quote or backslash without its counterpart: builds fail';
+    return [{ pointer, severity: 'job-error', reason, remedy: 'close or remove it' }];
+  }
+}
+
+function variableFindings({ 'env-vars': variables }: DiskImageSource, pointer: string): readonly Finding[] {
+  if (variables === undefined || variables === null) return [];
+  if (!isMapping(variables)) {
+    const remedy = 'write "NAME: value" pairs, indented below it, or remove it';
+    return [{ pointer, severity: 'warning', reason: 'is no mapping: it is ignored', remedy }];
+  }
+  return Object.entries(variables).flatMap(([name, value]): readonly Finding[] => {
+    const [fault, remedy] = variableFault(value)?.split('; ') ?? [];
+    if (fault === undefined || remedy === undefined) return [];
+    const place = `${pointer}/${escapePointer(name)}`;
+    return [{ pointer: place, severity: 'job-error', reason: `${fault}: builds fail`, remedy }];
+  });
+}
+
+function providerFindings({ name, type, images }: ProviderSource, pointer: string): readonly Finding[] {
+  return [
+    ...optionFindings(name, `${pointer}/name`),
+    ...(images ?? []).flatMap((image, index) => {
+      const place = `${pointer}/images/${index}/name`;
+      const isBuilt = !image.diskimage && image['base-image'] != null;
+      if (type === 'directory') return fileNameFindings(image.name, place);
+      return isBuilt ? nameFindings(image.name, place) : optionFindings(image.name, place);
+    }),
+  ];
+}
+
+/** A warning: the Python builder had no hook that gets the name for an argument. */
+function optionFindings(name: string, pointer: string): readonly Finding[] {
+  if (!name.startsWith('-')) return [];
+  const reason = 'begins with a "-": commands and hooks take it for an option';
+  return [{ pointer, severity: 'warning', reason, remedy: 'choose a plain name' }];
+}
+
+function fileNameFindings(name: string, pointer: string): readonly Finding[] {
+  const fault = imageIdFault(`${name}${ID_END}`);
+  if (fault === undefined) return [];
+  const reason = `makes file names each of which ${fault}: uploads fail`;
+  return [{ pointer, severity: 'job-error', reason, remedy: 'choose a plain name' }];
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** A directory with the directory `there`, the program `run` and the file `text`. */
+function site(t: TestContext): string {
+  const directory = temporaryDirectory(t);
+  mkdirSync(join(directory, 'there'));
+  for (const name of ['run', 'text']) writeFileSync(join(directory, name), '#!/bin/sh\n');
+  chmodSync(join(directory, 'run'), 0o755);
+  chmodSync(join(directory, 'text'), 0o644);
+  return directory;
+}
+
+async function warningsOf(directory: string, text: string, checksHost = true): Promise<string[]> {
+  const file = join(directory, 'nodepool.yaml');
+  writeFileSync(file, text);
+  const { warnings } = await loadConfiguration(file, { checksHost });
+  return warnings.map((fault) => formatFault('', fault).replaceAll(`${directory}/`, ''));
+}
+
+const MISSING = `images-dir: gone
+elements-dir: there:elements
+script-dir: text
+diskimages:
+  - {name: a, dib-cmd: gone/dib, validate: {hook: ./hook --all}}
+  - {name: b, dib-cmd: no-such-program}
+  - {name: c, env-vars: {PATH: /nowhere}}
+  - {name: d, dib-cmd: no-such-program}
+  - {name: e, abstract: true, dib-cmd: gone/too}
+providers:
+  - {name: p, type: directory, directory: pool, post-upload-hook: ./text, images: []}
+`;
+
+function lacks(path: string): string {
+  return `needs directory "${path}", which does not exist on this host; create it, or name another one`;
+}
+
+it('directories and programs that the host lacks are warned of, each with its line', async (t) => {
+  const directory = site(t);
+  const program = 'which is not installed on this host, or not on PATH; install it, or name another one';
+  assert.deepEqual(await warningsOf(directory, MISSING), [
+    `:1:1: warning: images-dir ${lacks('gone')}`,
+    `:2:1: warning: elements-dir ${lacks('elements')}`,
+    ':3:1: warning: script-dir needs directory "text", which is no directory; create it, or name another one',
+    `:5:15: warning: diskimages[0].dib-cmd needs program "gone/dib", ${program}`,
+    `:5:45: warning: diskimages[0].validate.hook needs program "hook", ${program}`,
+    `:6:15: warning: diskimages[1].dib-cmd needs program "no-such-program", ${program}`,
+    `:7:5: warning: diskimages[2] needs program "disk-image-create", ${program}`,
+    `:11:32: warning: providers[0].directory ${lacks('pool')}`,
+    ':11:49: warning: providers[0].post-upload-hook needs program "text", which may not be executed; install it, or name another one',
+  ]);
+});
+
+it('nothing is said of what is there, nor to another command than validate and the like', async (t) => {
+  const directory = site(t);
+  const text = `images-dir: there
+elements-dir: there
+diskimages:
+  - {name: a, dib-cmd: ${directory}/run, validate: {hook: [./run, -a]}}
+  - {name: b, dib-cmd: run, env-vars: {PATH: '/nowhere:${directory}'}}
+providers:
+  - {name: p, type: directory, directory: there, post-upload-hook: ./run, images: []}
+`;
+  assert.deepEqual(await warningsOf(directory, text), []);
+  assert.deepEqual(await warningsOf(directory, MISSING, false), []);
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { formatFault } from '../../src/configuration/fault.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** What is reported of a file that is used all the same: severity, line and reason. */
+async function reportsOf(t: TestContext, text: string): Promise<string[]> {
+  const file = join(temporaryDirectory(t), 'nodepool.yaml');
+  writeFileSync(file, `images-dir: /i\n${text}`);
+  const { warnings } = await loadConfiguration(file);
+  return warnings.map((fault) =>
+    `${fault.severity} ${formatFault('', fault)}`.replace(' warning:', '').replace(/ :/, ' '),
+  );
+}
+
+const PLAIN = 'the manager cannot have it built; choose a plain name';
+
+describe('names of disk images', () => {
+  const cases: readonly (readonly [name: string, fault: string])[] = [
+    ['../../evil', 'contains a "/"'],
+    ['a/b', 'contains a "/"'],
+    ['-x', 'begins with a "-", as an option does'],
+    ['.hidden', 'begins with a "."'],
+    ['a b', 'contains white space or a control character'],
+    ['n'.repeat(300), 'is longer than 238 bytes'],
+  ];
+  for (const [name, fault] of cases) {
+    it(`of which "${name.slice(0, 10)}" makes image-ids that cannot be, are warned of`, async (t) => {
+      assert.deepEqual(await reportsOf(t, `diskimages:\n  - {name: '${name}'}\n`), [
+        `warning 3:6: diskimages[0].name makes image-ids each of which ${fault}: ${PLAIN}`,
+      ]);
+    });
+  }
+
+  it('may be any of an abstract one, and of one that the manager can have built', async (t) => {
+    const text = `diskimages:
+  - {name: base/all, abstract: true}
+  - {name: ubuntu-24.04_arm64+test, parent: base/all}
+`;
+    assert.deepEqual(await reportsOf(t, text), []);
+  });
+
+  it('are those of images with base-image, too', async (t) => {
+    const text = `script-dir: /s
+providers:
+  - name: p
+    image-type: raw
+    cloud: c
+    images: [{name: a/b, base-image: x, setup: s.sh}]
+`;
+    assert.match(
+      (await reportsOf(t, text)).join('\n'),
+      /^warning 7:15: providers\[0\]\.images\[0\]\.name makes image-ids each of which contains a "\/"/m,
+    );
+  });
+});
+
+describe('names of providers and of their images', () => {
+  it('that look like options are warned of; a file cannot have every name', async (t) => {
+    const text = `providers:
+  - {name: -p, type: directory, directory: /p, images: [{name: a/b}, {name: -x}, {name: good}]}
+  - {name: clouds/east, cloud: c, image-type: raw, images: [{name: -y}, {name: a/b}]}
+`;
+    assert.deepEqual((await reportsOf(t, text)).slice(0, 4), [
+      'warning 3:6: providers[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
+      'job-error 3:58: providers[0].images[0].name makes file names each of which contains a "/": uploads fail; choose a plain name',
+      'job-error 3:71: providers[0].images[1].name makes file names each of which begins with a "-", as an option does: uploads fail; choose a plain name',
+      'warning 4:62: providers[1].images[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
+    ]);
+  });
+});
+
+describe('values that no build can use', () => {
+  it('are env-vars that are not strings', async (t) => {
+    const text = `diskimages:
+  - name: a
+    env-vars:
+      MAPPING: {a: b}
+      LIST: [a]
+      BOOLEAN: yes
+      NUMBER: 5
+      EMPTY:
+      NUL: "a\\0b"
+      GOOD: 'yes'
+`;
+    const fault = 'is not a string: builds fail; put it in quotes';
+    assert.deepEqual(await reportsOf(t, text), [
+      `job-error 5:7: diskimages[0].env-vars.MAPPING ${fault}`,
+      `job-error 6:7: diskimages[0].env-vars.LIST ${fault}`,
+      `job-error 7:7: diskimages[0].env-vars.BOOLEAN ${fault}`,
+      `job-error 8:7: diskimages[0].env-vars.NUMBER ${fault}`,
+      `job-error 9:7: diskimages[0].env-vars.EMPTY ${fault}`,
+      'job-error 10:7: diskimages[0].env-vars.NUL holds a NUL: builds fail; remove that',
+    ]);
+  });
+
+  it('are an open quote in elements, found in an abstract parent, too', async (t) => {
+    const text = `diskimages:
+  - {name: base, abstract: true, elements: 'vm "base'}
+  - {name: a, parent: base}
+`;
+    assert.deepEqual(await reportsOf(t, text), [
+      'job-error 3:34: diskimages[0].elements has a quote or backslash without its counterpart: builds fail; close or remove it',
+    ]);
+  });
+
+  it('are not env-vars that are no mapping: nodepool ignored them', async (t) => {
+    const text = 'diskimages:\n  - {name: a, env-vars: [A=b]}\n  - {name: b, env-vars: }\n';
+    assert.deepEqual(await reportsOf(t, text), [
+      'warning 3:15: diskimages[0].env-vars is no mapping: it is ignored; write "NAME: value" pairs, indented below it, or remove it',
+    ]);
+  });
+});
