@@ -94,17 +94,14 @@ export class JobExceptionError extends GearmanError {
   }
 }
 
-/** The connection to the server was lost while the job was in flight: whether it ran is not known. */
+/** The server was lost while the job was in flight, or no longer knows it: whether the job ran is not known. */
 export class JobLostError extends GearmanError {
   override readonly name = 'JobLostError';
 
   constructor(functionName: string, handle: string | undefined, options?: ErrorOptions) {
     const which = handle === undefined ? `a job of ${functionName}` : `job ${handle} of ${functionName}`;
-    super(
-      'job-lost',
-      `${which} was in flight when its job server was lost; it may or may not have run`,
-      options,
-    );
+    const reason = options?.cause instanceof Error ? `: ${options.cause.message}` : '';
+    super('job-lost', `${which} was lost in flight; it may or may not have run${reason}`, options);
   }
 }
 

@@ -101,6 +101,8 @@ export interface PacketType {
   readonly arguments: readonly ArgumentName[];
   /** Whether the last argument is a payload, which may hold NULs. All other arguments are text. */
   readonly hasPayload: boolean;
+  /** Whether a packet without the NUL before its payload is one with an empty payload: what a worker says of its job. */
+  readonly mayLackPayload: boolean;
 }
 
 /** Packet types by their number; the numbers that the protocol leaves out are undefined. */
@@ -110,7 +112,9 @@ function numbered(): (PacketType | undefined)[] {
   const types: (PacketType | undefined)[] = Array.from({ length: 43 });
   for (const [name, row] of Object.entries(PACKETS)) {
     const last = (row.arguments as readonly ArgumentName[]).at(-1);
-    types[row.number] = { name: name as PacketName, ...row, hasPayload: last === 'data' };
+    const hasPayload = last === 'data';
+    const mayLackPayload = hasPayload && name.startsWith('WORK_');
+    types[row.number] = { name: name as PacketName, ...row, hasPayload, mayLackPayload };
   }
   return types;
 }

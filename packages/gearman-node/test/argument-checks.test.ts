@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkCount, checkFunctionName, checkHandle, checkUnique } from '../src/argument-checks.ts';
+import {
+  checkChoice,
+  checkCount,
+  checkFunctionName,
+  checkHandle,
+  checkPayload,
+  checkRange,
+  checkUnique,
+} from '../src/argument-checks.ts';
 import { GearmanError } from '../src/errors.ts';
 
 const refused = (pattern: RegExp) => (error: unknown) =>
@@ -30,7 +38,7 @@ test('a handle has 1 to 63 bytes and no NUL', () => {
 test('a count is a whole number from 0 on', () => {
   for (const count of [0, 1, 2 ** 53 - 1]) checkCount(count);
   for (const count of [0.5, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
-    assert.throws(() => checkCount(count), refused(new RegExp(`number "${count}".*round it`)));
+    assert.throws(() => checkCount(count), refused(new RegExp(`number ${count} .*round it`)));
   }
 });
 
@@ -39,4 +47,23 @@ test('a refused text is cut short in the message', () => {
     () => checkFunctionName('x'.repeat(100_000)),
     (error: Error) => error.message.length < 300,
   );
+});
+
+test('an argument of a wrong type is refused, whatever it is', () => {
+  const wrong: readonly unknown[] = [undefined, null, 1, {}, [], Symbol('s'), () => {}, Object.create(null)];
+  for (const value of wrong as readonly never[]) {
+    for (const check of [checkFunctionName, checkHandle, checkPayload, checkUnique]) {
+      assert.throws(() => check(value), refused(/cannot be used/));
+    }
+  }
+  checkPayload(new Uint8Array(1));
+});
+
+test('a choice is one of those there are, and a range has its ends', () => {
+  checkChoice('priority', 'low', ['high', 'low']);
+  assert.throws(() => checkChoice('priority', 'urgent', ['high', 'low']), refused(/"urgent".*high or low/));
+  for (const value of [1, 2, undefined]) checkRange('timeout', value, 1, 2);
+  for (const value of [0, 3, Number.NaN, '1' as never, null as never]) {
+    assert.throws(() => checkRange('timeout', value, 1, 2), refused(/timeout .* from 1 to 2/));
+  }
 });

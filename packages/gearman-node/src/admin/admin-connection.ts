@@ -120,10 +120,10 @@ export class AdminConnection {
     const [command] = this.#pending;
     if (!command) return;
     const isFirst = command.lines.length === 0;
-    const error = isFirst ? /^ERR (\S+) ?([^\t]*)$/.exec(line) : null;
+    const error = isFirst ? refusalIn(line) : undefined;
     if (error) {
       this.#answered();
-      command.reject(new ServerError(error[1] as string, (error[2] as string).replaceAll('+', ' ')));
+      command.reject(error);
     } else if (command.kind === 'list' && line !== '.') {
       command.lines.push(line);
       this.#replySize += line.length + LINE_OVERHEAD;
@@ -151,4 +151,11 @@ export class AdminConnection {
       cause,
     });
   }
+}
+
+/** The error that a line tells of. The name of a function may begin like one; tabs and numbers follow it. */
+function refusalIn(line: string): ServerError | undefined {
+  const [start, code = '', ...words] = line.split(' ');
+  if (start !== 'ERR' || code === '' || line.includes('\t')) return undefined;
+  return new ServerError(code, words.join(' ').replaceAll('+', ' '));
 }

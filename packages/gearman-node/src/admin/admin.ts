@@ -1,4 +1,5 @@
-import { checkFunctionName, checkHandle } from '../argument-checks.ts';
+import { checkFunctionName, checkHandle, checkRange, MAX_TIMER_DELAY } from '../argument-checks.ts';
+import { checkServer } from '../connection/check-options.ts';
 import { openSocket } from '../connection/open-socket.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
@@ -43,7 +44,11 @@ export class Admin implements AsyncDisposable {
   readonly #stop = new AbortController();
   #connection: Promise<AdminConnection> | undefined;
 
+  /** @throws GearmanError `invalid-argument` */
   constructor(address: ServerAddress, options: AdminOptions = {}) {
+    checkServer(address);
+    checkRange('timeout', options.timeout, 1, MAX_TIMER_DELAY);
+    checkRange('maxReplySize', options.maxReplySize, 1, Number.POSITIVE_INFINITY);
     this.#address = address;
     this.#timeout = options.timeout ?? DEFAULT_TIMEOUT;
     this.#maxReplySize = options.maxReplySize ?? DEFAULT_MAX_REPLY_SIZE;
@@ -92,6 +97,7 @@ export class Admin implements AsyncDisposable {
   /** Limits how many jobs of a function may be queued; 0 or less lifts the limit. */
   async maxQueue(functionName: string, limit: number): Promise<void> {
     checkFunctionName(functionName);
+    checkRange('limit', limit, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
     checkDone(await this.#line('maxQueue', functionName, limit));
   }
 

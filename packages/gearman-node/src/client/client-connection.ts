@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
+import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
+import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
-import { ConnectionError, type GearmanError, type ProtocolError, ServerError } from '../errors.ts';
+import { ConnectionError, GearmanError, ProtocolError, ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 import { JobSubscribers } from './job-subscribers.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -13,6 +15,8 @@ export interface ClientConnectionOptions {
   readonly clientId: string | undefined;
   readonly timeout: number;
   readonly maxPacketSize: number | undefined;
+  /** Called whenever the server has answered a request. */
+  readonly onAnswer: () => void;
   readonly onClose: (error: GearmanError) => void;
 }
 
@@ -32,6 +36,19 @@ export interface UniqueJobStatus extends JobStatus {
   readonly clients: number;
 }
 
+/** So many jobs are asked for at a time, those first that were asked for longest ago. */
+const ASKED_AT_A_TIME = 100;
+
+/**
+ * What ends a job, or comes of it, while it runs. It may be too large to be taken; then nothing but the job is lost.
+ */
+const OF_JOBS: ReadonlySet<PacketName> = new Set([
+  'WORK_COMPLETE',
+  'WORK_EXCEPTION',
+  'WORK_DATA',
+  'WORK_WARNING',
+]);
+
 /** A client's side of one connection: the requests that wait for an answer, and the jobs in flight. */
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
@@ -40,15 +57,18 @@ export class ClientConnection {
   readonly #jobs = new Map<string, JobSubscribers>();
   /** Jobs that have the server held up because their events are not read. */
   readonly #holders = new Set<SubmittedJob>();
+  readonly #inquiry: NodeJS.Timeout;
 
   constructor(socket: Socket, options: ClientConnectionOptions) {
     this.#options = options;
     this.#requests = new RequestQueue(options.timeout, () => this.#onSilence());
+    this.#inquiry = setInterval(() => this.#askForJobs(), options.timeout).unref();
     this.#connection = new Connection(socket, {
       magic: 'REQ',
       peer: options.peer,
       maxPacketSize: options.maxPacketSize,
       onPacket: (packet) => ClientConnection.#handlers[packet.name]?.(this, packet),
+      onOversized: (packet, size) => this.#onOversized(packet, size),
       onClose: (error) => this.#onClose(error),
     });
     // Its answer is not waited for: python's server sends none.
@@ -60,8 +80,11 @@ export class ClientConnection {
     return this.#connection.isOpen;
   }
 
+  /** Does nothing for a job that is over. */
   submit(job: SubmittedJob): void {
-    this.#connection.send(job.submission.packet, ...job.submission.arguments);
+    const { submission } = job;
+    if (!submission) return;
+    this.#connection.send(submission.packet, ...submission.arguments);
     this.#requests.push({
       expects: 'JOB_CREATED',
       // In the same turn: the job's WORK_COMPLETE may lie in the same chunk.
@@ -85,10 +108,13 @@ export class ClientConnection {
   static readonly #handlers: {
     readonly [N in PacketName]?: (self: ClientConnection, packet: Packet) => void;
   } = {
-    JOB_CREATED: (self, packet) => self.#requests.answer(packet),
-    STATUS_RES: (self, packet) => self.#requests.answer(packet),
-    STATUS_RES_UNIQUE: (self, packet) => self.#requests.answer(packet),
-    ERROR: (self, packet) => self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))),
+    JOB_CREATED: (self, packet) => self.#onAnswer(packet),
+    STATUS_RES: (self, packet) => self.#onAnswer(packet),
+    STATUS_RES_UNIQUE: (self, packet) => self.#onAnswer(packet),
+    ERROR: (self, packet) => {
+      if (self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))))
+        self.#options.onAnswer();
+    },
     WORK_STATUS: (self, packet) => self.#onStatus(packet),
     WORK_DATA: (self, packet) =>
       self
@@ -104,6 +130,41 @@ export class ClientConnection {
     WORK_EXCEPTION: (self, packet) => self.#ended(packet)?.throwException(packet.bytes('data')),
     WORK_FAIL: (self, packet) => self.#ended(packet)?.fail(),
   };
+
+  #onAnswer(packet: Packet): void {
+    if (this.#requests.answer(packet)) this.#options.onAnswer();
+  }
+
+  #onOversized(packet: Packet, size: number): void {
+    const { peer, maxPacketSize = DEFAULT_MAX_PACKET_SIZE } = this.#options;
+    const { message } = tooLarge(`the ${packet.name} from ${peer}`, size, maxPacketSize);
+    if (!OF_JOBS.has(packet.name)) throw new ProtocolError('packet-too-large', message);
+    this.#ended(packet)?.reject(new GearmanError('packet-too-large', message));
+  }
+
+  /** A server that froze leaves this unanswered; one that no longer knows a job will never end it. */
+  #askForJobs(): void {
+    for (const [handle, subscribers] of [...this.#jobs].slice(0, ASKED_AT_A_TIME)) {
+      this.#jobs.delete(handle);
+      this.#jobs.set(handle, subscribers);
+      this.#connection.send('GET_STATUS', handle);
+      this.#requests.push({
+        expects: 'STATUS_RES',
+        onReply: (packet) => {
+          if (packet.key('handle') === handle && packet.key('known') === '0') this.#forgotten(handle);
+        },
+        onFailure: () => {}, // of the connection, which loses its jobs, or of a server that answers no such request
+      });
+    }
+  }
+
+  /** The final packet of a job precedes any later answer about it: this one will have none. */
+  #forgotten(handle: string): void {
+    const subscribers = this.#jobs.get(handle);
+    this.#jobs.delete(handle);
+    const error = new GearmanError('job-lost', `${this.#options.peer} no longer knows job ${handle}`);
+    for (const job of subscribers ?? []) job.lose(error);
+  }
 
   /** The numbers are as the worker wrote them: what is wrong with them concerns its job alone. */
   #onStatus(packet: Packet): void {
@@ -170,6 +231,7 @@ export class ClientConnection {
   }
 
   #onClose(error: GearmanError): void {
+    clearInterval(this.#inquiry);
     this.#options.onClose(error);
     this.#requests.end(error);
     for (const subscribers of this.#jobs.values()) {

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { checkHandle, checkUnique } from '../argument-checks.ts';
-import { Backoff, type BackoffOptions } from '../connection/backoff.ts';
+import type { BackoffOptions } from '../connection/backoff.ts';
+import { checkPeerOptions } from '../connection/check-options.ts';
 import { openSocket } from '../connection/open-socket.ts';
+import { PacedServer } from '../connection/paced-server.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { ConnectionError, GearmanError } from '../errors.ts';
@@ -24,9 +25,15 @@ export interface ClientOptions {
    * connection is given up. Default 30,000. How long a job runs is not limited by it.
    */
   readonly timeout?: number | undefined;
-  /** The pauses between attempts to connect for jobs that are resubmitted. Default: from 100 up to 5,000 ms. */
+  /**
+   * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
+   * 100 up to 5,000 ms.
+   */
   readonly reconnect?: BackoffOptions | undefined;
-  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  /**
+   * Bytes of the largest packet that is taken or sent. A job whose payload or result is larger fails with
+   * `packet-too-large`, and no other. Default 64 MiB.
+   */
   readonly maxPacketSize?: number | undefined;
 }
 
@@ -44,28 +51,30 @@ interface Waiting {
  */
 export class Client implements AsyncDisposable {
   readonly #options: ClientOptions;
+  readonly #servers: readonly PacedServer[];
   readonly #stop = new AbortController();
   #connection: ClientConnection | undefined;
   #waiting: Waiting[] = [];
   #connecting: Promise<void> | undefined;
 
+  /** @throws GearmanError `invalid-argument` */
   constructor(options: ClientOptions) {
-    if (options.servers.length === 0) {
-      throw new GearmanError('invalid-argument', 'a client needs a job server; name at least one');
-    }
+    checkPeerOptions(options);
     this.#options = options;
+    this.#servers = options.servers.map((address) => new PacedServer(address, options.reconnect));
   }
 
   /**
    * Submits a job. What goes wrong later rejects the job's promises.
    *
    * @param payload the job's argument; bytes must not change until the job's `handle` is there. Default: empty
-   * @throws GearmanError `invalid-argument` for a name or a key that no server takes, or for options that exclude each
-   * other; `closed`
+   * @throws GearmanError `invalid-argument` for an argument of a wrong type, for a name or a key that no server takes,
+   * or for options that exclude each other; `packet-too-large`; `closed`
    */
   submit(functionName: string, payload: string | Uint8Array = '', options: SubmitOptions = {}): Job {
     this.#checkOpen();
-    const job = new SubmittedJob(functionName, payload, options, (lost) => this.#send(lost));
+    const resubmit = (lost: SubmittedJob) => this.#send(lost);
+    const job = new SubmittedJob(functionName, payload, options, resubmit, this.#options.maxPacketSize);
     this.#send(job);
     return job;
   }
@@ -121,9 +130,7 @@ export class Client implements AsyncDisposable {
 
   #send(job: SubmittedJob): void {
     this.#whenConnected({
-      start: (connection) => {
-        if (!job.isSettled) connection.submit(job);
-      },
+      start: (connection) => connection.submit(job),
       fail: (error) => job.reject(error),
       isPatient: () => job.isResubmitted && !job.isSettled,
     });
@@ -133,7 +140,7 @@ export class Client implements AsyncDisposable {
     if (this.#stop.signal.aborted) {
       waiting.fail(this.#stop.signal.reason);
     } else if (this.#connection?.isOpen) {
-      waiting.start(this.#connection);
+      start(waiting, this.#connection);
     } else {
       this.#waiting.push(waiting);
       this.#connecting ??= this.#connect();
@@ -143,28 +150,29 @@ export class Client implements AsyncDisposable {
   /** Tries the servers, round after round, until one can be reached or nobody waits any more. Never rejects. */
   async #connect(): Promise<void> {
     const { signal } = this.#stop;
-    const backoff = new Backoff(this.#options.reconnect);
     while (this.#waiting.length > 0 && !signal.aborted) {
       const error = await this.#tryAll();
       if (!error || signal.aborted) break;
       const all = this.#waiting;
       this.#waiting = all.filter((waiting) => waiting.isPatient());
       for (const waiting of all) if (!waiting.isPatient()) waiting.fail(error);
-      if (this.#waiting.length > 0) await delay(backoff.next(), undefined, { signal }).catch(() => {});
     }
     this.#connecting = undefined;
   }
 
-  /** Tries each server once. Returns why none could be reached, or nothing. */
+  /** Tries each server once, those in a pause last. Returns why none could be reached, or nothing. */
   async #tryAll(): Promise<ConnectionError | undefined> {
-    const { servers, timeout = DEFAULT_TIMEOUT } = this.#options;
+    const { timeout = DEFAULT_TIMEOUT } = this.#options;
     const { signal } = this.#stop;
     const errors: ConnectionError[] = [];
-    for (const server of servers) {
+    for (const server of this.#servers.toSorted((a, b) => a.pause - b.pause)) {
+      await server.ready(signal);
       try {
-        this.#serve(server, await openSocket(server, { timeout, signal }));
+        const socket = await openSocket(server.address, { timeout, signal });
+        this.#serve(server, socket);
         return undefined;
       } catch (error) {
+        server.lost();
         errors.push(error as ConnectionError);
       }
     }
@@ -173,18 +181,32 @@ export class Client implements AsyncDisposable {
     return new ConnectionError('connect-failed', message, { cause: new AggregateError(errors) });
   }
 
-  #serve(server: ServerAddress, socket: Socket): void {
+  #serve(server: PacedServer, socket: Socket): void {
     const { clientId, maxPacketSize, timeout = DEFAULT_TIMEOUT, logger } = this.#options;
     const connection = new ClientConnection(socket, {
-      peer: formatAddress(server),
+      peer: formatAddress(server.address),
       clientId,
       timeout,
       maxPacketSize,
+      onAnswer: () => server.answered(),
       onClose: (error) => {
+        server.lost();
         if (error.code !== 'closed') logger?.warn(error.message);
       },
     });
     this.#connection = connection;
-    for (const waiting of this.#waiting.splice(0)) waiting.start(connection);
+    for (const waiting of this.#waiting.splice(0)) start(waiting, connection);
+  }
+}
+
+/** Whatever is wrong with one request concerns no other that waits for the connection. */
+function start(waiting: Waiting, connection: ClientConnection): void {
+  try {
+    waiting.start(connection);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    waiting.fail(
+      error instanceof GearmanError ? error : new GearmanError('internal', reason, { cause: error }),
+    );
   }
 }

@@ -22,7 +22,7 @@ export interface FlowControl {
 
 /**
  * The events of one job on their way to a `for await` loop. While one runs and lags behind, the server is held up;
- * as long as none has begun, events are kept up to a limit and then dropped.
+ * as long as none has begun, events are kept up to a limit and then dropped. Several loops share the events.
  */
 export class JobEvents implements AsyncIterableIterator<JobEvent> {
   readonly #flow: FlowControl;
@@ -33,7 +33,8 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   #isHeld = false;
   #isOver = false;
   #error: GearmanError | undefined;
-  #wake: (() => void) | undefined;
+  /** Ends the waits of those that read on, in the order in which they came. */
+  #waiting: (() => void)[] = [];
 
   constructor(flow: FlowControl) {
     this.#flow = flow;
@@ -44,7 +45,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     this.#events.push(event);
     this.#size += sizeOf(event);
     if (this.#size > LIMIT) this.#overflow();
-    this.#wake?.();
+    this.#wakeAll();
   }
 
   /** The job is over; with an error, that is what the loop throws after the last event. */
@@ -53,7 +54,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     this.#isOver = true;
     this.#error = error;
     this.#release();
-    this.#wake?.();
+    this.#wakeAll();
   }
 
   [Symbol.asyncIterator](): this {
@@ -73,9 +74,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
       if (event) return this.#taken(event);
       if (this.#error) throw this.#error;
       if (this.#isOver) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 
@@ -84,6 +83,10 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     this.#events = [];
     this.end();
     return { done: true, value: undefined };
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 
   #taken(event: JobEvent): IteratorResult<JobEvent, undefined> {

@@ -28,8 +28,8 @@ export class RequestQueue {
     this.#timer.sent();
   }
 
-  /** A packet came that answers a request; what answers none is ignored. */
-  answer(packet: Packet): void {
+  /** A packet came that answers a request; what answers none is ignored. Returns whether it answered one. */
+  answer(packet: Packet): boolean {
     const overtaken: PendingRequest[] = [];
     for (const request of this.#requests) {
       if (request.expects !== packet.name) {
@@ -39,19 +39,21 @@ export class RequestQueue {
       for (const earlier of overtaken) this.#fail(earlier, ignored(earlier));
       this.#remove(request);
       request.onReply(packet);
-      return;
+      return true;
     }
+    return false;
   }
 
-  /** An ERROR packet came: it answers the oldest request. */
-  refuse(error: ServerError): void {
+  /** An ERROR packet came: it answers the oldest request. Returns whether it answered one. */
+  refuse(error: ServerError): boolean {
     for (const request of this.#requests) {
       this.#fail(request, error);
-      return;
+      return true;
     }
+    return false;
   }
 
-  /** The silence was not the server's: it starts to count anew. */
+  /** The silence was not the server's: it starts to count again. */
   restartTimer(): void {
     this.#timer.answered(0);
   }

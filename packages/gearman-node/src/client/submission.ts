@@ -1,7 +1,15 @@
-import { checkFunctionName, checkUnique } from '../argument-checks.ts';
+import {
+  checkChoice,
+  checkFunctionName,
+  checkPayload,
+  checkRange,
+  checkText,
+  checkUnique,
+  refuse,
+} from '../argument-checks.ts';
 import { GearmanError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
-import { type JobPriority, SUBMIT_PACKETS } from '../submit-packets.ts';
+import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
 
 /** How one job is submitted. */
 export interface SubmitOptions {
@@ -28,7 +36,7 @@ export interface SubmitOptions {
   readonly aggregator?: string | undefined;
   /** Stops waiting for the job. Gearman has no way to stop the job itself. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds until the job must have ended, waiting for a server included. Default: no limit. */
+  /** Milliseconds until the job must have ended, waiting for a server included; at least 1. Default: no limit. */
   readonly timeout?: number | undefined;
   /**
    * What to do with the job when its server is lost while it is in flight: `reject` (default) with JobLostError, or
@@ -54,7 +62,11 @@ export function submissionOf(
 ): Submission {
   const { unique = '', priority = 'normal', background = false, startAt, reducer, aggregator = '' } = options;
   checkFunctionName(functionName);
+  checkPayload(payload);
   checkUnique(unique);
+  checkChoice('priority', priority, PRIORITIES);
+  checkText('aggregator', aggregator);
+  checkWait(options);
   if (startAt === undefined && reducer === undefined) {
     refuseIf(aggregator !== '', 'an aggregator goes with a reducer only');
     const packet = SUBMIT_PACKETS[background ? 'background' : 'foreground'][priority];
@@ -67,15 +79,24 @@ export function submissionOf(
     return { packet: 'SUBMIT_JOB_EPOCH', arguments: [functionName, unique, epochOf(startAt), payload] };
   }
   checkFunctionName(reducer as string);
-  refuseIf(aggregator.includes('\0'), 'an aggregator must not hold a NUL');
   return {
     packet: background ? 'SUBMIT_REDUCE_JOB_BACKGROUND' : 'SUBMIT_REDUCE_JOB',
     arguments: [functionName, unique, reducer as string, aggregator, payload],
   };
 }
 
+/** What the caller said of how long to wait for the job, and what to do when its server is lost. */
+function checkWait({ background, signal, timeout, onServerLost = 'reject' }: SubmitOptions): void {
+  refuseIf(background !== undefined && typeof background !== 'boolean', 'background is true or false');
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    refuse('signal', signal, 'give an AbortSignal');
+  checkRange('timeout', timeout, 1, Number.POSITIVE_INFINITY);
+  checkChoice('onServerLost', onServerLost, ['reject', 'resubmit']);
+}
+
 /** Whole seconds since 1970, no sooner than the date says. */
 function epochOf(date: Date): number {
+  if (!(date instanceof Date)) refuse('startAt', date, 'give a Date');
   const epoch = Math.ceil(date.getTime() / 1000);
   refuseIf(!(epoch >= 0), 'startAt is no date from 1970 on');
   return epoch;

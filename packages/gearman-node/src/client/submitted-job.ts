@@ -1,5 +1,7 @@
 /* oxlint-disable unicorn/no-thenable -- a job is awaitable by design */
+import { checkPacketSize } from '../codec/packet-size.ts';
 import { GearmanError, JobExceptionError, JobFailedError, JobLostError } from '../errors.ts';
+import { LongTimer } from '../long-timer.ts';
 import { abortedError } from '../unless-aborted.ts';
 import type { Job } from './job.ts';
 import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
@@ -9,12 +11,12 @@ import { type Submission, type SubmitOptions, submissionOf } from './submission.
 /** A job as the client sees it: what the caller gets, and what the connections do with it. */
 export class SubmittedJob implements Job {
   readonly function: string;
-  readonly submission: Submission;
   readonly #options: SubmitOptions;
   readonly #resubmit: (job: SubmittedJob) => void;
   readonly #handle = new LazyPromise<string>();
   readonly #result = new LazyPromise<Buffer>();
-  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #timer: LongTimer | undefined;
+  #submission: Submission | undefined;
   #events: JobEvents | undefined;
   #flow: FlowControl | undefined;
   /** Empty until a server has accepted the job. */
@@ -25,20 +27,23 @@ export class SubmittedJob implements Job {
 
   /**
    * @param resubmit sends the job again after its server was lost
-   * @throws GearmanError `invalid-argument`
+   * @param maxPacketSize bytes of the largest packet that may be sent
+   * @throws GearmanError `invalid-argument`, `packet-too-large`
    */
   constructor(
     functionName: string,
     payload: string | Uint8Array,
     options: SubmitOptions,
     resubmit: (job: SubmittedJob) => void,
+    maxPacketSize?: number,
   ) {
     const { timeout, signal } = options;
     this.function = functionName;
-    this.submission = submissionOf(functionName, payload, options);
+    this.#submission = submissionOf(functionName, payload, options);
+    checkPacketSize(this.#submission.packet, this.#submission.arguments, maxPacketSize);
     this.#options = options;
     this.#resubmit = resubmit;
-    this.#timer = timeout === undefined ? undefined : setTimeout(this.#onTimeout, timeout);
+    this.#timer = timeout === undefined ? undefined : new LongTimer(timeout, this.#onTimeout);
     signal?.addEventListener('abort', this.#onAbort);
     if (signal?.aborted) this.#onAbort();
   }
@@ -49,6 +54,11 @@ export class SubmittedJob implements Job {
 
   get result(): Promise<Buffer> {
     return this.#result.promise;
+  }
+
+  /** What to send; undefined once it need not be sent, so that nothing keeps the payload. */
+  get submission(): Submission | undefined {
+    return this.#submission;
   }
 
   get isBackground(): boolean {
@@ -81,6 +91,7 @@ export class SubmittedJob implements Job {
   accept(handle: string, flow: FlowControl): void {
     this.#lastHandle = handle;
     this.#flow = flow;
+    if (this.#options.onServerLost !== 'resubmit') this.#submission = undefined;
     this.#handle.resolve(handle);
     if (this.isBackground) this.complete(Buffer.alloc(0));
   }
@@ -139,7 +150,8 @@ export class SubmittedJob implements Job {
     if (this.#isSettled) return;
     this.#isSettled = true;
     this.#error = error;
-    clearTimeout(this.#timer);
+    this.#submission = undefined;
+    this.#timer?.stop();
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
     this.#events?.end(error);
   }

@@ -11,6 +11,9 @@ const FIRST_ALLOCATION = 64 * 1024;
 /** … or so many times what it has sent. */
 const GROWTH = 32;
 
+/** So much is read of a packet over the limit: all arguments but the payload, for they have 512 bytes at most each. */
+const OVERSIZED_HEAD = 2048;
+
 const MAX_LINE_SIZE = 8192;
 const NEWLINE = 0x0a;
 
@@ -28,6 +31,11 @@ export interface DecoderOptions {
   readonly onLine?: (line: Buffer) => void;
   /** Bytes of the largest packet that is taken, header included. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
+  /**
+   * Takes a packet whose payload makes it larger than the limit, cut short after 2 KiB, and the size that it has; the
+   * rest is skipped. Without it such a packet is an error, as is one over the limit that has no payload.
+   */
+  readonly onOversized?: ((packet: Packet, size: number) => void) | undefined;
 }
 
 /** Cuts a stream of bytes into packets. It has no socket: chunks of any size go in, packets come out. */
@@ -37,6 +45,8 @@ export class PacketDecoder {
   /** The beginning of a packet or of a line whose rest has not arrived. */
   #held: Buffer = Buffer.alloc(0);
   #heldLength = 0;
+  /** Bytes to come of a packet over the limit. */
+  #skipped = 0;
   #stopped = false;
 
   constructor(options: DecoderOptions) {
@@ -49,13 +59,15 @@ export class PacketDecoder {
    * be written to afterwards: packets are views of it.
    *
    * @throws ProtocolError for a bad magic, an unknown type, too great a length or too few arguments. The stream
-   * cannot be followed any further: whatever is decoded later is ignored.
+   * cannot be followed any further: whatever is decoded later is ignored. Results of workers may lack the NUL before
+   * an empty payload, as those of Perl's do.
    */
   decode(chunk: Buffer): void {
     try {
       let at = 0;
       while (at < chunk.length && !this.#stopped) {
-        at = this.#heldLength > 0 ? this.#resume(chunk, at) : this.#next(chunk, at);
+        if (this.#skipped > 0) at = this.#skip(chunk, at);
+        else at = this.#heldLength > 0 ? this.#resume(chunk, at) : this.#next(chunk, at);
       }
     } catch (error) {
       this.stop();
@@ -73,7 +85,7 @@ export class PacketDecoder {
   #next(chunk: Buffer, at: number): number {
     if (chunk[at] !== 0 && this.#options.onLine !== undefined) return this.#line(chunk, at);
     if (chunk.length - at < HEADER_SIZE) return this.#hold(chunk, at);
-    const end = at + this.#packetSize(chunk, at);
+    const end = at + this.#sizeToRead(chunk, at);
     if (end > chunk.length) return this.#hold(chunk, at);
     this.#packet(chunk, at, end);
     return end;
@@ -89,15 +101,21 @@ export class PacketDecoder {
     }
     if (this.#heldLength < HEADER_SIZE) {
       const taken = this.#append(chunk, at, at + HEADER_SIZE - this.#heldLength, HEADER_SIZE);
-      if (this.#heldLength === HEADER_SIZE && this.#packetSize(this.#held, 0) === HEADER_SIZE) {
+      if (this.#heldLength === HEADER_SIZE && this.#sizeToRead(this.#held, 0) === HEADER_SIZE) {
         this.#packet(this.#release(), 0, HEADER_SIZE);
       }
       return taken;
     }
-    const size = this.#packetSize(this.#held, 0);
+    const size = this.#sizeToRead(this.#held, 0);
     const taken = this.#append(chunk, at, at + size - this.#heldLength, size);
     if (this.#heldLength === size) this.#packet(this.#release(), 0, size);
     return taken;
+  }
+
+  #skip(chunk: Buffer, at: number): number {
+    const skipped = Math.min(this.#skipped, chunk.length - at);
+    this.#skipped -= skipped;
+    return at + skipped;
   }
 
   /** Starts to hold, without a copy: the next chunk tells more of how much memory is due. Returns the chunk's end. */
@@ -127,8 +145,8 @@ export class PacketDecoder {
     return whole;
   }
 
-  /** Reads a header. Returns the packet's length, header included. */
-  #packetSize(bytes: Buffer, at: number): number {
+  /** Reads a header. Returns how many bytes to hand out, header included: the whole packet, or the head of a large one. */
+  #sizeToRead(bytes: Buffer, at: number): number {
     const opening = bytes.readUInt32BE(at);
     if (opening !== RES && opening !== REQ) {
       const magic = bytes.toString('latin1', at, at + 4);
@@ -141,22 +159,26 @@ export class PacketDecoder {
     if (PACKET_TYPES[number] === undefined) {
       throw new ProtocolError('unknown-packet', `packet type ${number} is not in the protocol`);
     }
-    const size = HEADER_SIZE + bytes.readUInt32BE(at + 8);
-    if (size > this.#maxPacketSize) {
-      throw new ProtocolError(
-        'packet-too-large',
-        `a packet of ${size} bytes is over the limit of ${this.#maxPacketSize}; maxPacketSize raises it`,
-      );
-    }
-    return size;
+    const size = packetSize(bytes, at);
+    if (size <= this.#maxPacketSize) return size;
+    if (PACKET_TYPES[number].hasPayload && this.#options.onOversized) return Math.min(size, OVERSIZED_HEAD);
+    throw new ProtocolError(
+      'packet-too-large',
+      `a packet of ${size} bytes is over the limit of ${this.#maxPacketSize}; maxPacketSize raises it`,
+    );
   }
 
   #packet(bytes: Buffer, at: number, end: number): void {
     const type = PACKET_TYPES[bytes.readUInt32BE(at + 4)] as PacketType;
     const magic: Magic = bytes.readUInt32BE(at) === RES ? 'RES' : 'REQ';
-    this.#options.onPacket(
-      new Packet(type, magic, bytes, argumentStarts(type, bytes, at + HEADER_SIZE, end)),
-    );
+    const packet = new Packet(type, magic, bytes, argumentStarts(type, bytes, at + HEADER_SIZE, end));
+    const size = packetSize(bytes, at);
+    if (size <= this.#maxPacketSize) {
+      this.#options.onPacket(packet);
+    } else {
+      this.#skipped = size - (end - at);
+      this.#options.onOversized?.(packet, size);
+    }
   }
 
   #line(bytes: Buffer, at: number): number {
@@ -176,6 +198,10 @@ export class PacketDecoder {
   }
 }
 
+function packetSize(bytes: Buffer, at: number): number {
+  return HEADER_SIZE + bytes.readUInt32BE(at + 8);
+}
+
 /** How much to allocate for a packet of `size` bytes of which `arrived` are there. */
 function allocation(arrived: number, size: number): number {
   return Math.max(arrived, Math.min(size, Math.max(FIRST_ALLOCATION, GROWTH * arrived)));
@@ -189,6 +215,7 @@ function argumentStarts(type: PacketType, bytes: Buffer, start: number, end: num
   while (starts.length < count) {
     while (at < end && bytes[at] !== 0) at += 1;
     if (at === end) {
+      if (type.mayLackPayload) return [start, end + 1, end + 2];
       throw new ProtocolError(
         'argument-missing',
         `${type.name} came with ${starts.length} of its ${count} arguments (${type.arguments.join(', ')})`,

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { GearmanError } from '../errors.ts';
 import { type ArgumentValue, type ArgumentValues, PACKETS, type PacketName } from '../packets.ts';
 import { HEADER_SIZE, type Magic } from './packet.ts';
@@ -40,7 +41,7 @@ export class PacketEncoder {
    * Adds a packet. A large payload is not copied: it must not change until it has been written.
    *
    * @throws GearmanError `invalid-argument`, with nothing added, for an argument before the last that holds a NUL
-   * (it would shift the rest), or for arguments that are too long for a packet
+   * (it would shift the rest), for one that is neither text, number nor bytes, or for arguments that are too long
    */
   add<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     const values = args as readonly ArgumentValue[];
@@ -49,6 +50,7 @@ export class PacketEncoder {
     let room = HEADER_SIZE + values.length;
     for (let index = 0; index < copied; index += 1) {
       const value = values[index] as ArgumentValue;
+      checkType(name, index, value);
       if (index < values.length - 1) checkSeparable(name, index, value);
       room += longestEncoding(value);
     }
@@ -126,12 +128,19 @@ export function encodePacket<N extends PacketName>(
 /** The last argument, if it is so long that it is not worth copying. */
 function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   if (typeof value === 'string') return value.length < PASS_ON_SIZE ? undefined : Buffer.from(value);
-  return typeof value === 'object' && value.length >= PASS_ON_SIZE ? value : undefined;
+  return types.isUint8Array(value) && value.length >= PASS_ON_SIZE ? value : undefined;
 }
 
 /** UTF-8 takes at most three bytes for each unit of a string. */
 function longestEncoding(value: ArgumentValue): number {
   return typeof value === 'object' ? value.length : 3 * String(value).length;
+}
+
+function checkType(name: PacketName, index: number, value: ArgumentValue): void {
+  if (typeof value === 'string' || typeof value === 'number' || types.isUint8Array(value)) return;
+  const argument = PACKETS[name].arguments[index];
+  const message = `the ${argument} of ${name} is of type ${typeof value}; give text, a number or bytes`;
+  throw new GearmanError('invalid-argument', message);
 }
 
 function checkSeparable(name: PacketName, index: number, value: ArgumentValue): void {

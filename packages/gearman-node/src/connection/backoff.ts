@@ -1,3 +1,5 @@
+import { checkRange, MAX_TIMER_DELAY } from '../argument-checks.ts';
+
 /** How long to wait between two attempts, in milliseconds. */
 export interface BackoffOptions {
   /** The longest first wait. Default 100. */
@@ -11,20 +13,24 @@ export const DEFAULT_MAX_DELAY = 5000;
 
 /** Waits that double up to a limit. Each is cut by up to a half at random, so that a fleet does not come back at once. */
 export class Backoff {
-  readonly maxDelay: number;
   readonly #minDelay: number;
+  readonly #maxDelay: number;
   readonly #random: () => number;
   #failures = 0;
 
+  /** @throws GearmanError `invalid-argument` */
   constructor(options: BackoffOptions = {}, random: () => number = Math.random) {
-    this.#minDelay = options.minDelay ?? DEFAULT_MIN_DELAY;
-    this.maxDelay = options.maxDelay ?? DEFAULT_MAX_DELAY;
+    const { minDelay = DEFAULT_MIN_DELAY, maxDelay = DEFAULT_MAX_DELAY } = options;
+    checkRange('minDelay', minDelay, 1, MAX_TIMER_DELAY);
+    checkRange('maxDelay', maxDelay, minDelay, MAX_TIMER_DELAY);
+    this.#minDelay = minDelay;
+    this.#maxDelay = maxDelay;
     this.#random = random;
   }
 
   /** The next wait, in milliseconds. */
   next(): number {
-    const full = Math.min(this.maxDelay, this.#minDelay * 2 ** this.#failures);
+    const full = Math.min(this.#maxDelay, this.#minDelay * 2 ** this.#failures);
     this.#failures += 1;
     return full * (1 - this.#random() / 2);
   }

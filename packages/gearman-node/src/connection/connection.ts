@@ -23,6 +23,8 @@ export interface ConnectionOptions {
   readonly onProtocolError?: (error: ProtocolError) => void;
   /** Bytes of the largest packet that is taken. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
+  /** Takes the beginning of a packet over the limit, and its size; the rest is skipped. */
+  readonly onOversized?: (packet: Packet, size: number) => void;
 }
 
 /** Packets over one connected socket, from its first byte to its last. It never reconnects. */

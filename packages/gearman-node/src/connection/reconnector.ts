@@ -1,29 +1,30 @@
 import type { Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionError } from '../errors.ts';
-import { Backoff, type BackoffOptions } from './backoff.ts';
+import type { BackoffOptions } from './backoff.ts';
 import { openSocket } from './open-socket.ts';
+import { PacedServer } from './paced-server.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** How a {@link Reconnector} is set up. */
 export interface ReconnectorOptions extends BackoffOptions {
   /** Milliseconds an attempt to connect may take. */
   readonly timeout: number;
-  /** Uses a new socket; resolves when its connection is over. */
-  readonly serve: (socket: Socket) => Promise<void>;
+  /** Uses a new socket; resolves when its connection is over. `onAnswer` is to be called when a request was answered. */
+  readonly serve: (socket: Socket, onAnswer: () => void) => Promise<void>;
   /** An attempt to connect failed; the next one follows. */
   readonly onFailure: (error: ConnectionError) => void;
 }
 
 /** Keeps one connection to a server: opens it, and opens it again, with growing pauses, whenever it is lost. */
 export class Reconnector {
-  readonly #address: ServerAddress;
+  readonly #server: PacedServer;
   readonly #options: ReconnectorOptions;
   readonly #stop = new AbortController();
   readonly #stopped: Promise<void>;
 
+  /** @throws GearmanError `invalid-argument` */
   constructor(address: ServerAddress, options: ReconnectorOptions) {
-    this.#address = address;
+    this.#server = new PacedServer(address, options);
     this.#options = options;
     this.#stopped = this.#run();
   }
@@ -36,27 +37,22 @@ export class Reconnector {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
-    const backoff = new Backoff(this.#options);
     while (!signal.aborted) {
-      const lifetime = await this.#connectOnce(signal);
-      // A server that accepts and hangs up at once is no better than one that is down.
-      if (lifetime > backoff.maxDelay) backoff.reset();
-      await delay(backoff.next(), undefined, { signal }).catch(() => {});
+      await this.#connectOnce(signal);
+      this.#server.lost();
+      await this.#server.ready(signal);
     }
   }
 
-  /** Returns how long the connection lasted, in milliseconds. */
-  async #connectOnce(signal: AbortSignal): Promise<number> {
+  async #connectOnce(signal: AbortSignal): Promise<void> {
     const { timeout, serve, onFailure } = this.#options;
     let socket: Socket;
     try {
-      socket = await openSocket(this.#address, { timeout, signal });
+      socket = await openSocket(this.#server.address, { timeout, signal });
     } catch (error) {
       if (!signal.aborted) onFailure(error as ConnectionError);
-      return 0;
+      return;
     }
-    const start = performance.now();
-    await serve(socket);
-    return performance.now() - start;
+    await serve(socket, () => this.#server.answered());
   }
 }

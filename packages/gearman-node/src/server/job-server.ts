@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
 import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
+import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
+import { tooLarge } from '../codec/packet-size.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
 import { GearmanError, ProtocolError } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
@@ -19,7 +21,7 @@ import type { QueuedJob } from './queued-job.ts';
 import { restoreJobs } from './restore-jobs.ts';
 import { ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
-import { WORKER_PACKETS } from './worker-packets.ts';
+import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
 
 /** A worker that was woken and did not grab in so many milliseconds is not waited for. */
 const WAKE_LIMIT = 100;
@@ -57,7 +59,10 @@ export interface JobServerOptions {
    * `--job-retries`. Default: any number.
    */
   readonly maxAttempts?: number | undefined;
-  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  /**
+   * Bytes of the largest packet that is taken. Of a larger one only the beginning is read: the submission is refused, or
+   * the job that a worker sent it for fails. Default 64 MiB.
+   */
   readonly maxPacketSize?: number | undefined;
   /** Bytes that are kept for a peer that does not read, before it is cut off. Default 64 MiB. */
   readonly maxOutputBuffer?: number | undefined;
@@ -184,6 +189,7 @@ export class JobServer implements AsyncDisposable {
         maxPacketSize: this.#options.maxPacketSize,
         maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
         onPacket: (connection, packet) => this.#onPacket(connection, packet),
+        onOversized: (connection, packet, size) => this.#onOversized(connection, packet, size),
         onLine: (connection, line) => connection.sendText(adminReply(line, connection, this.#state)),
         onClose: (connection, error) => this.#onClose(connection, error),
       }),
@@ -195,6 +201,15 @@ export class JobServer implements AsyncDisposable {
     if (packet.magic !== 'REQ') from.send('ERROR', 'INVALID_MAGIC', 'Request magic expected');
     else if (!handler) from.send('ERROR', 'INVALID_COMMAND', 'Command not expected');
     else this.#handle(handler, from, packet);
+  }
+
+  /** Costs a worker the job that it says something of, and any other peer this one request. */
+  #onOversized(from: ServerConnection, packet: Packet, size: number): void {
+    const limit = this.#options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
+    const { message } = tooLarge(`the ${packet.name} from ${from.name}`, size, limit);
+    this.#options.logger?.warn(message);
+    if (packet.name.startsWith('WORK_')) failOversized(message)(from, packet, this.#state);
+    else from.send('ERROR', 'ARGUMENT_TOO_LARGE', message);
   }
 
   /** A malformed argument is answered; the packets after it are whole. */

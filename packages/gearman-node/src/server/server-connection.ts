@@ -14,6 +14,8 @@ export interface ServerConnectionOptions {
   /** Bytes that are kept for a peer that does not read, before it is cut off. */
   readonly maxOutputBuffer: number;
   readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
+  /** Takes the beginning of a packet over the limit, and its size. */
+  readonly onOversized: (connection: ServerConnection, packet: Packet, size: number) => void;
   readonly onLine: (connection: ServerConnection, line: string) => void;
   readonly onClose: (connection: ServerConnection, error: GearmanError) => void;
 }
@@ -21,6 +23,8 @@ export interface ServerConnectionOptions {
 /** One connection to a job server: a client's, a worker's, an operator's, or all of that. */
 export class ServerConnection {
   readonly number: number;
+  /** Its address and port, as log lines name it. */
+  readonly name: string;
   readonly ip: string;
   /** The common name of the certificate that it proved to have; undefined for none. */
   readonly certificate: string | undefined;
@@ -40,13 +44,15 @@ export class ServerConnection {
   constructor(socket: Socket, options: ServerConnectionOptions) {
     this.number = options.number;
     this.ip = socket.remoteAddress ?? '-';
+    this.name = `${this.ip}:${socket.remotePort}`;
     this.certificate = socket instanceof TLSSocket && socket.authorized ? commonName(socket) : undefined;
     this.#maxOutputBuffer = options.maxOutputBuffer;
     this.#connection = new Connection(socket, {
       magic: 'RES',
-      peer: `${this.ip}:${socket.remotePort}`,
+      peer: this.name,
       maxPacketSize: options.maxPacketSize,
       onPacket: (packet) => options.onPacket(this, packet),
+      onOversized: (packet, size) => options.onOversized(this, packet, size),
       onLine: (line) => options.onLine(this, line.toString('latin1')),
       onClose: (error) => options.onClose(this, error),
       onProtocolError: (error) => this.#refuse(error),

@@ -11,7 +11,7 @@ const MIN_TIME_LIMIT = 1000;
 /** What a server does with the packets of a worker. */
 export const WORKER_PACKETS: PacketHandlers = {
   CAN_DO: (from, packet, server) => offer(from, packet, server, undefined),
-  CAN_DO_TIMEOUT: (from, packet, server) => offer(from, packet, server, packet.number('timeout')),
+  CAN_DO_TIMEOUT: (from, packet, server) => offer(from, packet, server, timeLimitOf(packet)),
   CANT_DO: (from, packet, { queue }) => {
     from.timeLimits.delete(packet.key('function'));
     queue.withdraw(from.peer, packet.key('function'));
@@ -46,14 +46,33 @@ export const WORKER_PACKETS: PacketHandlers = {
     for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
     finish(job, server);
   }),
-  WORK_EXCEPTION: ofRunningJob((_from, packet, job, server) => {
-    for (const { owner } of job.clients) {
-      if (owner.wantsExceptions) owner.send('WORK_EXCEPTION', job.handle, packet.bytes('data'));
-      else owner.send('WORK_FAIL', job.handle);
-    }
-    finish(job, server);
-  }),
+  WORK_EXCEPTION: ofRunningJob((_from, packet, job, server) =>
+    endWithException(job, packet.bytes('data'), server),
+  ),
 };
+
+/** Ends the job that a packet over the limit is for: it would be as large the next time. */
+export function failOversized(message: string): PacketHandler {
+  return ofRunningJob((_from, _packet, job, server) => endWithException(job, message, server));
+}
+
+function endWithException(
+  job: QueuedJob<ServerConnection>,
+  data: string | Uint8Array,
+  server: ServerState,
+): void {
+  for (const { owner } of job.clients) {
+    if (owner.wantsExceptions) owner.send('WORK_EXCEPTION', job.handle, data);
+    else owner.send('WORK_FAIL', job.handle);
+  }
+  finish(job, server);
+}
+
+/** What is no decimal number is no limit: npm's gearman sends four bytes of a binary number. */
+function timeLimitOf(packet: Packet): number | undefined {
+  const text = packet.key('timeout');
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
 
 /** @param timeLimit milliseconds a job may take before another worker gets it */
 function offer(
@@ -126,6 +145,5 @@ function finish(job: QueuedJob<ServerConnection>, { queue, timers }: ServerState
 }
 
 function numberOrZero(text: string): number {
-  const number = Number(text);
-  return Number.isSafeInteger(number) ? number : 0;
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }

@@ -1,5 +1,6 @@
+import { types } from 'node:util';
 import { JobFailure } from '../errors.ts';
-import type { WorkerJob } from './worker-job.ts';
+import type { AssignedJob, WorkerJob } from './worker-job.ts';
 
 /** What a handler may return: the payload of WORK_COMPLETE; nothing counts as an empty one. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is of type `void`
@@ -20,15 +21,17 @@ export type JobOutcome =
 /** A line longer than this helps nobody. */
 const MAX_EXCEPTION_LENGTH = 1000;
 
-/** Runs a handler to its end, whatever it does. */
-export async function runHandler(handler: JobHandler, job: WorkerJob): Promise<JobOutcome> {
+/** Runs a handler to its end, whatever it does. A result that is too large to be sent ends the job with an exception. */
+export async function runHandler(handler: JobHandler, job: AssignedJob): Promise<JobOutcome> {
   try {
     const result: unknown = (await handler(job)) ?? '';
-    if (typeof result === 'string' || result instanceof Uint8Array)
-      return { packet: 'WORK_COMPLETE', data: result };
-    throw new TypeError(
-      `the handler of ${job.function} returned ${typeof result}; it may return text or bytes`,
-    );
+    if (typeof result !== 'string' && !types.isUint8Array(result)) {
+      throw new TypeError(
+        `the handler of ${job.function} returned ${typeof result}; it may return text or bytes`,
+      );
+    }
+    job.checkResult(result);
+    return { packet: 'WORK_COMPLETE', data: result };
   } catch (error) {
     if (error instanceof JobFailure) return { packet: 'WORK_FAIL', error };
     return { packet: 'WORK_EXCEPTION', data: firstLine(error), error };

@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
+import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
+import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
@@ -8,7 +10,7 @@ import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
-import { type JobOutcome, runHandler } from './job-outcome.ts';
+import { type JobHandler, type JobOutcome, runHandler } from './job-outcome.ts';
 import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
@@ -49,6 +51,13 @@ export interface WorkerContext {
   readonly dispatch: () => void;
 }
 
+/** What a connection shares with the others to the same server, earlier ones included. */
+export interface ServerContext {
+  readonly echo: EchoKnowledge;
+  /** Called whenever the server has answered a request. */
+  readonly onAnswer: () => void;
+}
+
 /**
  * A worker's side of one connection: which functions the server knows of, which grabs it owes an answer, which jobs
  * it gave. It ends with the connection, for the server forgets all of it too.
@@ -58,6 +67,7 @@ export class WorkerConnection {
   readonly closed: Promise<GearmanError>;
   readonly #peer: string;
   readonly #context: WorkerContext;
+  readonly #onAnswer: () => void;
   readonly #connection: Connection;
   readonly #abilities = new Abilities<WorkerFunction>();
   readonly #registrations = new RegistrationQueue(
@@ -69,13 +79,7 @@ export class WorkerConnection {
   readonly #echo: EchoConfirmation;
   readonly #forecast = new GrabForecast();
   readonly #spinGuard = new SpinGuard();
-  readonly #jobConnection: JobConnection = {
-    send: (name, ...args) => this.#connection.send(name, ...args),
-    writable: () => this.#connection.writable(),
-    confirm: () => this.confirm(),
-    // Only Perl's server knows no other grab, and it waits for WORK_FAIL.
-    wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
-  };
+  readonly #jobConnection: JobConnection;
   readonly #interval: NodeJS.Timeout;
   #pause: NodeJS.Timeout | undefined;
   #isDropScheduled = false;
@@ -88,9 +92,10 @@ export class WorkerConnection {
   #grabPacket: keyof typeof GRAB_PACKETS;
   #knowsGrab = false;
 
-  constructor(socket: Socket, peer: string, context: WorkerContext, knowledge: EchoKnowledge) {
+  constructor(socket: Socket, peer: string, context: WorkerContext, server: ServerContext) {
     this.#peer = peer;
     this.#context = context;
+    this.#onAnswer = server.onAnswer;
     this.#grabPacket = context.takesReducers ? 'GRAB_JOB_ALL' : 'GRAB_JOB_UNIQ';
     const { promise, resolve } = Promise.withResolvers<GearmanError>();
     this.closed = promise;
@@ -99,13 +104,22 @@ export class WorkerConnection {
       peer,
       maxPacketSize: context.maxPacketSize,
       onPacket: (packet) => WorkerConnection.#handlers[packet.name]?.(this, packet),
+      onOversized: (packet, size) => this.#onOversized(packet, size),
       onClose: (error) => {
         this.#onClose(error);
         resolve(error);
       },
     });
+    this.#jobConnection = {
+      send: (name, ...args) => this.#connection.send(name, ...args),
+      writable: () => this.#connection.writable(),
+      confirm: () => this.confirm(),
+      // Only Perl's server knows no other grab, and it waits for WORK_FAIL.
+      wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
+      maxPacketSize: context.maxPacketSize,
+    };
     this.#grabs = new ReplyTimer(context.timeout, () => this.#giveUp('GRAB_JOB'));
-    this.#echo = new EchoConfirmation(knowledge, context.timeout, {
+    this.#echo = new EchoConfirmation(server.echo, context.timeout, {
       send: (token) => this.#connection.send('ECHO_REQ', token),
       onSilence: () => this.#giveUp('ECHO_REQ'),
     });
@@ -174,10 +188,13 @@ export class WorkerConnection {
   } = {
     NOOP: (self) => self.#onNoop(),
     NO_JOB: (self) => self.#onNoJob(),
-    JOB_ASSIGN: (self, packet) => self.#onJob(packet, '', ''),
-    JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet, packet.text('unique'), ''),
-    JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet, packet.text('unique'), packet.text('reducer')),
-    ECHO_RES: (self, packet) => self.#echo.answered(packet.key('data')),
+    JOB_ASSIGN: (self, packet) => self.#onJob(packet),
+    JOB_ASSIGN_UNIQ: (self, packet) => self.#onJob(packet),
+    JOB_ASSIGN_ALL: (self, packet) => self.#onJob(packet),
+    ECHO_RES: (self, packet) => {
+      self.#onAnswer();
+      self.#echo.answered(packet.key('data'));
+    },
     ERROR: (self, packet) => self.#onError(new ServerError(packet.text('code'), packet.text('text'))),
   };
 
@@ -217,7 +234,19 @@ export class WorkerConnection {
     this.#spinGuard.slept();
   }
 
-  #onJob(packet: Packet, unique: string, reducer: string): void {
+  /** The job fails, or every worker with the same limit would be given it in turn. */
+  #onOversized(packet: Packet, size: number): void {
+    const error = tooLarge(
+      `the ${packet.name} from ${this.#peer}`,
+      size,
+      this.#context.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE,
+    );
+    if (!packet.name.startsWith('JOB_ASSIGN')) throw new ProtocolError('packet-too-large', error.message);
+    this.#onJob(packet, () => Promise.reject(error));
+  }
+
+  /** @param handler in place of the one that was declared */
+  #onJob(packet: Packet, handler?: JobHandler): void {
     if (this.#grabs.outstanding === 0) {
       // It has no slot. Hung up on, the server gives the job to somebody who asks for one.
       const message = `${this.#peer} assigned job ${packet.key('handle')} to a worker that did not ask for one`;
@@ -230,22 +259,25 @@ export class WorkerConnection {
       {
         handle: packet.key('handle'),
         function: packet.text('function'),
-        unique,
-        reducer,
+        unique: packet.name === 'JOB_ASSIGN' ? '' : packet.text('unique'),
+        reducer: packet.name === 'JOB_ASSIGN_ALL' ? packet.text('reducer') : '',
         payload: packet.bytes('data'),
       },
       this.#jobConnection,
     );
-    void this.#run(job); // it never rejects
+    void this.#run(job, handler); // it never rejects
     this.#deregister();
     this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
     this.#context.dispatch();
   }
 
-  async #run(job: AssignedJob): Promise<void> {
+  async #run(job: AssignedJob, handler: JobHandler | undefined): Promise<void> {
     const { functions, jobs, slots } = this.#context;
     const declared =
-      functions().get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? neverOffered;
+      handler ??
+      functions().get(job.function) ??
+      this.#abilities.unwantedHandler(job.function) ??
+      neverOffered;
     const timeout = timeoutOf(declared);
     const timer =
       timeout === undefined ? undefined : setTimeout(() => job.stop(timedOut(job, timeout)), timeout);
@@ -305,6 +337,7 @@ export class WorkerConnection {
 
   #grabAnswered(): void {
     this.#knowsGrab = true;
+    this.#onAnswer();
     this.#grabs.answered();
   }
 
@@ -326,7 +359,7 @@ export class WorkerConnection {
 
   #giveUp(request: PacketName): void {
     const { timeout } = this.#context;
-    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; connecting anew`;
+    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; connecting again`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 

@@ -1,4 +1,4 @@
-import { GearmanError } from '../errors.ts';
+import { MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
 import type { JobHandler } from './job-outcome.ts';
 
 /** A function whose jobs may run for a limited time. */
@@ -15,17 +15,16 @@ export interface TimedFunction {
 /** What a worker does for a function: its handler, or that and a time limit. */
 export type WorkerFunction = JobHandler | TimedFunction;
 
-/** The longest time that setTimeout takes. */
-const MAX_TIMEOUT = 2 ** 31 - 1;
-
-/** @throws GearmanError `invalid-argument` for a time limit that is no whole number from 1 on */
+/** @throws GearmanError `invalid-argument` for what has no handler, or a time limit that is no whole number from 1 on */
 export function checkWorkerFunction(name: string, declared: WorkerFunction): void {
-  const timeout = timeoutOf(declared);
-  if (timeout === undefined || (Number.isInteger(timeout) && timeout >= 1 && timeout <= MAX_TIMEOUT)) return;
-  throw new GearmanError(
-    'invalid-argument',
-    `the timeout of ${name}, ${timeout}, is no whole number of milliseconds from 1 to ${MAX_TIMEOUT}`,
-  );
+  if (typeof declared === 'function') return;
+  if (typeof declared?.handler !== 'function') {
+    refuse(`handler of ${name}`, declared, 'give a function, or an object with handler and timeout');
+  }
+  const { timeout } = declared;
+  if (Number.isInteger(timeout) && timeout >= 1 && timeout <= MAX_TIMER_DELAY) return;
+  const remedy = `give a whole number of milliseconds from 1 to ${MAX_TIMER_DELAY}`;
+  refuse(`timeout of ${name}`, timeout, remedy);
 }
 
 export function handlerOf(declared: WorkerFunction): JobHandler {

@@ -1,4 +1,5 @@
-import { checkCount } from '../argument-checks.ts';
+import { checkCount, checkPayload } from '../argument-checks.ts';
+import { checkPacketSize } from '../codec/packet-size.ts';
 import type { GearmanError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import type { JobOutcome } from './job-outcome.ts';
@@ -35,9 +36,13 @@ export interface WorkerJob {
    * @throws GearmanError `invalid-argument` unless both are whole numbers from 0 on: no server knows others
    */
   sendStatus(numerator: number, denominator: number): void;
-  /** Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one. */
+  /**
+   * Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one.
+   *
+   * @throws GearmanError `invalid-argument` for what is neither text nor bytes, `packet-too-large`
+   */
   sendData(data: string | Uint8Array): Promise<void>;
-  /** Sends a warning (WORK_WARNING). Resolves when there is room for the next one. */
+  /** Sends a warning (WORK_WARNING). Resolves when there is room for the next one. @throws as {@link sendData} */
   sendWarning(data: string | Uint8Array): Promise<void>;
 }
 
@@ -50,6 +55,8 @@ export interface JobConnection {
   confirm(): Promise<void>;
   /** Whether the server takes a job for running until it gets WORK_FAIL, even after WORK_EXCEPTION. */
   wantsFailAfterException(): boolean;
+  /** Bytes of the largest packet that may be sent. Default 64 MiB. */
+  readonly maxPacketSize?: number | undefined;
 }
 
 /** What JOB_ASSIGN said. */
@@ -108,15 +115,16 @@ export class AssignedJob implements WorkerJob {
   }
 
   async sendData(data: string | Uint8Array): Promise<void> {
-    if (this.#isOver) return;
-    this.#connection.send('WORK_DATA', this.handle, data);
-    await this.#connection.writable();
+    await this.#send('WORK_DATA', data);
   }
 
   async sendWarning(data: string | Uint8Array): Promise<void> {
-    if (this.#isOver) return;
-    this.#connection.send('WORK_WARNING', this.handle, data);
-    await this.#connection.writable();
+    await this.#send('WORK_WARNING', data);
+  }
+
+  /** @throws GearmanError `packet-too-large` */
+  checkResult(data: string | Uint8Array): void {
+    checkPacketSize('WORK_COMPLETE', [this.handle, data], this.#connection.maxPacketSize);
   }
 
   /** The job must stop. */
@@ -138,5 +146,13 @@ export class AssignedJob implements WorkerJob {
     }
     this.#isOver = true;
     this.#acknowledge?.(this.#connection.confirm());
+  }
+
+  async #send(name: 'WORK_DATA' | 'WORK_WARNING', data: string | Uint8Array): Promise<void> {
+    checkPayload(data);
+    checkPacketSize(name, [this.handle, data], this.#connection.maxPacketSize);
+    if (this.#isOver) return;
+    this.#connection.send(name, this.handle, data);
+    await this.#connection.writable();
   }
 }

@@ -1,17 +1,17 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { checkFunctionName } from '../argument-checks.ts';
+import { checkChoice, checkFunctionName, refuse } from '../argument-checks.ts';
 import type { BackoffOptions } from '../connection/backoff.ts';
+import { checkPeerOptions } from '../connection/check-options.ts';
 import { Reconnector } from '../connection/reconnector.ts';
 import { DEFAULT_TIMEOUT } from '../connection/reply-timer.ts';
 import { formatAddress, type ServerAddress } from '../connection/server-address.ts';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { abortedError, unlessAborted } from '../unless-aborted.ts';
-import type { EchoKnowledge } from './echo-confirmation.ts';
 import { RunningJobs } from './running-jobs.ts';
 import { Slots } from './slots.ts';
-import { WorkerConnection, type WorkerContext } from './worker-connection.ts';
+import { type ServerContext, WorkerConnection, type WorkerContext } from './worker-connection.ts';
 import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
 
 /** How a {@link Worker} is set up. */
@@ -28,7 +28,10 @@ export interface WorkerOptions {
    * connection is given up. Default 30,000.
    */
   readonly timeout?: number | undefined;
-  /** The pauses between attempts to connect. Default: from 100 up to 5,000 ms. */
+  /**
+   * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
+   * 100 up to 5,000 ms.
+   */
   readonly reconnect?: BackoffOptions | undefined;
   /**
    * What becomes of a running job when its server is lost, while that server may give it to somebody else: `finish`
@@ -40,7 +43,10 @@ export interface WorkerOptions {
    * Ask for jobs together with their reducers (GRAB_JOB_ALL). Python's job server does not answer that. Default false.
    */
   readonly takesReducers?: boolean | undefined;
-  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  /**
+   * Bytes of the largest packet that is taken or sent. A job whose payload or result is larger ends with an exception,
+   * and no other. Default 64 MiB.
+   */
   readonly maxPacketSize?: number | undefined;
 }
 
@@ -65,12 +71,12 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   #isClosing = false;
   #drained: Promise<void> | undefined;
 
+  /** @throws GearmanError `invalid-argument` */
   constructor(options: WorkerOptions) {
     super();
-    const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger } = options;
-    if (servers.length === 0) {
-      throw new GearmanError('invalid-argument', 'a worker needs a job server; name at least one');
-    }
+    checkPeerOptions(options);
+    const { servers, concurrency = 1, timeout = DEFAULT_TIMEOUT, logger, onServerLost = 'finish' } = options;
+    checkChoice('onServerLost', onServerLost, ['finish', 'abort']);
     if (!Number.isInteger(concurrency) || concurrency < 1) {
       throw new GearmanError(
         'invalid-argument',
@@ -84,17 +90,17 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
       jobs: new RunningJobs(),
       clientId: options.clientId,
       timeout,
-      onServerLost: options.onServerLost ?? 'finish',
+      onServerLost,
       maxPacketSize: options.maxPacketSize,
       logger,
       dispatch: () => this.#dispatch(),
     };
     this.#reconnectors = servers.map((server) => {
-      const knowledge: EchoKnowledge = { answers: undefined };
+      const echo = { answers: undefined };
       return new Reconnector(server, {
         ...options.reconnect,
         timeout,
-        serve: (socket) => this.#serve(server, socket, knowledge),
+        serve: (socket, onAnswer) => this.#serve(server, socket, { echo, onAnswer }),
         onFailure: (error) => logger?.warn(error.message),
       });
     });
@@ -115,6 +121,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   setFunctions(
     functions: Readonly<Record<string, WorkerFunction>> | ReadonlyMap<string, WorkerFunction>,
   ): void {
+    if (typeof functions !== 'object' || functions === null) {
+      refuse('set of functions', functions, 'give a Map or an object');
+    }
     const wanted = functions instanceof Map ? functions : new Map(Object.entries(functions));
     this.#declare(
       wanted,
@@ -183,13 +192,13 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.#dispatch();
   }
 
-  async #serve(server: ServerAddress, socket: Socket, knowledge: EchoKnowledge): Promise<void> {
+  async #serve(server: ServerAddress, socket: Socket, context: ServerContext): Promise<void> {
     if (this.#isClosing) {
       socket.destroy();
       return;
     }
     const peer = formatAddress(server);
-    const connection = new WorkerConnection(socket, peer, this.#context, knowledge);
+    const connection = new WorkerConnection(socket, peer, this.#context, context);
     this.#connections.push(connection);
     this.#context.logger?.info(`connected to the job server ${peer}`);
     this.emit('connect', server);

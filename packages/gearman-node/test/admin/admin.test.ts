@@ -185,3 +185,14 @@ test('the limit is for a reply, not for all of them', async (t) => {
   peer.sendBytes(`${keys.join('\n')}\n.\n`.repeat(replies.length));
   for (const reply of replies) assert.deepEqual(await reply, keys);
 });
+
+test('a long line that begins like a refusal is read in a moment', async (t) => {
+  const { server, admin } = await scripted(t);
+  const status = admin.status();
+  const peer = await server.accept();
+  const line = `ERR ${'x'.repeat(200_000)}`;
+  const start = performance.now();
+  peer.sendBytes(`${line}\t1\t0\t0\n.\n`);
+  assert.deepEqual(await status, [{ name: line, total: 1, running: 0, availableWorkers: 0 }]);
+  assert.ok(performance.now() - start < 10_000);
+});

@@ -243,3 +243,42 @@ test('an answer whose numbers are none fails its request alone', async (t) => {
   peer.send('WORK_COMPLETE', 'H:x:1', 'done');
   assert.equal(String(await job), 'done');
 });
+
+test('a server that freezes after it accepted a job is noticed', async (t) => {
+  const { submit } = await scripted(t, { timeout: 100 });
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  assert.deepEqual(await peer.next(), ['GET_STATUS', 'H:x:1']);
+  await assert.rejects(job.result, lostBecauseOf('server-silent'));
+});
+
+test('a job that its server no longer knows is lost; one that it knows goes on', async (t) => {
+  const { client, submit } = await scripted(t, { timeout: 100 });
+  const [peer, forgotten] = await submit('f');
+  const running = client.submit('f');
+  await peer.until('SUBMIT_JOB');
+  peer.send('JOB_CREATED', 'H:x:1');
+  peer.send('JOB_CREATED', 'H:x:2');
+  assert.deepEqual(
+    [await peer.next(), await peer.next()],
+    [
+      ['GET_STATUS', 'H:x:1'],
+      ['GET_STATUS', 'H:x:2'],
+    ],
+  );
+  peer.send('STATUS_RES', 'H:x:1', 0, 0, 0, 0);
+  peer.send('STATUS_RES', 'H:x:2', 1, 1, 0, 0);
+  await assert.rejects(forgotten.result, lostBecauseOf('job-lost'));
+  peer.send('WORK_COMPLETE', 'H:x:2', 'done');
+  assert.equal(String(await running), 'done');
+});
+
+test('a result that comes before the answer about the job counts', async (t) => {
+  const { submit } = await scripted(t, { timeout: 100 });
+  const [peer, job] = await submit('f');
+  peer.send('JOB_CREATED', 'H:x:1');
+  await peer.until('GET_STATUS');
+  peer.send('WORK_COMPLETE', 'H:x:1', 'done');
+  peer.send('STATUS_RES', 'H:x:1', 0, 0, 0, 0);
+  assert.equal(String(await job), 'done');
+});

@@ -178,6 +178,109 @@ test('a timeout covers the wait for a worker', async (t) => {
   });
 });
 
+test('a server that accepts and hangs up is asked at growing intervals for a job that is resubmitted', async (t) => {
+  const server = await ScriptedServer.listen();
+  const client = new Client({ servers: [server.address], reconnect: { minDelay: 10, maxDelay: 10_000 } });
+  t.after(() => Promise.all([server.close(), client.close()]));
+  const job = client.submit('f', '', { onServerLost: 'resubmit' });
+  const closed = assert.rejects(job.result, { code: 'closed' });
+  const start = performance.now();
+  for (let connections = 0; connections < 6; connections += 1) {
+    const peer = await server.accept();
+    await peer.until('SUBMIT_JOB');
+    await peer.close();
+  }
+  // Half of each: 10, 20, 40, 80, 160 ms.
+  assert.ok(performance.now() - start >= 155, `${performance.now() - start} ms`);
+  await client.close();
+  await closed;
+});
+
+test('a job that is resubmitted goes to another server than the one that hangs up on it', async (t) => {
+  const [hangsUp, site] = [await ScriptedServer.listen(), await JobServerSite.start(t)];
+  const client = new Client({ servers: [hangsUp.address, site.address] });
+  const worker = new Worker({ servers: [site.address] });
+  t.after(() => Promise.all([client.close(), worker.close(), hangsUp.close()]));
+  worker.add('f', () => 'done after all');
+  const job = client.submit('f', '', { onServerLost: 'resubmit' });
+  await (await hangsUp.accept()).close();
+  assert.equal(String(await job), 'done after all');
+});
+
+/** Submissions that no server can have, as a program without types makes them. */
+const WRONG: readonly (readonly unknown[])[] = [
+  [undefined],
+  [{ name: 'f' }],
+  ['f', { a: 1 }],
+  ['f', 7],
+  ['f', null],
+  ['f', [1, 2]],
+  ['f', '', { priority: 'urgent' }],
+  ['f', '', { unique: 7 }],
+  ['f', '', { background: 'yes' }],
+  ['f', '', { background: true, startAt: 'tomorrow' }],
+  ['f', '', { background: true, startAt: new Date(Number.NaN) }],
+  ['f', '', { reducer: 7 }],
+  ['f', '', { reducer: 'r', aggregator: {} }],
+  ['f', '', { signal: {} }],
+  ['f', '', { timeout: '10' }],
+  ['f', '', { timeout: -1 }],
+  ['f', '', { timeout: Number.NaN }],
+  ['f', '', { onServerLost: 'retry' }],
+];
+
+test('a wrong submission is refused at the call, and what waits beside it for the connection is not harmed', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('echo', (job) => job.payload);
+  const before = client.submit('echo', 'before').result;
+  for (const wrong of WRONG) {
+    assert.throws(
+      () => client.submit(...(wrong as Parameters<Client['submit']>)),
+      { code: 'invalid-argument' },
+      JSON.stringify(wrong),
+    );
+  }
+  const after = client.submit('echo', 'after').result;
+  assert.deepEqual((await Promise.all([before, after])).map(String), ['before', 'after']);
+});
+
+test('a request that cannot be sent fails by itself, and close ends', async (t) => {
+  const { client } = await working(t);
+  const payload = Buffer.from('payload');
+  const [first, second, third] = [client.submit('f'), client.submit('f', payload), client.submit('f')];
+  Object.defineProperty(payload, 'length', {
+    get: () => {
+      throw new Error('no length any longer');
+    },
+  });
+  await Promise.all([first.handle, third.handle]);
+  await assert.rejects(second.result, { code: 'internal', message: /no length/ });
+  await client.close();
+  await assert.rejects(first.result, { code: 'closed' });
+});
+
+test('a timeout of 30 days, or an infinite one, does not end the job', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('f', () => 'done');
+  for (const timeout of [30 * 24 * 60 * 60 * 1000, Number.POSITIVE_INFINITY]) {
+    assert.equal(String(await client.submit('f', '', { timeout })), 'done');
+  }
+});
+
+test('two loops over one job both end', async (t) => {
+  const { client, worker } = await working(t);
+  worker.add('f', async (job) => {
+    for (const piece of ['1', '2', '3']) await job.sendData(piece);
+  });
+  const job = client.submit('f');
+  const read: string[] = [];
+  const loop = async () => {
+    for await (const event of job) if (event.type === 'data') read.push(String(event.data));
+  };
+  await Promise.all([loop(), loop()]);
+  assert.deepEqual(read.toSorted(), ['1', '2', '3']);
+});
+
 test('what makes no sense is refused at once, and nothing is sent', async (t) => {
   const { client } = await working(t);
   const refused = { code: 'invalid-argument' };

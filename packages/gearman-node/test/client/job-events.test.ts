@@ -90,3 +90,21 @@ test('after the loop was left nothing is kept', async () => {
   events.push(piece());
   assert.deepEqual(await events.next(), { done: true, value: undefined });
 });
+
+test('several that wait at a time get the events in order, and all settle at the end', async () => {
+  const { events } = recorded();
+  const waiting = Array.from({ length: 4 }, () => events.next());
+  const statuses = [1, 2].map((numerator): JobEvent => ({ type: 'status', numerator, denominator: 2 }));
+  for (const status of statuses) events.push(status);
+  assert.deepEqual(
+    (await Promise.all(waiting.slice(0, 2))).map(({ value }) => value),
+    statuses,
+  );
+  events.end();
+  for (const { done } of await Promise.all(waiting.slice(2))) assert.equal(done, true);
+
+  const failing = recorded().events;
+  const both = [failing.next(), failing.next()];
+  failing.end(new GearmanError('job-timeout', 'm'));
+  for (const next of both) await assert.rejects(next, { code: 'job-timeout' });
+});

@@ -109,3 +109,31 @@ test('its events end with it, and with its error', async () => {
   failed.fail();
   await assert.rejects(failed[Symbol.asyncIterator]().next(), { code: 'job-failed' });
 });
+
+test('the payload is kept only while the job may have to be sent', () => {
+  const ends: readonly ((job: SubmittedJob) => void)[] = [
+    (job) => job.accept('H:x:1', flow),
+    (job) => job.reject(new GearmanError('aborted', 'm')),
+    (job) => job.lose(new GearmanError('connection-lost', 'm')),
+  ];
+  for (const end of ends) {
+    const { job } = submitted();
+    assert.ok(job.submission);
+    end(job);
+    assert.equal(job.submission, undefined);
+  }
+  const { job } = submitted({ onServerLost: 'resubmit' });
+  job.accept('H:x:1', flow);
+  job.lose(new GearmanError('connection-lost', 'm'));
+  assert.ok(job.submission, 'it is sent again');
+  job.complete(Buffer.alloc(0));
+  assert.equal(job.submission, undefined);
+});
+
+test('a timeout of 30 days does not fire at once', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { job } = submitted({ timeout: 30 * 24 * 60 * 60 * 1000 });
+  t.mock.timers.tick(1000);
+  assert.equal(job.isSettled, false);
+  job.complete(Buffer.alloc(0));
+});

@@ -32,7 +32,6 @@ const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanE
   'a submission without a NUL': [packetOf(7, 'f'), 'argument-missing'],
   'a submission with one NUL': [packetOf(7, 'f\0'), 'argument-missing'],
   'an empty submission': [header('\0REQ', 7, 0), 'argument-missing'],
-  'a result without a payload': [packetOf(13, 'H:x:1'), 'argument-missing'],
 };
 
 for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
@@ -51,7 +50,7 @@ for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
 
 test('every type with too few arguments is a ProtocolError', () => {
   for (const type of PACKET_TYPES) {
-    if (!type || type.arguments.length < 2) continue;
+    if (!type || type.arguments.length < 2 || type.mayLackPayload) continue;
     const body = 'x\0'.repeat(type.arguments.length - 2);
     const decoder = new PacketDecoder({ onPacket: () => {} });
     assert.throws(() => decoder.decode(packetOf(type.number, body)), {
@@ -83,6 +82,55 @@ test('a packet as large as the limit is taken, and one byte more is not', () => 
   assert.throws(() => new PacketDecoder(options).decode(encodePacket('REQ', 'ECHO_REQ', 'x'.repeat(89))), {
     code: 'packet-too-large',
   });
+});
+
+test('of a packet over the limit the beginning and the size come out, and the packets after it', () => {
+  const tooLarge = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'x'.repeat(5000));
+  const next = encodePacket('RES', 'WORK_FAIL', 'H:x:2');
+  const stream = Buffer.concat([tooLarge, tooLarge, next]);
+  for (const chunkSize of [stream.length, 4096, 13, 1]) {
+    const out: unknown[] = [];
+    const decoder = new PacketDecoder({
+      maxPacketSize: 3000,
+      onPacket: (packet) => out.push([packet.name, packet.key('handle')]),
+      onOversized: (packet, size) => out.push([packet.name, packet.key('handle'), size]),
+    });
+    for (let at = 0; at < stream.length; at += chunkSize) decoder.decode(stream.subarray(at, at + chunkSize));
+    const cut = ['WORK_COMPLETE', 'H:x:1', tooLarge.length];
+    assert.deepEqual(out, [cut, cut, ['WORK_FAIL', 'H:x:2']], `in chunks of ${chunkSize} bytes`);
+  }
+});
+
+test('a packet over the limit that has no payload, or no end of its handle, is a ProtocolError all the same', () => {
+  const faulty: readonly (readonly [Buffer, GearmanErrorCode])[] = [
+    [encodePacket('RES', 'JOB_CREATED', 'x'.repeat(5000)), 'packet-too-large'],
+    [encodePacket('RES', 'SUBMIT_JOB', 'x'.repeat(5000), '', ''), 'argument-missing'],
+  ];
+  for (const [bytes, code] of faulty) {
+    const decoder = new PacketDecoder({
+      maxPacketSize: 3000,
+      onPacket: () => assert.fail('a packet came out'),
+      onOversized: () => assert.fail('a beginning came out'),
+    });
+    assert.throws(() => decoder.decode(bytes), { code });
+  }
+});
+
+test('a worker’s packet without the NUL before its empty payload has an empty payload', () => {
+  for (const number of [13, 25, 28, 29]) {
+    const bytes = Buffer.concat([packetOf(number, 'H:x:1'), packetOf(14, 'H:x:2')]);
+    for (const chunkSize of [bytes.length, 1]) {
+      const out: unknown[] = [];
+      const decoder = new PacketDecoder({
+        onPacket: (packet) => {
+          out.push(packet.key('handle'));
+          if (packet.type.hasPayload) out.push(packet.bytes('data').length);
+        },
+      });
+      for (let at = 0; at < bytes.length; at += chunkSize) decoder.decode(bytes.subarray(at, at + chunkSize));
+      assert.deepEqual(out, ['H:x:1', 0, 'H:x:2']);
+    }
+  }
 });
 
 test('a claimed length that is not sent costs little memory', () => {

@@ -88,3 +88,12 @@ test('length is what was added and not taken', () => {
   encoder.take();
   assert.equal(encoder.length, 0);
 });
+
+test('an argument of a wrong type is refused, and nothing of it is added', () => {
+  const encoder = new PacketEncoder('REQ');
+  for (const wrong of [{ a: 1 }, [1], null, undefined, true, new Float64Array(1)]) {
+    assert.throws(() => encoder.add('ECHO_REQ', wrong as never), { code: 'invalid-argument' });
+  }
+  encoder.add('ECHO_REQ', 'x');
+  assert.deepEqual(Buffer.concat(encoder.take()), encodePacket('REQ', 'ECHO_REQ', 'x'));
+});

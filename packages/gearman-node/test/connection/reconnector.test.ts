@@ -9,7 +9,8 @@ import { ScriptedServer } from '../fixtures/scripted-server.ts';
 const FAST = { minDelay: 1, maxDelay: 4, timeout: 5000 };
 
 /** Serves a socket until it is closed. */
-async function untilClosed(socket: Socket): Promise<void> {
+async function untilClosed(socket: Socket, onAnswer?: () => void): Promise<void> {
+  onAnswer?.();
   socket.resume();
   socket.on('error', () => {});
   await once(socket, 'close');
@@ -67,4 +68,25 @@ test('stop ends an attempt and a pause, and opens nothing more', async () => {
   });
   await failed.promise;
   await reconnector.stop();
+});
+
+test('a server that accepts and hangs up is asked at growing intervals, however long its connections last', async () => {
+  const server = await ScriptedServer.listen();
+  const reconnector = new Reconnector(server.address, {
+    minDelay: 10,
+    maxDelay: 80,
+    timeout: 5000,
+    serve: (socket) => untilClosed(socket),
+    onFailure: assert.fail,
+  });
+  const start = performance.now();
+  for (let times = 0; times < 6; times += 1) {
+    const peer = await server.accept();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    await peer.close();
+  }
+  // Half of each: 10, 20, 40, 80, 80 ms.
+  assert.ok(performance.now() - start >= 115, `${performance.now() - start} ms`);
+  await reconnector.stop();
+  await server.close();
 });

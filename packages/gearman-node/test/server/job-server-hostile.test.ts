@@ -40,15 +40,14 @@ test('slow-loris: clients that never send the end of a packet hold up nobody, an
   for (const peer of peers) assert.equal(peer.socket.destroyed, false);
 });
 
-test('4 GiB: clients that claim such a length are told so and cut off, and cost little', async (t) => {
+test('4 GiB: clients that claim such a length are told so, and cost little', async (t) => {
   const site = await JobServerSite.start(t);
-  const header = encodePacket('REQ', 'SUBMIT_JOB', '', '', '').subarray(0, 12);
-  header.writeUInt32BE(0xffff_ffff, 8);
+  const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(100_000));
+  beginning.writeUInt32BE(0xffff_ffff, 8);
   const before = process.memoryUsage.rss();
-  const peers = await crowd(site, header);
+  const peers = await crowd(site, beginning);
   for (const peer of peers)
     assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'ARGUMENT_TOO_LARGE']);
-  await Promise.all(peers.map((peer) => peer.closed));
   const each = (process.memoryUsage.rss() - before) / CROWD;
   assert.ok(each < COST, `${each} bytes each`);
 });

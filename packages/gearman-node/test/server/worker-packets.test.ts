@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 
 test('GRAB_JOB gives handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL the key too', async (t) => {
@@ -177,4 +178,42 @@ test('a function name over 512 bytes is refused, and the worker goes on', async 
   worker.send('CAN_DO', 'x'.repeat(512));
   await site.submit('x'.repeat(512));
   assert.equal((await worker.ask('GRAB_JOB'))[0], 'JOB_ASSIGN');
+});
+
+test('WORK_COMPLETE without the NUL before its empty data, as Perl sends it, ends the job', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  const packet = encodePacket('REQ', 'WORK_COMPLETE', handle, '');
+  packet.writeUInt32BE(handle.length, 8);
+  worker.sendBytes(packet.subarray(0, -1));
+  assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, '']);
+  assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
+});
+
+test('CAN_DO_TIMEOUT with what is no decimal number registers the function without a limit', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const site = await JobServerSite.start(t);
+  const worker = await site.connect();
+  for (const timeout of [Buffer.of(0, 0, 0x27, 0x10), '1e3', '-5', 'x', '9'.repeat(30), '']) {
+    worker.send('CAN_DO_TIMEOUT', 'f', timeout);
+    const [client, handle] = await site.submit('f');
+    assert.deepEqual((await worker.ask('GRAB_JOB')).slice(0, 2), ['JOB_ASSIGN', handle]);
+    t.mock.timers.tick(3_600_000);
+    worker.send('WORK_COMPLETE', handle, 'done');
+    assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
+  }
+});
+
+test('what a worker says of its progress counts as 0 in an answer unless it is decimal', async (t) => {
+  const site = await JobServerSite.start(t);
+  const worker = await site.worker('f');
+  const [client, handle] = await site.submit('f');
+  await worker.ask('GRAB_JOB');
+  for (const text of ['-1', '1e3', '0x10', ' 1', '9'.repeat(16)]) {
+    worker.send('WORK_STATUS', handle, text, text);
+    await client.until('WORK_STATUS');
+    assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '0', '0']);
+  }
 });

@@ -10,7 +10,21 @@ test('a time limit is a whole number of milliseconds', () => {
   for (const timeout of [0, -1, 1.5, Number.NaN, 2 ** 31]) {
     assert.throws(() => checkWorkerFunction('f', { handler, timeout }), {
       code: 'invalid-argument',
-      message: new RegExp(`of f, ${timeout},`),
+      message: new RegExp(`of f ${timeout} `),
     });
+  }
+});
+
+test('what has no handler is refused', () => {
+  const wrong: readonly unknown[] = [
+    undefined,
+    null,
+    'f',
+    { timeout: 1 },
+    { handler: 'f', timeout: 1 },
+    { handler },
+  ];
+  for (const declared of wrong) {
+    assert.throws(() => checkWorkerFunction('f', declared as never), { code: 'invalid-argument' });
   }
 });

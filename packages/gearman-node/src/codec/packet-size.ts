@@ -1,0 +1,28 @@
+import { GearmanError } from '../errors.ts';
+import type { ArgumentValue, PacketName } from '../packets.ts';
+import { DEFAULT_MAX_PACKET_SIZE } from './decoder.ts';
+import { HEADER_SIZE } from './packet.ts';
+
+/** @throws GearmanError `packet-too-large` for a packet that a peer with the same limit would not take */
+export function checkPacketSize(
+  name: PacketName,
+  args: readonly ArgumentValue[],
+  limit: number = DEFAULT_MAX_PACKET_SIZE,
+): void {
+  // No character of a string has more than three bytes; counting them takes ten times as long.
+  if (sizeOf(args, (text) => 3 * text.length) <= limit) return;
+  const size = sizeOf(args, (text) => Buffer.byteLength(text));
+  if (size > limit) throw tooLarge(`a ${name}`, size, limit);
+}
+
+/** The error for a packet over the limit. */
+export function tooLarge(what: string, size: number, limit: number): GearmanError {
+  const message = `${what} of ${size} bytes is over the limit of ${limit}; maxPacketSize raises it`;
+  return new GearmanError('packet-too-large', message);
+}
+
+function sizeOf(args: readonly ArgumentValue[], lengthOf: (text: string) => number): number {
+  let size = HEADER_SIZE + Math.max(0, args.length - 1);
+  for (const arg of args) size += typeof arg === 'object' ? arg.length : lengthOf(String(arg));
+  return size;
+}

@@ -1,0 +1,48 @@
+import { checkRange, checkText, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
+import type { ServerAddress } from './server-address.ts';
+
+/** The smallest limit of a packet's size: room for the header and the longest handle. */
+const MIN_PACKET_SIZE = 76;
+
+/** The last port. */
+const MAX_PORT = 65_535;
+
+/** What clients and workers have in common. */
+interface PeerOptions {
+  readonly servers: readonly ServerAddress[];
+  readonly clientId?: string | undefined;
+  readonly timeout?: number | undefined;
+  readonly maxPacketSize?: number | undefined;
+}
+
+/** @throws GearmanError `invalid-argument` */
+export function checkPeerOptions({ servers, clientId, timeout, maxPacketSize }: PeerOptions): void {
+  if (!Array.isArray(servers) || servers.length === 0) {
+    refuse('list of job servers', servers, 'name at least one job server');
+  }
+  for (const server of servers) checkServer(server);
+  if (clientId !== undefined) checkText('clientId', clientId);
+  checkRange('timeout', timeout, 1, MAX_TIMER_DELAY);
+  checkPacketLimit(maxPacketSize);
+}
+
+/** @throws GearmanError `invalid-argument` */
+export function checkPacketLimit(maxPacketSize: number | undefined): void {
+  checkRange('maxPacketSize', maxPacketSize, MIN_PACKET_SIZE, Number.POSITIVE_INFINITY);
+}
+
+/** @throws GearmanError `invalid-argument` for an address that no server can have */
+export function checkServer(server: ServerAddress): void {
+  if (typeof server !== 'object' || server === null) {
+    refuse('job server', server, 'give an object with host and port');
+  }
+  const { host, port = 0, tls } = server;
+  if (typeof host !== 'string' || host === '')
+    refuse('host of a job server', host, 'give a name or an address');
+  if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
+    refuse('port of a job server', port, `give a whole number up to ${MAX_PORT}`);
+  }
+  if (tls !== undefined && typeof tls !== 'function' && (typeof tls !== 'object' || tls === null)) {
+    refuse('tls of a job server', tls, 'give options of node:tls; to use no TLS, leave it out');
+  }
+}

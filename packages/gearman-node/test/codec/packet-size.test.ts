@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
+import { checkPacketSize } from '../../src/codec/packet-size.ts';
+
+test('a packet may be as large as the limit, and not one byte larger', () => {
+  for (const data of ['x'.repeat(500), 'ü'.repeat(500), Buffer.alloc(500), 12_345]) {
+    const args: [string, string, string | number | Buffer] = ['f', 'key', data];
+    const size = encodePacket('REQ', 'SUBMIT_JOB', ...args).length;
+    checkPacketSize('SUBMIT_JOB', args, size);
+    assert.throws(() => checkPacketSize('SUBMIT_JOB', args, size - 1), {
+      code: 'packet-too-large',
+      retriable: false,
+      message: new RegExp(`SUBMIT_JOB of ${size} bytes .* limit of ${size - 1}`),
+    });
+  }
+  checkPacketSize('PRE_SLEEP', [], 12);
+});

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PacedServer } from '../../src/connection/paced-server.ts';
+
+const address = { host: '127.0.0.1' };
+
+test('pauses grow over lost connections, until the server answers a request', () => {
+  const server = new PacedServer(address, { minDelay: 1000, maxDelay: 100_000 });
+  assert.equal(server.pause, 0);
+  for (let times = 0; times < 5; times += 1) server.lost();
+  assert.ok(server.pause > 4000, `${server.pause}`);
+  server.answered();
+  server.lost();
+  assert.ok(server.pause <= 1000, `${server.pause}`);
+});
+
+test('a pause ends by itself, or by a signal', async () => {
+  const short = new PacedServer(address, { minDelay: 1, maxDelay: 1 });
+  short.lost();
+  await short.ready(new AbortController().signal);
+  assert.equal(short.pause, 0);
+
+  const long = new PacedServer(address, { minDelay: 3_600_000, maxDelay: 3_600_000 });
+  long.lost();
+  await long.ready(AbortSignal.timeout(1));
+  assert.ok(long.pause > 0);
+});
+
+test('delays that make no sense are refused', () => {
+  for (const options of [{ minDelay: 0 }, { maxDelay: Number.NaN }, { minDelay: 200, maxDelay: 100 }]) {
+    assert.throws(() => new PacedServer(address, options), { code: 'invalid-argument' });
+  }
+});
