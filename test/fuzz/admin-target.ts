@@ -8,7 +8,7 @@ import { HostileServer } from './hostile-server.ts';
 import { BODY_MUTATIONS } from './mutations.ts';
 
 /** Smaller than the longest line that is thrown, so that the limit is met too. */
-const MAX_REPLY_SIZE = 64 * 1024;
+const MAX_REPLY_SIZE = 256 * 1024;
 
 /** What a job server may reply to the one or the other command. */
 const REPLIES: readonly Buffer[] = [
@@ -28,8 +28,16 @@ const REPLIES: readonly Buffer[] = [
   '\0RES\0\0\0\x11\0\0\0\0',
   '\n'.repeat(5000),
   'f\t1\t1\t1\n'.repeat(5000),
-  'x'.repeat(70_000),
+  'x'.repeat(300_000),
 ].map((text) => Buffer.from(text, 'latin1'));
+
+/** What long lines are made of: it shows when reading one takes longer than its length accounts for. */
+const LONG_LINES = {
+  beginnings: ['', 'ERR ', 'OK ', '38 127.0.0.1 ', '38 ', 'f\t', 'H:x:1\t'],
+  repeated: ['x', ' ', '\t', ':', ' : ', '1', '+', 'x ', '1\t', '\r', 'ERR '],
+  lengths: [5000, 60_000, 200_000],
+  ends: ['\n', '\t\n', ' \n', '\t1\t1\t1\n', '\r\n', ':\n', 'x', '\n.\n'],
+} as const;
 
 /** An operator whose job server is hostile: each command settles, with what its type promises or an honest error. */
 export const adminTarget: FuzzTarget = {
@@ -44,7 +52,7 @@ export const adminTarget: FuzzTarget = {
 function reply(): fc.Arbitrary<HostilePacket> {
   return fc
     .tuple(
-      fc.constantFrom(...REPLIES),
+      fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...REPLIES) }, longLine()),
       fc.option(fc.constantFrom(...BODY_MUTATIONS), { nil: undefined, freq: 2 }),
       fc.nat(65_535),
       fc.nat(255),
@@ -56,6 +64,20 @@ function reply(): fc.Arbitrary<HostilePacket> {
       breaksFraming: mutation !== undefined,
       bytes: mutation?.(text, at, value) ?? text,
     }));
+}
+
+function longLine(): fc.Arbitrary<Buffer> {
+  const { beginnings, repeated, lengths, ends } = LONG_LINES;
+  return fc
+    .tuple(
+      fc.constantFrom(...beginnings),
+      fc.constantFrom(...repeated),
+      fc.constantFrom(...lengths),
+      fc.constantFrom(...ends),
+    )
+    .map(([beginning, unit, length, end]) =>
+      Buffer.from(beginning + unit.repeat(length / unit.length) + end, 'latin1'),
+    );
 }
 
 async function attack(session: readonly HostilePacket[]): Promise<void> {

@@ -39,7 +39,7 @@ export interface FuzzReport {
 /** Sessions between two looks at the memory. A batch's seed is the first one's plus its number. */
 const BATCH = 100;
 
-/** A session that takes longer, in milliseconds, hangs. */
+/** A session that takes longer, or more time of the processor, in milliseconds, hangs. */
 const SESSION_LIMIT = 5_000;
 
 /** What may stay after all that was opened is closed: caches, compiled code, and the fuzzer's own. */
@@ -64,8 +64,12 @@ export async function fuzz(target: FuzzTarget, options: FuzzOptions): Promise<Fu
     thrown.sessions += 1;
     thrown.packets += session.length;
     thrown.mutated += session.filter(({ isMutated }) => isMutated).length;
+    const start = process.cpuUsage();
     await run(session);
     await turn();
+    const { user, system } = process.cpuUsage(start);
+    const spent = (user + system) / 1000;
+    assert.ok(spent < SESSION_LIMIT, `a session took ${spent} ms of the processor; nothing else ran meanwhile`);
     if (crashes.length > 0) throw new Error('the process would have crashed', { cause: crashes.shift() });
   });
   const atStart = process.memoryUsage.rss();

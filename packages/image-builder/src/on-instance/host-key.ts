@@ -19,7 +19,7 @@ export function fingerprint(key: string): string {
 
 /** A SHA-256 digest as `ssh-keygen -l` shows it. */
 export function fingerprintOf(digest: Buffer): string {
-  return `SHA256:${digest.toString('base64').replace(/=+$/, '')}`;
+  return `SHA256:${digest.toString('base64').replace(/(?<!=)=+$/, '')}`;
 }
 
 /** Pins the key of a machine: an SSH host key or a certificate. The console may announce it. */

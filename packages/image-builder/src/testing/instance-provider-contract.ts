@@ -140,7 +140,7 @@ export function instanceProviderContract(
     test('a launch from an image that is not there says so, and leaves nothing', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
-      const image = request.image.replace(/[^/]+$/, 'absent-$&');
+      const image = request.image.replace(/(?<![^/])[^/]+$/, 'absent-$&');
       const launched = provider.launch({ ...request, image, buildId: 'debian-0000000001' });
       await assert.rejects(launched, withCode('image-not-found'));
       assert.deepEqual(await provider.list(), []);

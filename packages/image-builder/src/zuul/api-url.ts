@@ -30,7 +30,7 @@ export function parseApiUrl(text: string): ApiUrl {
   const path = url.pathname.slice(0, match?.index);
   const tenant = match?.groups?.api ?? match?.groups?.page;
   return {
-    root: `${url.origin}${path.replace(/\/*$/, '/')}`,
+    root: `${url.origin}${path.replace(/(?<!\/)\/*$/, '/')}`,
     ...(tenant !== undefined && { tenant: decode(tenant) }),
   };
 }

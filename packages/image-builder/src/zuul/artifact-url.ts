@@ -19,13 +19,13 @@ export function artifactUrl(url: string, logUrl: string | undefined): string {
 
 /** A URL without its query, which may be a signature, and without its fragment: for messages, and to compare. */
 export function withoutQuery(url: string): string {
-  return url.replace(/[?#].*$/s, '');
+  return url.split(/[?#]/, 1)[0] as string;
 }
 
 function joined(url: string, logUrl: string | undefined): URL {
   if (logUrl === undefined) throw new Error('its URL is relative, and the build has no log_url');
   // the logs of a build are a directory, whether or not its URL says so
-  const base = `${withoutQuery(logUrl).replace(/\/*$/, '')}/`;
+  const base = `${withoutQuery(logUrl).replace(/(?<!\/)\/*$/, '')}/`;
   const absolute = URL.parse(url, base);
   if (absolute === null) throw new Error('its URL cannot be read');
   return absolute;

@@ -10,7 +10,7 @@ export async function textTable(
     columnDefault: { paddingLeft: 0, paddingRight: 2 },
     drawHorizontalLine: () => false,
   })
-    .replaceAll(/ +$/gm, '')
+    .replaceAll(/(?<! ) +$/gm, '')
     .trimEnd();
 }
 

@@ -32,7 +32,7 @@ const SCHEMA = {
 };
 
 /** The first line of an INI file; in YAML it would be a list, and the file has to be a mapping. */
-const SECTION = /^(?:\s*(?:[#;].*)?\n)*\s*\[[\w -]+\]\s*\n/;
+const SECTION = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[[\w -]+\]\s*\n/;
 
 /**
  * Reads the file of `-s`: `diskimages`, each with its `name` and the `env-vars` that are kept apart.

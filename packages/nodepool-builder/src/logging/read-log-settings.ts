@@ -29,6 +29,6 @@ function everythingTo(target: LogTarget, level: LogLevel): LogSettings {
  */
 export async function readLogSettings(file: string): Promise<ReadLogSettings> {
   const text = await readText(file, '-l');
-  const isIni = /^(?:\s*(?:[#;].*)?\n)*\s*\[/.test(text);
+  const isIni = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[/.test(text);
   return isIni ? parsePythonSettings(file, text) : parseYamlSettings(file, text);
 }

@@ -117,5 +117,5 @@ function formEncoded(value: string): string {
 }
 
 function withoutRemedy(message: string): string {
-  return message.replace(/;.*$/s, '');
+  return message.split(';', 1)[0] as string;
 }

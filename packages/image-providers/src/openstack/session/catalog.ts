@@ -55,7 +55,7 @@ function offer(catalog: readonly CatalogEndpoint[], type: string): string {
 
 /** An address with the API's version in it: appended where the catalog has none, put right where it is another. */
 export function versioned(url: string, version: string | undefined): string {
-  const base = url.replace(/\/+$/, '');
+  const base = url.replace(/(?<!\/)\/+$/, '');
   if (version === undefined) return base;
   const has = new RegExp(`/${version}(\\.\\d+)?(/|$)`);
   if (has.test(new URL(base).pathname)) return base;

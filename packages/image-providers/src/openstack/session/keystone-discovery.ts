@@ -16,7 +16,7 @@ const AT_ITS_END = /\/v(2|3)(?:\.\d+)?$/;
 
 /** What the settings alone say: a version of their own, or one in the path of `auth_url`. */
 export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefined {
-  const url = auth.url.replace(/\/+$/, '');
+  const url = auth.url.replace(/(?<!\/)\/+$/, '');
   const inPath = AT_ITS_END.exec(url)?.[1];
   const version = versionOf(auth) ?? (inPath === undefined ? undefined : inPath === '2' ? 2 : 3);
   if (version === undefined) return undefined;
@@ -74,7 +74,7 @@ function linked(authUrl: string, href: string): string {
   const url = new URL(href, authUrl);
   const base = new URL(authUrl);
   const safe = base.protocol === 'https:' && url.protocol !== 'https:' ? new URL(url.pathname, base) : url;
-  return safe.href.replace(/\/+$/, '');
+  return safe.href.replace(/(?<!\/)\/+$/, '');
 }
 
 /** Application credentials are younger than v2. */

@@ -75,7 +75,7 @@ export function webDownload(baseUrl: string): Carrier {
     async carry({ images, create, path, timeout, signal }) {
       await requireMethod(images, 'web-download', signal);
       const { id } = await create();
-      const uri = `${baseUrl.replace(/\/+$/, '')}/${encodeURIComponent(basename(path))}`;
+      const uri = `${baseUrl.replace(/(?<!\/)\/+$/, '')}/${encodeURIComponent(basename(path))}`;
       await images.import(id, { name: 'web-download', uri }, signal);
       return await activeImage(images, id, { arrival: 'import', timeout, signal });
     },

@@ -55,11 +55,11 @@ export function parseIni(text: string): IniFile {
       key = undefined;
       continue;
     }
-    const option = /^\s*([^:=\s][^:=]*?)\s*[:=]\s*(.*)$/.exec(raw);
+    const option = /^\s*([^:=\s][^:=]*)[:=](.*)$/.exec(raw);
     if (option === null) throw new IniError('this is neither a [section] nor a "key = value"', line);
     if (current === undefined) throw new IniError('a [section] has to come first', line);
-    key = (option[1] ?? '').toLowerCase();
-    current.set(key, { text: withoutComment(option[2] ?? ''), line });
+    key = (option[1] ?? '').trimEnd().toLowerCase();
+    current.set(key, { text: withoutComment((option[2] ?? '').trimStart()), line });
   }
   const { values: defaults } = sections.get('DEFAULT') ?? { values: new Map<string, IniValue>() };
   return new Map(

@@ -17,7 +17,7 @@ const FIELDS: Readonly<Record<string, (record: LogRecord, datefmt: string) => st
   threadName: () => 'MainThread',
 };
 
-const DIRECTIVE = /%(?:%|\((\w+)\)([-0]*)(\d*)(?:\.(\d+))?([a-zA-Z]))/g;
+const DIRECTIVE = /%(?:%|\((\w+)\)([-0]*)((?:[1-9]\d*)?)(?:\.(\d+))?([a-zA-Z]))/g;
 
 /** How a value of a directive is written. */
 const CONVERSIONS: Readonly<
