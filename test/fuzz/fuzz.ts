@@ -69,7 +69,10 @@ export async function fuzz(target: FuzzTarget, options: FuzzOptions): Promise<Fu
     await turn();
     const { user, system } = process.cpuUsage(start);
     const spent = (user + system) / 1000;
-    assert.ok(spent < SESSION_LIMIT, `a session took ${spent} ms of the processor; nothing else ran meanwhile`);
+    assert.ok(
+      spent < SESSION_LIMIT,
+      `a session took ${spent} ms of the processor; nothing else ran meanwhile`,
+    );
     if (crashes.length > 0) throw new Error('the process would have crashed', { cause: crashes.shift() });
   });
   const atStart = process.memoryUsage.rss();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { glob, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -23,7 +23,8 @@ async function fileOf(t: TestContext, source: string): Promise<string> {
 }
 
 test('no regular expression of any package takes more than linear time on any text', async () => {
-  const { status, stdout } = lint(await Array.fromAsync(glob('packages/*/src', { cwd: ROOT })));
+  const packages = await readdir(join(ROOT, 'packages'));
+  const { status, stdout } = lint(packages.map((name) => join('packages', name, 'src')));
   assert.match(stdout, /on \d{3,} files with 1 rules/);
   assert.equal(status, 0, stdout);
 });
