@@ -34,7 +34,7 @@ test('one that does is found', async (t) => {
     String.raw`/^ERR (\S+) ?([^\t]*)$/`,
     String.raw`/^(?:\s*\n)*\[/`,
     String.raw`/\/+$/`,
-    String.raw`new RegExp('^(a*)*b$')`,
+    "new RegExp('^(a*)*b$')",
   ]) {
     const { status, stdout } = lint([await fileOf(t, `export const expression = ${expression};\n`)]);
     assert.match(stdout, /no-super-linear-time/, expression);
