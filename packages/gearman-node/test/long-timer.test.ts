@@ -7,12 +7,13 @@ const DAY = 24 * 60 * 60 * 1000;
 test('a timer of 60 days fires after 60 days, and not before', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
-  new LongTimer(60 * DAY, action);
+  const timer = new LongTimer(60 * DAY, action);
   for (let days = 1; days < 60; days += 1) t.mock.timers.tick(DAY);
   assert.equal(action.mock.callCount(), 0);
   t.mock.timers.tick(2 * DAY); // the mock restarts a timer at the end of a tick
   t.mock.timers.tick(DAY);
   assert.equal(action.mock.callCount(), 1);
+  timer.stop();
 });
 
 test('it can be stopped at any time, and an infinite one waits for ever', (t) => {
