@@ -78,7 +78,7 @@ async function qcow2References(head: Buffer, read: Read): Promise<readonly strin
   const references: string[] = [];
   const backingFile = uint64(head, 8, 'big');
   if (backingFile !== 0) {
-    const name = await read(backingFile, Math.min(head.readUInt32BE(16), KIBIBYTE));
+    const name = await read(backingFile, Math.min(uint32(head, 16, 'big'), KIBIBYTE));
     references.push(name.toString() || 'a backing file');
   }
   if (uint32(head, 4, 'big') < 3) return references;
@@ -138,8 +138,9 @@ function parentNames(text: string): readonly string[] {
 /** [MS-VHD]: the copy of the footer at the beginning, then the header of a disk that grows. */
 function vhdReferences(head: Buffer): readonly string[] {
   if (uint32(head, 60, 'big') !== VHD_DIFFERENCING) return [];
-  const name = head.subarray(SECTOR + 64, SECTOR + 64 + 512);
-  const [text] = Buffer.from(name).swap16().toString('utf16le').split('\0');
+  const name = Buffer.alloc(512);
+  name.set(head.subarray(SECTOR + 64, SECTOR + 64 + name.length));
+  const [text] = name.swap16().toString('utf16le').split('\0');
   return [text || 'a parent'];
 }
 

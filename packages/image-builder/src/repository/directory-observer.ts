@@ -39,8 +39,11 @@ export class DirectoryObserver {
 
   constructor(options: DirectoryObserverOptions) {
     this.#options = options;
-    this.files = new SettledFiles(options.directory, (names) => {
-      for (const name of names) this.#note(name, 'again');
+    this.files = new SettledFiles(options.directory, {
+      onDue: (names) => {
+        for (const name of names) this.#note(name, 'again');
+      },
+      onRefused: (name, reason) => this.#refuse(name, reason),
     });
   }
 
@@ -157,12 +160,13 @@ export class DirectoryObserver {
     const parsed = parseImageFileName(name);
     if (parsed === undefined) return false;
     const fault = imageIdFault(parsed.imageId);
-    if (fault !== undefined && !this.#refused.has(name)) {
-      this.#refused.add(name);
-      this.#options.logger?.warn(
-        `${JSON.stringify(name)} is not offered as an image: its id ${fault}; rename it`,
-      );
-    }
+    if (fault !== undefined) this.#refuse(name, `its id ${fault}; rename it`);
     return fault === undefined;
+  }
+
+  #refuse(name: string, reason: string): void {
+    if (this.#refused.has(name)) return;
+    this.#refused.add(name);
+    this.#options.logger?.warn(`${JSON.stringify(name)} is not offered as an image: ${reason}`);
   }
 }

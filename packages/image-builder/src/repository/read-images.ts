@@ -19,7 +19,7 @@ export async function readImages(directory: string): Promise<Image[]> {
       const imageId = parseImageFileName(name)?.imageId;
       return imageId === undefined || imageIdFault(imageId) !== undefined ? [] : [{ name, imageId }];
     });
-    const files = new SettledFiles(layout.root, () => undefined);
+    const files = new SettledFiles(layout.root);
     await files.look(new Map(parsed.map(({ name }) => [name, 'present'])));
     files.close();
     const images: Image[] = [];

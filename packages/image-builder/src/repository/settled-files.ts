@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { lstat, realpath, stat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileKey, findWriters, type Writers } from './writers.ts';
 
@@ -26,12 +26,9 @@ const FIRST_DELAY = 25;
 const LAST_DELAY = 1_000;
 
 /** Whether a file that no visible process writes has to be quiet for a while before it counts as settled. */
-const NEEDS_QUIET: Readonly<
-  Record<Exclude<Occasion, 'again'>, (allVisible: boolean, size: number) => boolean>
-> = {
+const NEEDS_QUIET: Readonly<Record<Exclude<Occasion, 'again'>, (allVisible: boolean) => boolean>> = {
   present: (allVisible) => !allVisible,
-  // Moved here, it was written elsewhere, and probably before; created here, it is empty.
-  moved: (allVisible, size) => !allVisible && size === 0,
+  moved: (allVisible) => !allVisible,
   changed: (allVisible) => !allVisible,
   // No event came: another host writes it, over a network file system.
   found: () => true,
@@ -46,30 +43,31 @@ interface Unsettled {
   readonly dueAt: number;
 }
 
+/** Settings of {@link SettledFiles}. */
+export interface SettledFilesOptions {
+  /** Called with the names of files that are to be looked at again. */
+  readonly onDue?: (names: readonly string[]) => void;
+  /** Called for what has the name of an image and cannot be one, with the reason. */
+  readonly onRefused?: (name: string, reason: string) => void;
+  /** Replaces {@link findWriters} in tests. */
+  readonly find?: (paths: readonly string[]) => Promise<Writers>;
+}
+
 /**
- * Knows which files of a directory are whole: those that no process holds open for writing, or, where the
- * processes of other users and hosts cannot be seen, that did not change for a while.
+ * Knows which files of a directory are complete: regular files with content that no process holds open for writing, or,
+ * where the processes of other users and hosts cannot be seen, that did not change for a while. A symbolic link is not
+ * followed: it could lead to any file of the host.
  */
 export class SettledFiles {
   readonly #directory: string;
-  readonly #onDue: (names: readonly string[]) => void;
-  readonly #findWriters: (paths: readonly string[]) => Promise<Writers>;
+  readonly #options: SettledFilesOptions;
   readonly #settled = new Map<string, FileState>();
   readonly #unsettled = new Map<string, Unsettled>();
   #timer: NodeJS.Timeout | undefined;
 
-  /**
-   * @param onDue told which files have to be looked at again.
-   * @param find another one than {@link findWriters}, for tests.
-   */
-  constructor(
-    directory: string,
-    onDue: (names: readonly string[]) => void,
-    find: (paths: readonly string[]) => Promise<Writers> = findWriters,
-  ) {
+  constructor(directory: string, options: SettledFilesOptions = {}) {
     this.#directory = directory;
-    this.#onDue = onDue;
-    this.#findWriters = find;
+    this.#options = options;
   }
 
   /** The state of a file that is settled. */
@@ -98,26 +96,25 @@ export class SettledFiles {
   async look(occasions: ReadonlyMap<string, Occasion>): Promise<string[]> {
     const changes: string[] = [];
     const candidates = new Map<string, Stats>();
-    const paths: string[] = [];
     await each(occasions, async ([name, occasion]) => {
       const waiting = this.#unsettled.get(name);
       if (waiting !== undefined && occasion === 'changed') {
         this.#unsettled.set(name, { ...waiting, occasion });
         return; // Its timer looks. A file that is being written changes all the time.
       }
-      const found = await findFile(join(this.#directory, name));
-      if (found === undefined) {
+      const state = await this.#stateOf(name);
+      if (state === undefined) {
         if (this.delete(name)) changes.push(name);
-      } else if (!isSame(found.state, this.#settled.get(name))) {
-        candidates.set(name, found.state);
-        paths.push(found.path);
+      } else if (!isSame(state, this.#settled.get(name))) {
+        candidates.set(name, state);
       }
     });
     if (candidates.size > 0) {
-      const writers = await this.#findWriters(paths);
+      const { find = findWriters } = this.#options;
+      const writers = await find(Array.from(candidates.keys(), (name) => join(this.#directory, name)));
       await each(candidates, async ([name, before]) => {
         // Once more: a writer may have written its last while the processes were looked through.
-        const now = (await findFile(join(this.#directory, name)))?.state;
+        const now = await this.#stateOf(name);
         const unsettled = this.#unsettle(name, before, occasions.get(name));
         const busy = !isSame(before, now) || writers.files.has(fileKey(before));
         if (!busy && isQuiet(unsettled, writers.complete)) {
@@ -136,6 +133,18 @@ export class SettledFiles {
   close(): void {
     clearTimeout(this.#timer);
     this.#unsettled.clear();
+  }
+
+  /** The state of a file that may be an image; undefined for anything else. */
+  async #stateOf(name: string): Promise<Stats | undefined> {
+    const state = await lstat(join(this.#directory, name)).catch(() => undefined);
+    if (state === undefined) return undefined;
+    const reason = refusalOf(state);
+    if (reason === undefined) return state;
+    // A file is empty for a moment when a program has just created it.
+    const isNew = state.isFile() && Date.now() - state.mtimeMs < QUIET_PERIOD;
+    if (!isNew) this.#options.onRefused?.(name, reason);
+    return undefined;
   }
 
   #unsettle(name: string, state: FileState, occasion: Occasion = 'again'): Unsettled {
@@ -160,7 +169,9 @@ export class SettledFiles {
     const delay = Math.max(0, next - Date.now());
     // What is due is counted from `next`: a timer may fire a little before the clock says so.
     this.#timer = setTimeout(() => {
-      this.#onDue([...this.#unsettled].filter(([, { dueAt }]) => dueAt <= next).map(([name]) => name));
+      this.#options.onDue?.(
+        [...this.#unsettled].filter(([, { dueAt }]) => dueAt <= next).map(([name]) => name),
+      );
     }, delay);
     this.#timer.unref();
   }
@@ -170,23 +181,11 @@ async function each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Pr
   await Promise.all(Array.from(items, work));
 }
 
-interface FoundFile {
-  readonly path: string;
-  readonly state: Stats;
-}
-
-/** A regular file, or the one that a symbolic link leads to. Only links cost more than one system call. */
-async function findFile(path: string): Promise<FoundFile | undefined> {
-  try {
-    const state = await lstat(path);
-    if (state.isFile()) return { path, state };
-    if (!state.isSymbolicLink()) return undefined;
-    const target = await realpath(path);
-    const targetState = await stat(target);
-    return targetState.isFile() ? { path: target, state: targetState } : undefined;
-  } catch {
-    return undefined;
-  }
+/** Why a file is not an image. */
+function refusalOf(state: Stats): string | undefined {
+  if (state.isSymbolicLink()) return 'it is a symbolic link; put the file itself there';
+  if (!state.isFile()) return 'it is not a regular file';
+  return state.size === 0 ? 'it is empty' : undefined;
 }
 
 function isSame(one: FileState, other: FileState | undefined): boolean {
@@ -198,6 +197,6 @@ function isSame(one: FileState, other: FileState | undefined): boolean {
   );
 }
 
-function isQuiet({ occasion, state, lastChange }: Unsettled, allVisible: boolean): boolean {
-  return !NEEDS_QUIET[occasion](allVisible, state.size) || Date.now() - lastChange >= QUIET_PERIOD;
+function isQuiet({ occasion, lastChange }: Unsettled, allVisible: boolean): boolean {
+  return !NEEDS_QUIET[occasion](allVisible) || Date.now() - lastChange >= QUIET_PERIOD;
 }

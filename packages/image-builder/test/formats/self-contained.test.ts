@@ -198,9 +198,12 @@ test('a header that is cut short, at any length, is read without a fault', async
   for (const format of ['qcow2', 'vmdk', 'vdi', 'vhdx', 'vpc'] as const) {
     const file = create(format, ...(format === 'qcow2' ? ['-b', secret, '-F', 'raw'] : []));
     const bytes = await readFile(file.path);
-    for (let length = 0; length < 700; length += 7) {
+    if (format === 'vpc') bytes.writeUInt32BE(4, 60);
+    for (let length = 0; length < 1200; length += 7) {
       await writeFile(file.path, bytes.subarray(0, length));
-      await checkSelfContained(file).catch(REFUSED);
+      await checkSelfContained(file).catch((error: unknown) => {
+        if (!REFUSED(error)) throw error;
+      });
     }
   }
 });

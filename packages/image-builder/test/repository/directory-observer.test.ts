@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, link, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  link,
+  mkdir,
+  open,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { RepositoryFixture } from '../repository-fixture.ts';
@@ -46,8 +57,29 @@ test('what is no image breaks nothing, and an id that is refused is said once', 
   await added;
   assert.deepEqual([...fixture.repository.images.keys()], ['a']);
   const warnings = fixture.logger.lines.filter((line) => line.startsWith('warn'));
-  assert.equal(warnings.length, 1);
+  assert.equal(warnings.length, 2);
   assert.match(warnings[0] ?? '', /"a b\.raw" is not offered as an image: its id contains white space/);
+  assert.match(warnings[1] ?? '', /"b\.raw" is not offered as an image: it is not a regular file/);
+});
+
+test('a symbolic link does not publish a file of the host, and an image that is emptied is withdrawn', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  await symlink('/etc/shadow', fixture.path('there.raw'));
+  await fixture.write('empty.raw', '');
+  await fixture.write('a.raw');
+  const { images } = await fixture.open();
+  assert.deepEqual([...images.keys()], ['a']);
+  const removed = fixture.next('removed');
+  await symlink('/etc/shadow', fixture.path('later.raw'));
+  await truncate(fixture.path('a.raw'));
+  assert.equal((await removed).id, 'a');
+  // Events come in order: when this one has been offered, the link was looked at as well.
+  const added = fixture.next('added');
+  await fixture.write('b.raw');
+  await added;
+  assert.deepEqual([...images.keys()], ['b']);
+  const refused = fixture.logger.lines.filter((line) => line.includes('is a symbolic link'));
+  assert.equal(refused.length, 2);
 });
 
 test('a file is offered when its writer closes it, however long it pauses, and not before', async (t) => {

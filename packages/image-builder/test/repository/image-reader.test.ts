@@ -33,7 +33,7 @@ class Fixture {
   }
 
   async read(): Promise<Image | undefined> {
-    const settled = new SettledFiles(this.layout.root, () => undefined);
+    const settled = new SettledFiles(this.layout.root);
     await settled.look(new Map(['a.raw', 'a.qcow2', 'a.squash'].map((name) => [name, 'present'])));
     settled.close();
     return await readImage('a', this.layout, settled, this.logger);

@@ -1,5 +1,17 @@
 import assert from 'node:assert/strict';
-import { appendFile, mkdir, open, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFile,
+  mkdir,
+  open,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,6 +25,8 @@ interface Fixture {
   readonly path: string;
   readonly files: SettledFiles;
   readonly due: AbortController;
+  /** Why the file is not an image. */
+  readonly refused: string[];
   /** What a look at all processes is to show. */
   writers: Writers;
   look(occasion: Occasion): Promise<string[]>;
@@ -25,11 +39,12 @@ async function setUp(t: TestContext): Promise<Fixture> {
     path: join(directory, NAME),
     due,
     writers: { files: new Set(), complete: true },
-    files: new SettledFiles(
-      directory,
-      () => due.abort(),
-      () => Promise.resolve(fixture.writers),
-    ),
+    refused: [],
+    files: new SettledFiles(directory, {
+      onDue: () => due.abort(),
+      onRefused: (_name, reason) => fixture.refused.push(reason),
+      find: () => Promise.resolve(fixture.writers),
+    }),
     look: (occasion) => fixture.files.look(new Map([[NAME, occasion]])),
   };
   t.after(() => fixture.files.close());
@@ -73,14 +88,12 @@ test('a file that changes while the processes are looked through is not settled'
   const directory = await temporaryDirectory(t);
   const path = join(directory, NAME);
   await writeFile(path, 'content');
-  const files = new SettledFiles(
-    directory,
-    () => undefined,
-    async () => {
+  const files = new SettledFiles(directory, {
+    find: async () => {
       await appendFile(path, 'the last of it');
       return { files: new Set(), complete: true };
     },
-  );
+  });
   t.after(() => files.close());
   assert.deepEqual(await files.look(new Map([[NAME, 'moved']])), []);
 });
@@ -95,50 +108,81 @@ test('a removed file is gone, settled or not', async (t) => {
   assert.deepEqual(await fixture.look('moved'), []);
 });
 
-test('directories are no files, and links are what they lead to', async (t) => {
+test('only a regular file that lies there is settled', async (t) => {
   const fixture = await setUp(t);
-  await mkdir(fixture.path);
-  assert.deepEqual(await fixture.look('moved'), []);
-  await rm(fixture.path, { recursive: true });
-  await writeFile(`${fixture.path}.target`, 'content');
+  const target = `${fixture.path}.target`;
+  await writeFile(target, 'content');
+  const others: readonly (readonly [make: () => Promise<unknown> | Buffer, reason: RegExp])[] = [
+    [() => mkdir(fixture.path), /not a regular file/],
+    [() => execFileSync('mkfifo', [fixture.path]), /not a regular file/],
+    [() => symlink(target, fixture.path), /is a symbolic link; put the file itself there/],
+    [() => symlink('/etc/shadow', fixture.path), /is a symbolic link/],
+  ];
+  for (const [make, reason] of others) {
+    await make();
+    for (const occasion of ['present', 'moved', 'found', 'again'] as const) {
+      assert.deepEqual(await fixture.look(occasion), []);
+    }
+    assert.match(fixture.refused.splice(0)[0] ?? '', reason);
+    assert.deepEqual(fixture.files.names(), []);
+    await rm(fixture.path, { recursive: true });
+  }
+});
+
+test('a settled file in whose place a symbolic link comes is settled no longer', async (t) => {
+  const fixture = await setUp(t);
+  await writeFile(fixture.path, 'content');
+  await fixture.look('moved');
+  await rename(fixture.path, `${fixture.path}.target`);
   await symlink(`${fixture.path}.target`, fixture.path);
   assert.deepEqual(await fixture.look('moved'), [NAME]);
+  assert.equal(fixture.files.get(NAME), undefined);
 });
 
-test('a link is not settled as long as what it leads to is written', async (t) => {
-  const directory = await temporaryDirectory(t);
-  const target = join(directory, 'target');
-  const writer = await open(target, 'w');
-  t.after(() => writer.close());
-  await symlink(target, join(directory, NAME));
-  const files = new SettledFiles(directory, () => undefined);
-  t.after(() => files.close());
-  assert.deepEqual(await files.look(new Map([[NAME, 'present']])), []);
-  assert.equal(files.get(NAME), undefined);
+test('a file is not settled as long as it is empty, nor once it is empty again', async (t) => {
+  const fixture = await setUp(t);
+  await writeFile(fixture.path, '');
+  assert.deepEqual(await fixture.look('moved'), []);
+  assert.deepEqual(fixture.refused, [], 'a program may just have created it');
+  await utimes(fixture.path, 1, 1);
+  assert.deepEqual(await fixture.look('found'), []);
+  assert.deepEqual(fixture.refused, ['it is empty']);
+  await appendFile(fixture.path, 'content');
+  assert.deepEqual(await fixture.look('changed'), [NAME]);
+  await truncate(fixture.path);
+  assert.deepEqual(await fixture.look('changed'), [NAME]);
+  assert.equal(fixture.files.get(NAME), undefined);
 });
 
-const QUIET_RULES: readonly (readonly [
-  occasion: Occasion,
-  complete: boolean,
-  size: number,
-  quiet: boolean,
-])[] = [
-  ['present', true, 1, false],
-  ['present', false, 1, true],
-  ['moved', true, 0, false],
-  ['moved', false, 1, false],
-  ['moved', false, 0, true],
-  ['changed', true, 1, false],
-  ['changed', false, 1, true],
-  ['found', true, 1, true],
+test('a file that an invisible process creates is not settled when it has its first bytes', async (t) => {
+  const fixture = await setUp(t);
+  fixture.writers = { files: new Set(), complete: false };
+  await writeFile(fixture.path, 'the first bytes');
+  assert.deepEqual(await fixture.look('moved'), []);
+  await rm(fixture.path);
+  await fixture.look('moved');
+  await writeFile(`${fixture.path}.old`, 'content');
+  await utimes(`${fixture.path}.old`, 1, 1);
+  await rename(`${fixture.path}.old`, fixture.path);
+  assert.deepEqual(await fixture.look('moved'), [NAME], 'it was written before it was moved');
+});
+
+const QUIET_RULES: readonly (readonly [occasion: Occasion, complete: boolean, quiet: boolean])[] = [
+  ['present', true, false],
+  ['present', false, true],
+  ['moved', true, false],
+  ['moved', false, true],
+  ['changed', true, false],
+  ['changed', false, true],
+  ['found', true, true],
 ];
 
-for (const [occasion, complete, size, quiet] of QUIET_RULES) {
+for (const [occasion, complete, quiet] of QUIET_RULES) {
   const seen = complete ? 'all processes are visible' : 'some processes are invisible';
-  test(`a file of ${size} bytes, ${occasion}, while ${seen}, ${quiet ? 'has to be quiet' : 'is settled'}`, async (t) => {
+  test(`a file that is ${occasion}, while ${seen}, ${quiet ? 'has to be quiet' : 'is settled'}`, async (t) => {
     const fixture = await setUp(t);
     fixture.writers = { files: new Set(), complete };
-    await writeFile(fixture.path, 'x'.repeat(size));
+    await writeFile(fixture.path, 'x');
     t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
     assert.deepEqual(await fixture.look(occasion), quiet ? [] : [NAME]);
     if (!quiet) return;
