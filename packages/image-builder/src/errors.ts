@@ -16,6 +16,7 @@ export const IMAGE_ERRORS = {
   'image-missing': { retriable: false },
   'image-changed': { retriable: false },
   'image-not-self-contained': { retriable: false },
+  'image-too-large': { retriable: false },
   'read-aborted': { retriable: true },
   'disk-full': { retriable: true },
   'directory-not-usable': { retriable: false },

@@ -50,6 +50,12 @@ export interface BuildSite extends Required<OperationOptions> {
   readonly onSettled: (settle: Settle) => void;
 }
 
+/** Settings of {@link ImageRepository.file}. */
+export interface FileOptions extends OperationOptions {
+  /** The largest disk that is converted, in bytes; default 256 GiB. */
+  readonly largestDisk?: number;
+}
+
 /** Leaves the files of an image in a staging directory, and describes them by a manifest. */
 export type MakeImage = (site: BuildSite) => Promise<Manifest>;
 
@@ -140,12 +146,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
    * is being made share the work.
    *
    * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `image-not-self-contained`,
-   *   `conversion-failed`, `disk-full`, `build-aborted`
+   *   `image-too-large`, `conversion-failed`, `disk-full`, `build-aborted`
    */
   async file(
     imageId: string,
     formats: readonly ImageFormat[],
-    options: OperationOptions = {},
+    options: FileOptions = {},
   ): Promise<ImageFile> {
     checkFormats(formats);
     const image = this.get(imageId);
@@ -161,7 +167,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return await this.#wait(
       this.#conversions.run(
         `${imageId} ${target}`,
-        (flight) => this.#convert(imageId, source, target, flight),
+        (flight) => this.#convert(imageId, source, target, { ...options, ...flight }),
         options,
       ),
       `converting image ${imageId} to ${target}`,
@@ -291,7 +297,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     imageId: string,
     source: ImageFile,
     format: ImageFormat,
-    { signal, onProgress }: Required<OperationOptions>,
+    { signal, onProgress, largestDisk }: FileOptions & Required<OperationOptions>,
   ): Promise<ImageFile> {
     const progress = steadyProgress(onProgress);
     return await this.#staged(async (staging) => {
@@ -300,6 +306,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         signal,
         onProgress: portion(progress, 0, 80),
         space: this.#space,
+        ...(largestDisk !== undefined && { largestDisk }),
       });
       const fresh = await describeFiles(staging, imageId, [format], {
         signal,

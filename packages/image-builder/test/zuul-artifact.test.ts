@@ -207,6 +207,17 @@ describe('an artifact that is not what it should be', () => {
     ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
     ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
+  test('is refused: its disk is larger than it may be, although its file is small', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
+    const { repository } = site.repository;
+    const zuul = { ...site.image, largestDisk: 2 ** 22 - 1 };
+    await assert.rejects(
+      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      withCode('artifact-too-large'),
+    );
+  });
+
   for (const [what, contentOf, message] of CASES) {
     test(`is refused: it ${what}`, async (t) => {
       const site = await ZuulSite.start(t, server);

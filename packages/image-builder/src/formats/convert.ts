@@ -2,9 +2,17 @@ import { stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
-import { runCommand } from '../process/command.ts';
+import { type CommandResult, runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
-import { checkStructure, type DiskFile, dataSize, diskInformation } from './disk-information.ts';
+import { within } from '../within.ts';
+import {
+  checkStructure,
+  type DiskFile,
+  type DiskInformation,
+  dataSize,
+  diskInformation,
+  type InspectionOptions,
+} from './disk-information.ts';
 import { DiskSpace } from './disk-space.ts';
 import { checkDisk } from './self-contained.ts';
 
@@ -13,6 +21,14 @@ const PARALLEL = ['-W', '-m', '8'];
 
 /** Virtual PC counts in cylinders, which are smaller than this. */
 const LARGEST_PADDING = 1024 * 1024;
+
+/** Seconds for a conversion where the caller sets no other limit: time for a disk of a terabyte. */
+const CONVERSION_LIMIT = 4 * 3600;
+
+const GIBIBYTE = 2 ** 30;
+
+/** The largest disk in bytes that is converted unless the caller sets another limit. */
+export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
 
@@ -32,7 +48,11 @@ export function conversionSource<File extends Pick<ImageFile, 'format'>>(
 }
 
 /** Settings of {@link convertImage}. */
-export interface ConversionOptions extends OperationOptions {
+export interface ConversionOptions extends OperationOptions, InspectionOptions {
+  /** Seconds for the conversion itself; default four hours. */
+  readonly conversionLimit?: number;
+  /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
+  readonly largestDisk?: number;
   /** The file system that is written to, for conversions at the same time to share. Default: one alone. */
   readonly space?: DiskSpace;
   /** The image that the source lies over, whose data becomes part of the result. Default: none may be there. */
@@ -43,31 +63,49 @@ export interface ConversionOptions extends OperationOptions {
  * Writes an image in another format to `target`, with the source's time of modification: it is as old as that.
  * Room is counted beforehand, and the result looked over. Progress counts hundredths.
  *
- * @throws ImageError `image-not-self-contained`, `image-missing`, `conversion-failed`, `disk-full`, `command-not-found`
+ * @throws ImageError `image-not-self-contained`, `image-too-large`, `image-missing`, `conversion-failed`, `disk-full`,
+ *   `command-not-found`
  * @throws the signal's reason
  */
 export async function convertImage(
   source: DiskFile,
   format: ImageFormat,
   target: string,
-  { space = new DiskSpace(), backingFile, ...options }: ConversionOptions = {},
+  { space = new DiskSpace(), backingFile, largestDisk, ...options }: ConversionOptions = {},
 ): Promise<void> {
-  const { signal } = options;
   await checkDisk(source, backingFile);
-  const [information, needed] = await Promise.all([
-    diskInformation(source, signal),
-    dataSize(source, signal),
-  ]);
+  const information = await diskInformation(source, options);
+  checkDiskSize(source, information, largestDisk);
+  const needed = await dataSize(source, options);
   const claim = await space.claim(target, needed);
   if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
   try {
     const size = await write(source, format, target, information['virtual-size'], options);
-    await checkResult({ format, path: target }, size, signal);
+    await checkResult({ format, path: target }, size, options);
   } finally {
     claim();
   }
   const { atimeMs, mtimeMs } = await stat(source.path);
   await utimes(target, new Date(atimeMs), new Date(mtimeMs));
+}
+
+/**
+ * Refuses a disk that is larger than it may be.
+ *
+ * @param largestDisk default {@link DEFAULT_LARGEST_DISK}
+ * @throws ImageError `image-too-large`
+ */
+export function checkDiskSize(
+  { path }: Pick<DiskFile, 'path'>,
+  { 'virtual-size': size }: DiskInformation,
+  largestDisk: number = DEFAULT_LARGEST_DISK,
+): void {
+  if (size <= largestDisk) return;
+  const [disk, limit] = [size, largestDisk].map((bytes) => Math.ceil(bytes / GIBIBYTE));
+  throw new ImageError(
+    'image-too-large',
+    `the disk in "${path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
+  );
 }
 
 /** Returns the size that the disk in the target has to have. */
@@ -76,7 +114,7 @@ async function write(
   format: ImageFormat,
   target: string,
   size: number,
-  operation: OperationOptions,
+  operation: ConversionOptions,
 ): Promise<number> {
   const { qemuDriver: from = '' } = formatRow(source.format);
   const { qemuDriver: to = '', qemuOptions, alignment = 1 } = formatRow(format);
@@ -94,10 +132,10 @@ async function write(
   return aligned;
 }
 
-async function checkResult(result: DiskFile, size: number, signal: AbortSignal | undefined): Promise<void> {
+async function checkResult(result: DiskFile, size: number, options: InspectionOptions): Promise<void> {
   const [{ 'virtual-size': made }] = await Promise.all([
-    diskInformation(result, signal),
-    checkStructure(result, signal),
+    diskInformation(result, options),
+    checkStructure(result, options),
   ]);
   if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
   throw new ImageError(
@@ -111,17 +149,28 @@ async function qemuImg(
   source: DiskFile,
   format: ImageFormat,
   target: string,
-  { signal, onProgress }: OperationOptions,
+  {
+    signal = new AbortController().signal,
+    onProgress,
+    conversionLimit = CONVERSION_LIMIT,
+  }: ConversionOptions,
 ): Promise<void> {
   const complaints: string[] = [];
-  const result = await runCommand('qemu-img', args, {
-    cwd: dirname(target),
-    ...(signal && { signal }),
-    onLine: (line) => {
-      const percent = PROGRESS.exec(line)?.[1];
-      if (percent !== undefined) onProgress?.({ done: Number(percent), total: 100 });
-      else if (line.trim() !== '') complaints.push(line.trim());
-    },
+  const run = (both: AbortSignal): Promise<CommandResult> =>
+    runCommand('qemu-img', args, {
+      cwd: dirname(target),
+      signal: both,
+      onLine: (line) => {
+        const percent = PROGRESS.exec(line)?.[1];
+        if (percent !== undefined) onProgress?.({ done: Number(percent), total: 100 });
+        else if (line.trim() !== '') complaints.push(line.trim());
+      },
+    });
+  const result = await within(conversionLimit, signal, run, () => {
+    throw new ImageError(
+      'conversion-failed',
+      `the conversion of "${source.path}" to ${format} took longer than ${conversionLimit} s; try again when the host has less to do`,
+    );
   });
   if (result.exitCode === 0) return;
   const reason =

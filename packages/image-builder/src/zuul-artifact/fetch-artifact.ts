@@ -1,7 +1,7 @@
 import { downloadArtifact } from '../download/download-artifact.ts';
 import { ImageError } from '../errors.ts';
-import { isConvertible } from '../formats/convert.ts';
-import type { DiskFile } from '../formats/disk-information.ts';
+import { checkDiskSize, DEFAULT_LARGEST_DISK, isConvertible } from '../formats/convert.ts';
+import { type DiskFile, diskInformation } from '../formats/disk-information.ts';
 import { checkDisk, checkSelfContained } from '../formats/self-contained.ts';
 import type { Logger, OperationOptions } from '../types.ts';
 import type { ArtifactAccess } from '../zuul/artifact-access.ts';
@@ -17,6 +17,8 @@ export interface FetchOptions extends OperationOptions {
   readonly access: ArtifactAccess;
   readonly logger: Logger;
   readonly signal: AbortSignal;
+  /** In bytes, as a guest sees it; default 256 GiB. */
+  readonly largestDisk?: number | undefined;
 }
 
 /**
@@ -28,7 +30,7 @@ export interface FetchOptions extends OperationOptions {
 export async function fetchArtifact(
   artifact: ImageArtifact,
   kept: KeptFiles,
-  { access, ...options }: FetchOptions,
+  { access, largestDisk = DEFAULT_LARGEST_DISK, ...options }: FetchOptions,
 ): Promise<KeptFile> {
   const { format, url, ...expected } = artifact;
   const destination = kept.draft(artifact);
@@ -39,29 +41,41 @@ export async function fetchArtifact(
       destination,
       stateDirectory: kept.downloads,
       expected,
+      largestSize: largestDisk,
       leaveFree: LEAVE_FREE,
     },
     options,
   );
-  await checkFormat({ format, path: destination }, size, withoutQuery(url));
+  if (size === 0) {
+    throw new ImageError('artifact-damaged', `${withoutQuery(url)} is empty; correct the job that builds it`);
+  }
+  await checkFormat({ format, path: destination }, withoutQuery(url), { ...options, largestDisk });
   return await kept.keep(artifact);
 }
 
 /** Refuses a file that is not an image of this format, and one that names files of this host. */
-async function checkFormat(file: DiskFile, size: number, name: string): Promise<void> {
-  if (size === 0)
-    throw new ImageError('artifact-damaged', `${name} is empty; correct the job that builds it`);
+async function checkFormat(
+  file: DiskFile,
+  name: string,
+  { signal, largestDisk }: { readonly signal: AbortSignal; readonly largestDisk: number },
+): Promise<void> {
   try {
     await checkSelfContained(file);
-    if (isConvertible(file.format)) await checkDisk(file);
+    if (!isConvertible(file.format)) return;
+    await checkDisk(file);
+    checkDiskSize(file, await diskInformation(file, { signal }), largestDisk);
   } catch (cause) {
     if (!(cause instanceof ImageError) || !REFUSALS.has(cause.code)) throw cause;
     throw new ImageError(
-      'artifact-damaged',
+      cause.code === 'image-too-large' ? 'artifact-too-large' : 'artifact-damaged',
       `${name} is not a ${file.format} image that can be used: ${cause.message}; correct the job, or the format under artifacts`,
       { cause },
     );
   }
 }
 
-const REFUSALS: ReadonlySet<string> = new Set(['conversion-failed', 'image-not-self-contained']);
+const REFUSALS: ReadonlySet<string> = new Set([
+  'conversion-failed',
+  'image-not-self-contained',
+  'image-too-large',
+]);

@@ -22,7 +22,7 @@ export async function fetchImage(zuul: ZuulImage, context: BuildContext): Promis
     let expired: ImageError | undefined;
     for await (const wanted of wantedBuilds(api, source, context)) {
       try {
-        await takeImage(wanted, { access, context, logger });
+        await takeImage(wanted, { access, context, logger, largestDisk: zuul.largestDisk });
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;

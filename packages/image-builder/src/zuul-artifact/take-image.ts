@@ -18,6 +18,8 @@ export interface TakeOptions {
   readonly access: ArtifactAccess;
   readonly context: BuildContext;
   readonly logger: Logger;
+  /** In bytes, as a guest sees it; default 256 GiB. */
+  readonly largestDisk?: number | undefined;
 }
 
 /**
@@ -46,7 +48,7 @@ export async function takeImage(wanted: WantedBuild, options: TakeOptions): Prom
 async function makeFormats(
   { build, artifacts }: WantedBuild,
   kept: KeptFiles,
-  { access, context, logger }: TakeOptions,
+  { access, context, logger, largestDisk }: TakeOptions,
 ): Promise<void> {
   const { formats, output, progress, log, signal } = context;
   const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
@@ -59,10 +61,12 @@ async function makeFormats(
     const artifact = artifacts.find((one) => one.format === format);
     if (source !== undefined) {
       log(`converting ${from} to ${format}`);
-      await convertImage(source, format, output(format), { signal, onProgress });
+      const limit = largestDisk === undefined ? {} : { largestDisk };
+      await convertImage(source, format, output(format), { signal, onProgress, ...limit });
     } else if (artifact !== undefined) {
       const file =
-        files.get(format) ?? (await fetchArtifact(artifact, kept, { access, logger, signal, onProgress }));
+        files.get(format) ??
+        (await fetchArtifact(artifact, kept, { access, logger, signal, onProgress, largestDisk }));
       files.set(format, file);
       // a link: whoever dies before the image is published finds the file again
       if (formats.includes(format)) await link(file.path, output(format));

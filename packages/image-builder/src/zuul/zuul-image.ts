@@ -27,6 +27,12 @@ export interface ZuulImage {
   readonly mqtt?: MqttSettings;
   /** The URL under which buckets lie that `s3://` names. */
   readonly s3Endpoint?: string;
+  /** Hosts that artifacts may be fetched from although they are in a loopback, link-local or private network. */
+  readonly allowedHosts?: readonly string[];
+  /** Whether a build without the sha256 of its image is refused. Default: no. */
+  readonly requireSha256?: boolean;
+  /** The largest disk in bytes, as a guest sees it, and the largest unpacked file. Default 256 GiB. */
+  readonly largestDisk?: number;
 }
 
 /** Where Zuul's MQTT reporter publishes. */

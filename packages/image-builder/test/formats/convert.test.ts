@@ -207,3 +207,39 @@ test('a disk for Azure is a fixed VHD of whole mebibytes, and the same otherwise
   assert.deepEqual(file.subarray(0, odd.size), await readFile(odd.path));
   assert.ok(file.subarray(odd.size, 6 * MEBIBYTE).every((byte) => byte === 0));
 });
+
+test('a disk that is larger than it may be is not converted, however small its file is', async (t) => {
+  const { directory } = await setUp(t);
+  const path = join(directory, 'large.qcow2');
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '400G']);
+  const target = join(directory, 'image.raw');
+  await assert.rejects(
+    convertImage({ format: 'qcow2', path }, 'raw', target),
+    withCode(
+      'image-too-large',
+      /the disk in ".*large\.qcow2" has 400 GiB, more than 256; .*virtual-size-limit/,
+    ),
+  );
+  await convertImage({ format: 'qcow2', path }, 'vdi', join(directory, 'image.vdi'), {
+    largestDisk: 2 ** 40,
+  });
+});
+
+for (const command of ['info', 'measure', 'check', 'convert']) {
+  test(`a "qemu-img ${command}" that does not end is ended`, async (t) => {
+    const { directory } = await setUp(t);
+    const path = join(directory, 'source.qcow2');
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '1M']);
+    const program = execFileSync('which', ['qemu-img'], { encoding: 'utf8' }).trim();
+    const script = `#!/bin/sh\n[ "$1" = ${command} ] && exec sleep 1000\nexec ${program} "$@"\n`;
+    await writeFile(join(directory, 'qemu-img'), script, { mode: 0o755 });
+    const { PATH } = process.env;
+    t.after(() => (process.env.PATH = PATH));
+    process.env.PATH = `${directory}:${PATH}`;
+    const limits = command === 'convert' ? { conversionLimit: 1 } : { inspectionLimit: 1 };
+    await assert.rejects(
+      convertImage({ format: 'qcow2', path }, 'vdi', join(directory, 'image.vdi'), limits),
+      withCode('conversion-failed', /took longer than 1 s/),
+    );
+  });
+}

@@ -15,6 +15,8 @@ export interface Configuration {
   readonly buildLogDir?: string;
   /** How many logs of each disk image's builds are kept. */
   readonly buildLogRetention: number;
+  /** The largest disk in bytes that is converted, or taken from Zuul. */
+  readonly largestDisk: number;
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];

@@ -33,13 +33,14 @@ export function normalise(
     imagesDir: absolute(source['images-dir']),
     ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
     buildLogRetention: source['build-log-retention'] ?? 7,
+    largestDisk: largestDiskOf(source),
     gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
     diskimages: [
       ...lastOfEachName(source.diskimages ?? [])
         .filter(({ abstract }) => !abstract)
         .map((diskimage) => toDiskImage(diskimage, source, providers, secure, absolute)),
       ...lastOfEachName(zuulImageEntries(source['zuul-images']).map(({ entry }) => entry)).map((entry) =>
-        toImageOfZuul(entry, providers, absolute),
+        toImageOfZuul(entry, source, providers, absolute),
       ),
     ],
     providers,
@@ -49,6 +50,9 @@ export function normalise(
     manager: toManager(source, absolute),
   };
 }
+
+/** Seconds for the download of an image and what is made of it: what a server sends may have no end. */
+const ZUUL_BUILD_TIMEOUT = 14_400;
 
 /** The builder of what `zuul-images` has. */
 export const ZUUL_BUILDER = 'zuul-artifact';
@@ -113,14 +117,21 @@ function toDiskImage(
 
 function toImageOfZuul(
   entry: ZuulImageSource,
+  source: ConfigurationSource,
   providers: readonly ProviderConfiguration[],
   absolute: (path: string) => string,
 ): DiskImageConfiguration {
   return {
+    buildTimeout: ZUUL_BUILD_TIMEOUT,
     ...anyDiskImage(entry, providers, absolute),
     builder: ZUUL_BUILDER,
-    zuul: toZuulImage(entry, absolute),
+    zuul: { ...toZuulImage(entry, absolute), largestDisk: largestDiskOf(source) },
   };
+}
+
+/** In bytes. */
+function largestDiskOf({ 'virtual-size-limit': gibibytes = 256 }: ConfigurationSource): number {
+  return gibibytes * 2 ** 30;
 }
 
 /** What the entries of `diskimages` and of `zuul-images` have in common. */

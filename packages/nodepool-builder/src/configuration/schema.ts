@@ -164,6 +164,14 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       default: 7,
       description: 'How many logs of each disk image are kept.',
     },
+    'virtual-size-limit': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 256,
+      description:
+        'The largest disk that is converted, or taken from Zuul, in GiB as a guest sees it: a file of some kilobytes ' +
+        'can stand for terabytes.',
+    },
     'gearman-servers': {
       type: ['array', 'null'],
       items: GEARMAN_SERVER_SCHEMA,

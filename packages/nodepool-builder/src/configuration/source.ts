@@ -9,6 +9,7 @@ export interface ConfigurationSource {
   readonly 'script-dir'?: string | null;
   readonly 'build-log-dir'?: string;
   readonly 'build-log-retention'?: number;
+  readonly 'virtual-size-limit'?: number;
   readonly 'gearman-servers'?: readonly GearmanServerSource[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly 'zuul-images'?: ZuulImagesSource | null;

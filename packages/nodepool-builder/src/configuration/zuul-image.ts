@@ -13,6 +13,7 @@ type Absolute = (path: string) => string;
 export function toZuulImage(entry: ZuulImageSource, absolute: Absolute): ZuulImage {
   const { tenant, branch, mqtt } = entry;
   const { 'image-name': imageName, 'ca-file': caFile, 's3-endpoint': s3Endpoint } = entry;
+  const { 'allowed-hosts': allowedHosts, 'require-sha256': requireSha256 } = entry;
   return {
     apiUrl: entry['api-url'],
     ...(tenant !== undefined && { tenant }),
@@ -27,6 +28,8 @@ export function toZuulImage(entry: ZuulImageSource, absolute: Absolute): ZuulIma
     pollInterval: entry['poll-interval'] ?? 60,
     ...(mqtt !== undefined && { mqtt: toMqtt(mqtt, absolute) }),
     ...(s3Endpoint !== undefined && { s3Endpoint }),
+    ...(allowedHosts !== undefined && { allowedHosts }),
+    ...(requireSha256 !== undefined && { requireSha256 }),
   };
 }
 

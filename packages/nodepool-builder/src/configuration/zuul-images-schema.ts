@@ -116,6 +116,18 @@ const PROPERTIES: Readonly<Record<string, SchemaNode>> = {
   },
   mqtt: MQTT,
   's3-endpoint': { ...TEXT, description: 'The URL under which the buckets lie that `s3://` names.' },
+  'allowed-hosts': {
+    type: 'array',
+    items: TEXT,
+    description:
+      'Names or addresses of hosts in loopback, link-local or private networks that artifacts may be fetched from. ' +
+      'Default: none, unless `api-url` or `s3-endpoint` is in such a network itself.',
+  },
+  'require-sha256': {
+    type: 'boolean',
+    default: false,
+    description: 'A build whose job returns no `sha256` of the image is refused.',
+  },
   formats: {
     type: ['array', 'null'],
     items: { enum: FORMAT_NAMES },
@@ -129,8 +141,8 @@ const PROPERTIES: Readonly<Record<string, SchemaNode>> = {
   'build-timeout': {
     type: 'number',
     minimum: 1,
-    description:
-      'Seconds after which a download, with what is made of it, is stopped. Without it there is no limit.',
+    default: 14_400,
+    description: 'Seconds after which a download, with what is made of it, is stopped.',
   },
   validate: VALIDATION_SCHEMA,
   keep: {

@@ -30,6 +30,8 @@ export interface ZuulImageSource
     readonly 'ca-file'?: string;
   };
   readonly 's3-endpoint'?: string;
+  readonly 'allowed-hosts'?: readonly string[];
+  readonly 'require-sha256'?: boolean;
   readonly 'rebuild-age'?: unknown;
   readonly 'rebuild-cron'?: unknown;
 }

@@ -328,6 +328,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       buildLogDir: this.#configuration.buildLogDir,
       buildLogRetention: this.#configuration.buildLogRetention,
       providers: this.#providers.byName,
+      largestDisk: this.#configuration.largestDisk,
       takesNoImages: (name) => this.#configuration.qemuProviders.some((provider) => provider.name === name),
       record: this.#record,
       snapshots: this.#snapshots,

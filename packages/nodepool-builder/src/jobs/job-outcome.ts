@@ -1,6 +1,7 @@
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger } from '@nodepool-builder/image-builder';
 import { InvalidArgumentsError } from './job-arguments.ts';
+import { UploadTimeoutError } from './upload-time-limit.ts';
 
 /**
  * Errors of ours that end a job in WORK_EXCEPTION because the request, or the configuration, makes no sense.
@@ -35,5 +36,7 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
 
 /** Whether the message says it all; of a defect the trace is wanted. */
 function isExpected(error: unknown): error is Error {
-  return [JobFailure, ImageError, InvalidArgumentsError, UploadError].some((known) => error instanceof known);
+  return [JobFailure, ImageError, InvalidArgumentsError, UploadError, UploadTimeoutError].some(
+    (known) => error instanceof known,
+  );
 }

@@ -21,7 +21,7 @@ import type { Snapshots } from './snapshots.ts';
 import type { Statistics } from './statistics.ts';
 import type { LedgerEntry } from './upload-ledger.ts';
 import type { UploadRecord } from './upload-record.ts';
-import { withinTimeLimit } from './upload-time-limit.ts';
+import { startTimeLimit } from './upload-time-limit.ts';
 
 /** A provider as it is configured, and what carries images to it. */
 export interface ConfiguredProvider {
@@ -33,6 +33,8 @@ export interface ConfiguredProvider {
 export interface UploadJobContext {
   readonly repository: ImageRepository;
   readonly providers: ReadonlyMap<string, ConfiguredProvider>;
+  /** The largest disk in bytes that is converted. */
+  readonly largestDisk: number;
   /** Whether there is a provider of that name that runs machines, and takes no images. */
   takesNoImages(provider: string): boolean;
   readonly record: UploadRecord;
@@ -72,10 +74,12 @@ async function upload(
 ): Promise<string> {
   const started = performance.now();
   const { repository, snapshots } = context;
-  const fileToCarry = (): Promise<ImageFile> =>
-    repository.file(imageId, provider.formats, { signal: job.signal });
+  const { largestDisk } = context;
+  const within = startTimeLimit(configuration.imageUploadTimeout, job.signal);
+  const fileToCarry = (signal: AbortSignal): Promise<ImageFile> =>
+    repository.file(imageId, provider.formats, { signal, largestDisk });
   const snapshot = snapshots.find(imageId, provider);
-  let file = snapshot === undefined ? await fileToCarry() : undefined;
+  let file = snapshot === undefined ? await within(fileToCarry) : undefined;
   const { builtAt, files } = repository.get(imageId) ?? {};
   const entry = newEntry(job, imageId, configuration, image.name);
   const onProgress = reportProgress(job);
@@ -91,22 +95,18 @@ async function upload(
     const bring = async (signal: AbortSignal): Promise<UploadResult> => {
       const claimed = snapshot && (await snapshots.claim(provider, snapshot, request, signal));
       if (claimed !== undefined) return claimed;
-      file ??= await fileToCarry();
+      file ??= await fileToCarry(signal);
       logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
       return await provider.upload({ ...request, file }, { signal, onProgress });
     };
     const hook = configuration.postUploadHook;
-    const { externalId, objection } = await withinTimeLimit(
-      configuration.imageUploadTimeout,
-      job.signal,
-      async (signal) => {
-        const uploaded = await bring(signal);
-        if (hook === undefined) return { ...uploaded, objection: undefined };
-        const path = file?.path ?? files?.[0]?.path ?? '';
-        const args = [configuration.name, uploaded.externalId, path];
-        return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
-      },
-    );
+    const { externalId, objection } = await within(async (signal) => {
+      const uploaded = await bring(signal);
+      if (hook === undefined) return { ...uploaded, objection: undefined };
+      const path = file?.path ?? files?.[0]?.path ?? '';
+      const args = [configuration.name, uploaded.externalId, path];
+      return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
+    });
     job.signal.throwIfAborted(); // then nobody has objected, and the job comes again
     if (objection !== undefined) throw await withdrawn(provider, request.uploadId, objection, job.signal);
     return { externalId };

@@ -7,25 +7,27 @@ export class UploadTimeoutError extends Error {
   readonly retriable = true;
 }
 
+/** Does a part of an upload in what is left of `image-upload-timeout`. */
+export type WithinTimeLimit = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
 /**
- * Does work under `image-upload-timeout`.
+ * Starts the time of `image-upload-timeout`, in which all parts of an upload have to end, its conversion included. A part
+ * that ends with an error after that time rejects with UploadTimeoutError.
  *
  * @param seconds undefined for no limit
  * @param outer aborts as well
- * @throws UploadTimeoutError if the work ends with an error after its time
  */
-export async function withinTimeLimit<T>(
-  seconds: number | undefined,
-  outer: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  if (seconds === undefined) return await work(outer);
+export function startTimeLimit(seconds: number | undefined, outer: AbortSignal): WithinTimeLimit {
+  if (seconds === undefined) return (work) => work(outer);
   const over = AbortSignal.timeout(Math.min(seconds * 1000, LONGEST_TIMER));
-  try {
-    return await work(AbortSignal.any([outer, over]));
-  } catch (cause) {
-    if (!over.aborted || outer.aborted) throw cause;
-    const message = `the upload took longer than ${seconds} s; look at the provider, or raise image-upload-timeout`;
-    throw new UploadTimeoutError(message, { cause });
-  }
+  const both = AbortSignal.any([outer, over]);
+  return async (work) => {
+    try {
+      return await work(both);
+    } catch (cause) {
+      if (!over.aborted || outer.aborted) throw cause;
+      const message = `the upload took longer than ${seconds} s; look at the provider, or raise image-upload-timeout`;
+      throw new UploadTimeoutError(message, { cause });
+    }
+  };
 }

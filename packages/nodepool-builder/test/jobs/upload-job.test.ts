@@ -1,48 +1,90 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { ImageRepository } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
 import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
-import { runUploadJob } from '../../src/jobs/upload-job.ts';
+import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
 import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
 import { UploadRecord } from '../../src/jobs/upload-record.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
-it('the hook gets the file that was carried; of a snapshot that was claimed, one that is here', async (t) => {
-  const directory = temporaryDirectory(t);
-  for (const format of ['qcow2', 'raw']) writeFileSync(join(directory, `1.${format}`), 'an image');
+/** What uploads of the images in a directory to the provider `fake` work with. */
+async function setUp(
+  t: TestContext,
+  directory: string,
+  { provider, ...more }: Record<string, unknown> & { readonly provider: FakeImageProvider },
+): Promise<UploadJobContext & { readonly logger: () => RecordingLogger }> {
   const repository = await ImageRepository.open(directory);
   undoAfter(t, () => repository.close());
   const logger = new RecordingLogger();
   const ledger = await UploadLedger.open(join(directory, 'uploads'), logger);
   const abandoned = new AbandonedUploads({ ledger, provider: () => undefined, logger });
-  const images = [{ name: 'debian' }];
-  const source = { name: 'fake', type: 'directory', directory, images, 'post-upload-hook': 'true' } as const;
-  const configuration = toProvider({ ...source, rate: 0 }, undefined, (path) => path);
+  const source = {
+    name: 'fake',
+    type: 'directory',
+    directory,
+    images: [{ name: 'debian' }],
+    rate: 0,
+  } as const;
+  const configuration = toProvider({ ...source, ...more }, undefined, (path) => path);
+  return {
+    repository,
+    providers: new Map([['fake', { configuration, provider }]]),
+    largestDisk: 2 ** 30,
+    takesNoImages: () => false,
+    record: new UploadRecord(ledger, abandoned, logger),
+    snapshots: { find: () => undefined, claim: () => Promise.resolve(undefined) },
+    statistics: new Statistics(undefined),
+    logger: () => logger,
+  };
+}
+
+const UPLOAD = fakeJob('image-upload:1', '{"provider": "fake", "image-name": "debian"}');
+
+it('the hook gets the file that was carried; of a snapshot that was claimed, one that is here', async (t) => {
+  const directory = temporaryDirectory(t);
+  for (const format of ['qcow2', 'raw']) writeFileSync(join(directory, `1.${format}`), 'an image');
   const provider = new FakeImageProvider({ formats: ['raw'] });
+  const context = await setUp(t, directory, { provider, 'post-upload-hook': 'true' });
   const snapshot = { provider: 'fake', externalId: 'snapshot' };
   for (const [claimed, format] of [
     [undefined, 'raw'],
     [snapshot, 'qcow2'],
   ] as const) {
-    const context = {
-      repository,
-      providers: new Map([['fake', { configuration, provider }]]),
-      takesNoImages: () => false,
-      record: new UploadRecord(ledger, abandoned, logger),
-      snapshots: { find: () => snapshot, claim: async () => claimed },
-      statistics: new Statistics(undefined),
-      logger: () => logger,
-    };
-    await runUploadJob(context, fakeJob('image-upload:1', '{"provider": "fake", "image-name": "debian"}'));
-    const ran = logger.lines.findLast((line) => line.startsWith('info running the hook'));
+    const snapshots = { find: () => snapshot, claim: () => Promise.resolve(claimed) };
+    await runUploadJob({ ...context, snapshots }, UPLOAD);
+    const ran = context.logger().lines.findLast((line) => line.startsWith('info running the hook'));
     assert.equal(ran?.split(' ').at(-1), join(directory, `1.${format}`));
   }
+});
+
+it('a conversion counts in image-upload-timeout', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, '1.raw'), 'an image');
+  const { PATH } = process.env;
+  const bin = temporaryDirectory(t);
+  const qemuImg = await createGatedQemuImg(bin);
+  process.env.PATH = `${bin}:${PATH}`;
+  undoAfter(t, () => (process.env.PATH = PATH));
+  const provider = new FakeImageProvider({ formats: ['qcow2'] });
+  const context = await setUp(t, directory, { provider, 'image-upload-timeout': 1 });
+  await assert.rejects(runUploadJob(context, UPLOAD), /the upload took longer than 1 s/);
+  assert.deepEqual(await qemuImg.conversions(), ['begin']);
+});
+
+it('a small file with a large disk is not converted', async (t) => {
+  const directory = temporaryDirectory(t);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(directory, '1.qcow2'), '400G']);
+  const provider = new FakeImageProvider({ formats: ['raw'] });
+  const context = await setUp(t, directory, { provider });
+  await assert.rejects(runUploadJob(context, UPLOAD), /has 400 GiB, more than 1; .*virtual-size-limit/);
 });
