@@ -22,6 +22,14 @@ export interface ArtifactRequest {
   readonly leaveFree?: number;
   /** Header fields, credentials for one, for each host that is to get them; no other does, after redirects either. */
   readonly headers?: HeadersOfHosts;
+  /**
+   * URLs that the administrator has configured. A host in a loopback, link-local or private network is asked only if it
+   * is the host of one of them, or if one of them is in such a network itself. Default: the artifact's own URL, so that
+   * only redirects are checked.
+   */
+  readonly configuredUrls?: readonly string[];
+  /** Names or addresses of further hosts in such networks that are asked. */
+  readonly allowedHosts?: readonly string[];
   /** The URL under which buckets lie that `s3://` names. */
   readonly s3Endpoint?: string;
   /** Certificates of authorities, PEM, in place of the usual ones. */

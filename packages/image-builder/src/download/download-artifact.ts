@@ -2,6 +2,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError } from '../errors.ts';
 import { asImageError } from '../system-error.ts';
+import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
 import { attemptDownload } from './attempt-download.ts';
@@ -57,9 +58,17 @@ async function download(
   request: ArtifactRequest,
   options: DownloadOptions & { readonly signal: AbortSignal },
 ): Promise<DownloadedArtifact> {
-  const { destination, expected = {}, headers = {}, ca } = request;
+  const {
+    destination,
+    expected = {},
+    headers = {},
+    ca,
+    configuredUrls = [url.href],
+    allowedHosts = [],
+  } = request;
+  const guard = new AddressGuard({ configuredUrls, allowedHosts });
   const { signal, logger, stall = DEFAULT_STALL, retryPolicy = DEFAULT_RETRY_POLICY } = options;
-  const source = new HttpSource(url, { headers, stall, ...(ca !== undefined && { ca }) });
+  const source = new HttpSource(url, { headers, guard, stall, ...(ca !== undefined && { ca }) });
   const retries = new Retries(retryPolicy, logger);
   let fetched = 0;
   try {

@@ -7,6 +7,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { ImageError } from '../errors.ts';
+import type { AddressGuard } from './address-guard.ts';
 import { nameOf } from './artifact-url.ts';
 import { TransientFailure } from './transient-failure.ts';
 
@@ -20,6 +21,8 @@ export type HeadersOfHosts = Readonly<Record<string, Readonly<Record<string, str
 /** Settings of an {@link HttpSource}. */
 export interface HttpSourceOptions {
   readonly headers: HeadersOfHosts;
+  /** Decides which hosts are asked, also after redirects. */
+  readonly guard: AddressGuard;
   /** Milliseconds without a byte after which a connection counts as lost. */
   readonly stall: number;
   /** Certificates of authorities, PEM, in place of the usual ones. */
@@ -76,8 +79,10 @@ export class HttpSource {
     fields: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    const { headers, stall } = this.#options;
+    const { headers, stall, guard } = this.#options;
+    await guard.check(url);
     const options = {
+      lookup: guard.lookup,
       headers: { 'accept-encoding': 'identity', ...headers[url.host], ...fields },
       timeout: stall,
       signal,
@@ -93,6 +98,7 @@ export class HttpSource {
       return response;
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof ImageError) throw error;
       throw new TransientFailure(`${nameOf(url)}: ${reasonOf(error)}`, { cause: error });
     }
   }

@@ -1,4 +1,5 @@
 import { ImageError } from '../errors.ts';
+import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
 import { HttpSource } from './http-source.ts';
@@ -9,7 +10,10 @@ import { TransientFailure } from './transient-failure.ts';
 const STALL = 30_000;
 
 /** Where an artifact is, and how its server is asked. */
-export type ArtifactPlace = Pick<ArtifactRequest, 'url' | 'headers' | 's3Endpoint' | 'ca'>;
+export type ArtifactPlace = Pick<
+  ArtifactRequest,
+  'url' | 'headers' | 's3Endpoint' | 'ca' | 'configuredUrls' | 'allowedHosts'
+>;
 
 /** What a server says of an artifact that is there. */
 export interface FoundArtifact {
@@ -24,11 +28,12 @@ export interface FoundArtifact {
  * @throws the signal's reason
  */
 export async function lookAtArtifact(
-  { url, headers = {}, s3Endpoint, ca }: ArtifactPlace,
+  { url, headers = {}, s3Endpoint, ca, configuredUrls, allowedHosts = [] }: ArtifactPlace,
   signal: AbortSignal,
 ): Promise<FoundArtifact> {
   const wire = wireUrl(url, s3Endpoint);
-  const source = new HttpSource(wire, { headers, stall: STALL, ...(ca !== undefined && { ca }) });
+  const guard = new AddressGuard({ configuredUrls: configuredUrls ?? [wire.href], allowedHosts });
+  const source = new HttpSource(wire, { headers, guard, stall: STALL, ...(ca !== undefined && { ca }) });
   try {
     const found = await findObject(source, signal);
     if ('answer' in found) found.answer.response.destroy();

@@ -4,16 +4,19 @@ import { readAuthorities } from './image-source.ts';
 import type { ZuulImage } from './zuul-image.ts';
 
 /**
- * How the artifacts of an image are asked for. They get no credentials: the token is for the API, and where an
- * artifact lies is what a job says.
+ * How the artifacts of an image are asked for. They get no credentials, and no host of a loopback, link-local or private
+ * network is asked unless the configuration is there: the token is for the API, and where an artifact lies is what a job
+ * says.
  */
 export type ArtifactAccess = Omit<ArtifactPlace, 'url' | 'headers'>;
 
 /** @throws ZuulError `invalid-settings` */
 export async function artifactAccessOf(zuul: ZuulImage): Promise<ArtifactAccess> {
-  const { s3Endpoint } = zuul;
+  const { apiUrl, s3Endpoint, allowedHosts } = zuul;
   const ca = await readAuthorities(zuul);
   return {
+    configuredUrls: [apiUrl, ...(s3Endpoint === undefined ? [] : [s3Endpoint])],
+    ...(allowedHosts !== undefined && { allowedHosts }),
     ...(s3Endpoint !== undefined && { s3Endpoint }),
     ...(ca !== undefined && { ca: [...getCACertificates('default'), ca].join('\n') }),
   };

@@ -13,6 +13,8 @@ export interface ImageRules {
   /** Decides where a build returns several images: by `metadata.image_name`. */
   readonly imageName: string;
   readonly artifacts: readonly ArtifactRule[];
+  /** Whether each artifact has to come with its sha256. Default: no. */
+  readonly requireSha256?: boolean;
 }
 
 /** An artifact that holds the image in one format. */
@@ -41,11 +43,11 @@ const DIGESTS = {
 /**
  * The artifacts of a build that hold the image, at most one per format.
  *
- * @throws Error with the reason, if it is not clear which artifact is the image, or a checksum makes no sense
+ * @throws Error with the reason, if it is not clear which artifact is the image, or a checksum is missing or invalid
  */
 export function imageArtifacts(
   build: ZuulBuild,
-  { imageName, artifacts }: ImageRules,
+  { imageName, artifacts, requireSha256 = false }: ImageRules,
 ): readonly ImageArtifact[] {
   return artifacts.flatMap((rule) => {
     const matching = build.artifacts.filter((artifact) => follows(rule, artifact));
@@ -57,7 +59,13 @@ export function imageArtifacts(
         `it has several artifacts of type "${rule.type}" for ${rule.format}, and image_name does not single out one`,
       );
     }
-    return [{ format: rule.format, url: found.url, ...digests(found) }];
+    const artifact = { format: rule.format, url: found.url, ...digests(found) };
+    if (requireSha256 && artifact.sha256 === undefined) {
+      throw new Error(
+        `its artifact "${found.name}" has no sha256 in its metadata, and require-sha256 is set`,
+      );
+    }
+    return [artifact];
   });
 }
 

@@ -27,10 +27,10 @@ export async function zuulApiOf(zuul: ZuulImage, logger: Logger): Promise<ZuulAp
 
 /** Which builds make an image, and what of them it is. */
 export function buildSourceOf(name: string, zuul: ZuulImage): BuildSource {
-  const { project, pipelines, job, branch, imageName = name, artifacts } = zuul;
+  const { project, pipelines, job, branch, imageName = name, artifacts, requireSha256 } = zuul;
   return {
     query: { project, pipelines, job, ...(branch !== undefined && { branch }) },
-    rules: { imageName, artifacts },
+    rules: { imageName, artifacts, ...(requireSha256 !== undefined && { requireSha256 }) },
   };
 }
 

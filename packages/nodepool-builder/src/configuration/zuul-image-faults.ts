@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { imageIdFault, parseApiUrl, zuulImageId } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
@@ -15,6 +16,7 @@ const CHECKS: readonly Check[] = [
   gitServer,
   artifactFormats,
   authentication,
+  allowedHosts,
   adminToken,
   ({ pointer, entry }) => url(`${pointer}/mqtt/url`, entry.mqtt?.url, 'mqtt or mqtts'),
   ({ pointer, entry }) => url(`${pointer}/s3-endpoint`, entry['s3-endpoint'], 'http or https'),
@@ -24,6 +26,19 @@ const CHECKS: readonly Check[] = [
   },
   rebuildTimes,
 ];
+
+/** A URL in this list would never match: hosts are compared without scheme and port. */
+function allowedHosts({ pointer, entry }: ZuulImageEntry): readonly Finding[] {
+  return (entry['allowed-hosts'] ?? []).flatMap((host, index) =>
+    isIP(host) !== 0 || /^[\w.-]+$/.test(host)
+      ? []
+      : {
+          pointer: `${pointer}/allowed-hosts/${index}`,
+          reason: 'is neither the name nor the address of a host',
+          remedy: 'write it without scheme, port and path, as in images.example.com or 10.0.0.5',
+        },
+  );
+}
 
 /** What the schema leaves open of `zuul-images`. Of URLs nothing is shown: they may hold a password. */
 export function zuulImageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
