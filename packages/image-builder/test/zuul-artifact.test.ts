@@ -207,6 +207,36 @@ describe('an artifact that is not what it should be', () => {
     ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
     ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
+  test('is refused: its URL leads to a service of the link, whatever else the job returns', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
+    const row = site.zuul.table().add([{ ...artifact, url: 'http://169.254.169.254/image.qcow2' }]);
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder().build({ imageId: idOf(row), repository }),
+      withCode('artifact-refused', /169\.254\.169\.254 is a link-local address/),
+    );
+  });
+
+  test('is refused without its sha256, where that is required', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
+    const { repository } = site.repository;
+    const zuul = { ...site.image, requireSha256: true };
+    await assert.rejects(
+      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      withCode(
+        'build-unusable',
+        /its artifact ".*image\.qcow2" has no sha256 in its metadata, and require-sha256/,
+      ),
+    );
+    const sha256 = digest('sha256', server.qcow2);
+    const next = site.zuul
+      .table()
+      .add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow', sha256 })]);
+    await site.builder({ zuul }).build({ imageId: idOf(next), repository });
+  });
+
   test('is refused: its disk is larger than it may be, although its file is small', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);

@@ -15,6 +15,9 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MOST_REDIRECTS = 5;
 
+/** Bytes a second below which a server counts as one that sends nothing; less than a block comes in a minute then. */
+const LOWEST_RATE = 1024;
+
 /** Header fields for each host (`host` or `host:port`) that is to get them. */
 export type HeadersOfHosts = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -31,6 +34,8 @@ export interface HttpSourceOptions {
 
 /** An answer, and the URL that gave it, redirects followed. */
 export interface Answer {
+  /** Milliseconds of {@link HttpSourceOptions.stall}. */
+  readonly stall: number;
   readonly url: URL;
   readonly response: IncomingMessage;
 }
@@ -61,7 +66,8 @@ export class HttpSource {
     for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
       const response = await this.#send(url, fields, signal);
       const { location } = response.headers;
-      if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined) return { url, response };
+      if (!REDIRECTS.has(response.statusCode ?? 0) || location === undefined)
+        return { url, response, stall: this.#options.stall };
       response.destroy();
       url = redirected(url, location);
     }
@@ -93,6 +99,8 @@ export class HttpSource {
         : requestHttp(url, { ...options, agent: this.#http });
     endWhenStalled(request, stall);
     request.end();
+    const late = new Error(`no answer came within ${stall / 1000} s`);
+    const timer = setTimeout(() => request.destroy(late), stall); // header fields may come one byte at a time
     try {
       const [response] = (await once(request, 'response')) as [IncomingMessage];
       return response;
@@ -100,23 +108,42 @@ export class HttpSource {
       signal.throwIfAborted();
       if (error instanceof ImageError) throw error;
       throw new TransientFailure(`${nameOf(url)}: ${reasonOf(error)}`, { cause: error });
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
 
-/** A body in chunks, whose breaking off is a {@link TransientFailure}. */
+/** A body in chunks. If it breaks off, or comes too slowly to be of use, that is a {@link TransientFailure}. */
 export async function* bodyOf(
-  { url, response }: Answer,
+  { url, response, stall }: Answer,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
+  // Only the time in which this process waits for the server counts.
+  let waited = 0;
+  let came = 0;
+  let since = performance.now();
   try {
-    for await (const chunk of response) yield chunk as Buffer;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      waited += performance.now() - since;
+      came += chunk.length;
+      if (waited >= stall) {
+        if (came < (waited / 1000) * LOWEST_RATE) throw new Error(tooSlow(came, waited));
+        [waited, came] = [0, 0];
+      }
+      yield chunk;
+      since = performance.now();
+    }
   } catch (error) {
     signal.throwIfAborted();
     throw new TransientFailure(`${nameOf(url)}: ${reasonOf(error)}`, { cause: error });
   } finally {
     response.destroy(); // nothing happens to one that was read to its end
   }
+}
+
+function tooSlow(bytes: number, milliseconds: number): string {
+  return `only ${bytes} bytes came in ${(milliseconds / 1000).toFixed(1)} s`;
 }
 
 function endWhenStalled(request: ClientRequest, stall: number): void {

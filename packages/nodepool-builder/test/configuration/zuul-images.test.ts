@@ -89,6 +89,7 @@ describe('zuul-images', () => {
           builder: 'zuul-artifact',
           pause: false,
           formats: ['raw'],
+          buildTimeout: 14_400,
           keep: 2,
           zuul: {
             apiUrl: 'https://zuul.example.com/',
@@ -101,6 +102,7 @@ describe('zuul-images', () => {
             ],
             authentication: { type: 'none' },
             pollInterval: 60,
+            largestDisk: 256 * 2 ** 30,
           },
         },
       ]);
@@ -110,8 +112,10 @@ describe('zuul-images', () => {
   it('may say more; paths count from the file', async () => {
     const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
   mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
-  s3-endpoint: "https://s3.example.com"`);
+  s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
     assert.deepEqual(zuul, {
+      allowedHosts: ['logs.local', 'fd00::1'],
+      requireSha256: true,
       ...(await zuulOf('')),
       tenant: 't',
       branch: 'main',
@@ -127,6 +131,12 @@ describe('zuul-images', () => {
       },
       s3Endpoint: 'https://s3.example.com',
     });
+  });
+
+  it('have the limit of disks that the configuration sets', async () => {
+    const { configuration } = await load(`virtual-size-limit: 0.5\nzuul-images: {a: {${NEEDED}}}\n`);
+    assert.equal(configuration.largestDisk, 2 ** 29);
+    assert.equal(configuration.diskimages[0]?.zuul?.largestDisk, 2 ** 29);
   });
 
   it('have what makes sense of disk images', async () => {
@@ -198,6 +208,15 @@ describe('a fault of zuul-images', () => {
       'a missing key',
       'zuul-images:\n  a:\n    api-url: https://zuul/\n    project: p\n    pipelines: [post]\n    job: j\n',
       ['nodepool.yaml:3:3: zuul-images.a lacks the key "artifacts"; add "artifacts: …"'],
+    ],
+    [
+      'a host that is a URL or has a port',
+      `zuul-images:\n  a: {${NEEDED}, allowed-hosts: [logs, "logs:80", "http://logs/"]}\n`,
+      ['3:146: zuul-images.a.allowed-hosts[1]', '3:157: zuul-images.a.allowed-hosts[2]'].map(
+        (place) =>
+          `nodepool.yaml:${place} is neither the name nor the address of a host; ` +
+          'write it without scheme, port and path, as in images.example.com or 10.0.0.5',
+      ),
     ],
     [
       'the name of a disk image, in a list',
