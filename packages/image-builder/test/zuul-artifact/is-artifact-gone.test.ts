@@ -25,6 +25,7 @@ const DISKIMAGE: DiskImage = {
     ],
     authentication: { type: 'none' },
     pollInterval: 60,
+    allowedHosts: ['127.0.0.1'],
   },
 };
 

@@ -155,7 +155,8 @@ export const PROVIDER_SCHEMA: SchemaNode = {
       type: 'number',
       exclusiveMinimum: 0,
       description:
-        'Seconds that an upload may take. Without it: as long as it moves on, and an hour for the cloud to take it in.',
+        'Seconds that an upload may take, with the conversion before it. Without it: as long as it moves on, and an hour ' +
+        'for the cloud to take it in.',
     },
     'upload-retry-limit': {
       type: 'number',
