@@ -8,18 +8,17 @@ import { nameOf } from './artifact-url.ts';
 export type Network = 'loopback' | 'link-local' | 'private';
 
 /** Special-purpose addresses by IANA's registries. Linux connects 0.0.0.0 and :: to this host. */
-const NETWORKS: Readonly<Record<Network, readonly string[]>> = {
-  loopback: ['127.0.0.0/8', '0.0.0.0/8', '::1/128', '::/128'],
-  'link-local': ['169.254.0.0/16', 'fe80::/10'],
-  private: [
-    ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24', '198.18.0.0/15'],
-    ...['224.0.0.0/4', '240.0.0.0/4', 'fc00::/7', 'fec0::/10', '64:ff9b:1::/48', 'ff00::/8'],
-  ],
+const NETWORKS: Readonly<Record<Network, string>> = {
+  loopback: '127.0.0.0/8 0.0.0.0/8 ::1/128 ::/128',
+  'link-local': '169.254.0.0/16 fe80::/10',
+  private:
+    '10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 192.0.0.0/24 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4 ' +
+    'fc00::/7 fec0::/10 64:ff9b:1::/48 ff00::/8',
 };
 
 const LISTS: readonly (readonly [network: Network, list: BlockList])[] = (
   Object.keys(NETWORKS) as Network[]
-).map((network) => [network, listOf(NETWORKS[network])]);
+).map((network) => [network, listOf(NETWORKS[network].split(' '))]);
 
 /** Groups of an IPv6 address before the last two, which hold an IPv4 address: mapped, translated, compatible, NAT64. */
 const EMBEDDING: ReadonlySet<string> = new Set([
@@ -78,15 +77,19 @@ export class AddressGuard {
 
   /** For the option `lookup` of requests: gives a name's addresses without those that are not allowed. */
   readonly lookup: LookupFunction = (host, options, callback) => {
-    this.#lookUp(host, options).then(
-      (addresses) => {
-        const [{ address, family } = { address: '', family: 0 }] = addresses;
-        if (options.all === true) callback(null, [...addresses]);
-        else callback(null, address, family);
-      },
-      (error: NodeJS.ErrnoException) => callback(error, '', 0),
-    );
+    void this.#answer(host, options, callback);
   };
+
+  async #answer(
+    host: string,
+    options: LookupOptions,
+    callback: Parameters<LookupFunction>[2],
+  ): Promise<void> {
+    const found = await this.#lookUp(host, options).catch((error: NodeJS.ErrnoException) => error);
+    if (found instanceof Error) callback(found, '', 0);
+    else if (options.all === true) callback(null, [...found]);
+    else callback(null, found[0]?.address ?? '', found[0]?.family);
+  }
 
   async #lookUp(host: string, options: LookupOptions): Promise<readonly LookupAddress[]> {
     const addresses = await this.#resolve(host, options);

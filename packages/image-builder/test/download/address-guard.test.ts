@@ -51,15 +51,17 @@ async function lookUp(
   options: LookupOptions = { all: true },
 ): Promise<string | LookupAddress[]> {
   return await new Promise((resolve, reject) => {
-    guard.lookup(host, options, (error, found) => (error === null ? resolve(found) : reject(error)));
+    guard.lookup(host, options, (error, found) => {
+      if (error === null) resolve(found);
+      else reject(error);
+    });
   });
 }
 
 test('an address in a URL is checked, in whichever form it is written', async () => {
-  for (const host of [
-    ...['127.0.0.1', '127.1', '2130706433', '0x7f.1', '0177.0.0.1', '0', '[::1]', '[::ffff:127.0.0.1]'],
-    ...['169.254.169.254', '2852039166', '[fe80::1]', '[64:ff9b::a9fe:a9fe]', '10.1.2.3', '[fd00::1]'],
-  ]) {
+  const loopback = '127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0 [::1] [::ffff:127.0.0.1]';
+  const others = '169.254.169.254 2852039166 [fe80::1] [64:ff9b::a9fe:a9fe] 10.1.2.3 [fd00::1]';
+  for (const host of `${loopback} ${others}`.split(' ')) {
     await assert.rejects(guardOf().check(new URL(`http://${host}:8080/secret?key=value`)), REFUSED);
   }
   await guardOf().check(new URL('http://203.0.113.9/image.qcow2'));
