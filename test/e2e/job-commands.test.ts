@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -32,6 +33,16 @@ async function createDirectory(t: TestContext): Promise<string> {
   return directory;
 }
 
+function digestsOf(bytes: Buffer): { md5: string; sha256: string } {
+  const digest = (algorithm: string): string => createHash(algorithm).update(bytes).digest('hex');
+  return { md5: digest('md5'), sha256: digest('sha256') };
+}
+
+/** What JSON says of the bytes of an image and of the file that was given. */
+function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>): object {
+  return { size, md5, sha256, source };
+}
+
 describe('in a directory', () => {
   test('upload converts what it is given, and leaves one image for several at once and again', async (t) => {
     const directory = await createDirectory(t);
@@ -46,10 +57,23 @@ describe('in a directory', () => {
     assert.equal(one.stderr, '');
     assert.deepEqual([other.code, other.stdout], [0, one.stdout], other.stderr);
     const again = JSON.parse((await runCommand(...args, '--json')).stdout);
-    const { 'external-id': externalId, name, format, size, existed } = again;
+    const { 'external-id': externalId, name, format, existed } = again;
     assert.deepEqual(
-      { externalId, name, format, size, existed },
-      { externalId: one.stdout.trim(), name: 'debian', format: 'qcow2', size: 1_048_576, existed: true },
+      { externalId, name, format, existed },
+      { externalId: one.stdout.trim(), name: 'debian', format: 'qcow2', existed: true },
+    );
+    const published = await readFile(join(directory, 'pool', externalId));
+    const uploaded = { size: published.length, ...digestsOf(published) };
+    const given = await readFile(image);
+    const source = { file: image, format: 'raw', size: given.length, ...digestsOf(given) };
+    assert.deepEqual(pick(again), { ...uploaded, source });
+    const other1 = ['--name', 'other', '--json'];
+    const dryOther = JSON.parse((await runCommand(...args, ...other1, '--dry-run')).stdout);
+    assert.deepEqual(pick(dryOther), { size: null, md5: null, sha256: null, source });
+    const first = JSON.parse((await runCommand(...args, ...other1)).stdout);
+    assert.deepEqual([first.existed, pick(first)], [false, { ...uploaded, source }]);
+    await new DirectoryProvider({ name: 'pool', directory: join(directory, 'pool') }).delete(
+      first['external-id'],
     );
     assert.deepEqual(
       new Set(await readdir(join(directory, 'pool'))),
@@ -104,9 +128,37 @@ describe('in a directory', () => {
   test('what cannot be done is said, and nothing is touched', async (t) => {
     const directory = await createDirectory(t);
     const provider = ['--provider', `directory:${directory}/pool`];
+    const random = join(directory, 'random');
+    await writeFile(random, randomBytes(1_048_576));
+    const empty = join(directory, 'empty.raw');
+    await writeFile(empty, '');
+    const qcow2 = join(directory, 'disk.img');
+    await promisify(execFile)('qemu-img', ['create', '-q', '-f', 'qcow2', qcow2, '4M']);
+    const backed = join(directory, 'backed.qcow2');
+    await promisify(execFile)('qemu-img', [
+      'create',
+      '-q',
+      '-f',
+      'qcow2',
+      '-b',
+      qcow2,
+      '-F',
+      'qcow2',
+      backed,
+    ]);
+    const named = [...provider, '--name', 'debian'];
     const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
       [['upload', 'image', ...provider, '--name', 'debian'], /name of image does not say its format/],
       [['upload', '/no/i.tar', ...provider, '--name', 'debian'], /takes qcow2, and .* is tar/],
+      [['upload', random, ...named, '--format', 'qcow2'], /random" is not a qcow2 image: it has no header/],
+      [['upload', random, ...named, '--format', 'qcow2', '--dry-run'], /random" is not a qcow2 image/],
+      [['upload', random, ...named, '--format', 'vmdk'], /random" is not a vmdk image: it has no header/],
+      [
+        ['upload', qcow2, ...named, '--format', 'raw'],
+        /is not a raw image: it has the header of a qcow2 image/,
+      ],
+      [['upload', backed, ...named], /names another file, ".*disk\.img"/],
+      [['upload', empty, ...named], /empty\.raw is empty; name an image file/],
       [['prune', ...provider], /say what is to be deleted/],
       [['reap', ...provider, '--older-than', '5'], /It has to be a number and a unit/],
     ];

@@ -16,6 +16,7 @@ export { clearDownloads } from './download/state-directory.ts';
 export { writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
+export { checkFormat } from './formats/check-format.ts';
 export { type ConversionOptions, convertImage, isConvertible } from './formats/convert.ts';
 export { type DiskDriver, type DiskHeader, readDiskHeader } from './formats/disk-header.ts';
 export { checkDisk, checkSelfContained } from './formats/self-contained.ts';

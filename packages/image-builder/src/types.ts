@@ -105,6 +105,8 @@ export interface ProviderImage {
   readonly imageName: string;
   readonly format: ImageFormat;
   readonly size: number;
+  /** Digests of its bytes; unknown for what an earlier release or another program brought. */
+  readonly checksums?: Checksums;
   readonly uploadedAt: Date;
 }
 

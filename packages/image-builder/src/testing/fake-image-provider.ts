@@ -55,6 +55,7 @@ export class FakeImageProvider implements ImageProvider {
       imageName,
       format: file.format,
       size: done,
+      ...(file.checksums && { checksums: file.checksums }),
       uploadedAt: new Date(),
     });
     this.#requests.set(externalId, request);

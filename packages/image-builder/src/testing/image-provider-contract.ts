@@ -43,6 +43,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
           { uploadId: `upload-${format}`, imageId: `id-${format}`, imageName: 'debian', size: SIZE },
         );
         assert.equal(listed.format, format);
+        assert.deepEqual(listed.checksums, file.checksums);
         assert.ok(
           Math.abs(uploadedAt.getTime() - Date.now()) < 3_600_000,
           `uploaded at ${uploadedAt.toISOString()}`,

@@ -143,6 +143,7 @@ export class DirectoryProvider implements ImageProvider {
         imageName: manifest['image-name'],
         format: manifest.format,
         size: manifest.size,
+        checksums: { md5: manifest.md5, sha256: manifest.sha256 },
         uploadedAt: new Date(manifest.uploaded),
       }));
     });

@@ -31,6 +31,7 @@ import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/car
 import type { ImageUpload } from './upload/carry-image.ts';
 import {
   BUILD_ID,
+  checksumsIn,
   claimProperties,
   diskFormat,
   IMAGE_NAME,
@@ -229,6 +230,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       return undefined;
     const { id: externalId, size = 0, createdAt: uploadedAt } = image;
     const { [UPLOAD_ID]: uploadId } = image.properties;
+    const checksums = checksumsIn(image.properties);
     return {
       externalId,
       ...(typeof uploadId === 'string' && { uploadId }),
@@ -236,6 +238,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
       imageName,
       format,
       size,
+      ...(checksums && { checksums }),
       uploadedAt,
     };
   }

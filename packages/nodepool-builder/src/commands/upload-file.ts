@@ -1,6 +1,8 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
+  type Checksums,
+  checkFormat,
   checksumsOf,
   convertImage,
   formatRow,
@@ -8,6 +10,7 @@ import {
   type ImageFormat,
   type ImageProvider,
   isConvertible,
+  type ProviderImage,
 } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';
@@ -27,6 +30,13 @@ export interface FileUpload {
   readonly withProgress: WithProgress;
 }
 
+/** The file that was given, in the JSON. */
+export interface SourceFile extends Checksums {
+  readonly file: string;
+  readonly format: ImageFormat;
+  readonly size: number;
+}
+
 /** What became of it: the keys of its JSON. */
 export interface UploadedFile {
   /** Null in a dry run, if it is not there. */
@@ -35,12 +45,14 @@ export interface UploadedFile {
   readonly name: string;
   readonly 'image-id': string;
   readonly 'upload-id': string;
-  /** What it is in the provider. */
+  /** Format of the image in the provider. */
   readonly format: ImageFormat;
-  /** Bytes of the file that was given; so are the digests its. */
-  readonly size: number;
-  readonly md5: string;
-  readonly sha256: string;
+  /** Size and digests of the image in the provider; null as long as no file of that format is there to tell. */
+  readonly size: number | null;
+  readonly md5: string | null;
+  readonly sha256: string | null;
+  /** The file that was given. It was converted if its format differs. */
+  readonly source: SourceFile;
   /** Whether it was there before. */
   readonly existed: boolean;
 }
@@ -48,8 +60,8 @@ export interface UploadedFile {
 /**
  * Brings a file into a provider, once: whoever asks for the same again, or at the same time, gets the same image.
  *
- * @throws CommandError if it is in no format that the provider takes, nor can be converted to one; what the provider
- *   and the conversion throw
+ * @throws CommandError if it is in no format that the provider takes, nor can be converted to one; ImageError if it is
+ *   not of its format; what the provider and the conversion throw
  */
 export async function uploadFile(
   provider: ImageProvider,
@@ -62,32 +74,46 @@ export async function uploadFile(
   const { size, mtime } = await stat(path).catch((error: Error) => {
     throw new CommandError(`${path} cannot be read: ${error.message}; name an image file`, { cause: error });
   });
+  if (size === 0) throw new CommandError(`${path} is empty; name an image file`);
+  await checkFormat(upload);
   const checksums = await withProgress(`checksums of ${title}`, (onProgress) =>
     checksumsOf(path, { signal, onProgress }),
   );
   const uploadId = jobUploadId({ provider: provider.name, name, format, sha256: checksums.sha256 });
   const imageId = jobImageId(uploadId);
-  const there = (await provider.list({ signal })).find((image) => image.uploadId === uploadId);
-  const result = (externalId: string | null): UploadedFile => ({
+  const source = { format: upload.format, path, size, checksums };
+  const find = async (): Promise<ProviderImage | undefined> =>
+    (await provider.list({ signal })).find((image) => image.uploadId === uploadId);
+  const there = await find();
+  const isConverted = upload.format !== format;
+  const result = (externalId: string | null, image?: Uploaded): UploadedFile => ({
     'external-id': externalId,
     provider: provider.name,
     name,
     'image-id': imageId,
     'upload-id': uploadId,
     format,
-    size,
-    ...checksums,
+    ...sizeAndDigests(isConverted ? image : source),
+    source: { file: path, format: upload.format, size, ...checksums },
     existed: there !== undefined,
   });
-  if (there !== undefined || dryRun) return result(there?.externalId ?? null);
-  const source = { format: upload.format, path, size, checksums };
+  if (there !== undefined || dryRun) return result(there?.externalId ?? null, there);
   return await inFormat(source, format, upload, signal, async (file) => {
     const request = { uploadId, imageId, imageName: name, builtAt: mtime, file, metadata, shared: true };
     const { externalId } = await withProgress(`upload of ${title} to ${provider.name}`, (onProgress) =>
       provider.upload(request, { signal, onProgress }),
     );
-    return result(externalId);
+    // Another job may have been faster, with a conversion of its own.
+    return result(externalId, (isConverted && (await find())) || file);
   });
+}
+
+/** What is known of the bytes of an image. */
+type Uploaded = Pick<ProviderImage, 'size' | 'checksums'>;
+
+function sizeAndDigests(image: Uploaded | undefined): Pick<UploadedFile, 'size' | 'md5' | 'sha256'> {
+  const { md5 = null, sha256 = null } = image?.checksums ?? {};
+  return { size: image?.size ?? null, md5, sha256 };
 }
 
 /** The format that it will have there: its own if the provider takes that, else the one the provider likes best. */

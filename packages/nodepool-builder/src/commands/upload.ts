@@ -53,7 +53,10 @@ export function registerUpload(program: Command, builders: readonly string[]): v
     )
     .option('--dry-run', 'say what would be uploaded; prints the external-id only if the image is there')
     .addOption(providerConfigOption())
-    .option('--json', 'print JSON: the external-id, the digests of the file, and whether the image was there')
+    .option(
+      '--json',
+      'print JSON: the external-id, size and digests of the image in the provider and of the file, and whether it was there',
+    )
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, options: UploadOptions) => {

@@ -103,6 +103,16 @@ export function checksumProperties(request: UploadRequest, { md5, sha256 }: Chec
   return Object.fromEntries(Array.from(CHECKSUM_PROPERTIES, ([name, key]) => [name, values[key]]));
 }
 
+/** The digests that {@link checksumProperties} or another client kept; undefined if one is missing. */
+export function checksumsIn(properties: Readonly<Record<string, unknown>>): Checksums | undefined {
+  const [md5, sha256] = (['md5', 'sha256'] as const).map((digest) =>
+    Array.from(CHECKSUM_PROPERTIES, ([name, key]) => (key === digest ? properties[name] : undefined)).find(
+      (value) => typeof value === 'string' && value !== '',
+    ),
+  );
+  return typeof md5 === 'string' && typeof sha256 === 'string' ? { md5, sha256 } : undefined;
+}
+
 /** A protected image could not be removed if its upload failed, so that it becomes so only in the end. */
 export function unprotected({ protected: _, ...properties }: ImageProperties): ImageProperties {
   return properties;
