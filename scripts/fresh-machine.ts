@@ -1,0 +1,57 @@
+/**
+ * Runs commands on a machine that has never seen this project: `npm run fresh-machine -- [--user] [COMMAND...]`.
+ *
+ * The machine is a minimal Debian in mount and PID namespaces of its own, with a clone of the committed HEAD. Of this
+ * machine it has Node, npm and the settings of the registries. Without a command it runs those of the README, one after
+ * the other. Afterwards it prints what each command left behind. The status is 0 if every command succeeded and nothing
+ * was left behind.
+ *
+ * --user runs them as an ordinary user with sudo, who installs the Debian packages that set-up names.
+ */
+import { mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installBaseSystem } from './fresh-machine/base-system.ts';
+import { parseCommandLine } from './fresh-machine/command-line.ts';
+import { type Machine, prepareMachine } from './fresh-machine/machine.ts';
+import { namedInstallation } from './fresh-machine/named-installation.ts';
+import { runInside } from './fresh-machine/run-inside.ts';
+
+const checkout = join(import.meta.dirname, '..');
+const cache = join(checkout, '.cache/fresh-machine');
+const { user, commands } = parseCommandLine(process.argv.slice(2));
+
+if (process.getuid?.() !== 0) {
+  console.error('fresh-machine: namespaces and a Debian system need root; run it with sudo');
+  process.exit(1);
+}
+// A terminal sends these to the command as well: this process waits for it, and removes the machine.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+
+// Only for root: the settings of registries may hold passwords.
+mkdirSync(cache, { recursive: true, mode: 0o700 });
+const base = await installBaseSystem(cache);
+const root = join(cache, `machine-${process.pid}`);
+try {
+  const machine = await prepareMachine({ base, root, checkout, user });
+  let good = true;
+  for (const command of commands) good = good && (await succeeds(machine, command));
+  process.exitCode = good ? 0 : 1;
+} finally {
+  await rm(root, { recursive: true, force: true });
+}
+
+/** Runs a command; if it names Debian packages to install, installs them and runs it once more. */
+async function succeeds(machine: Machine, command: readonly string[]): Promise<boolean> {
+  let { status, standardError, leftBehind } = await runInside(machine, command);
+  const installation = namedInstallation(standardError);
+  if (status !== 0 && machine.user && installation !== undefined) {
+    const installed = await runInside(machine, ['sh', '-c', installation]);
+    if (installed.status === 0) ({ status, leftBehind } = await runInside(machine, command));
+  }
+  const title = command.join(' ');
+  console.log(`fresh-machine: "${title}" ended with ${status}`);
+  if (leftBehind.length === 0) console.log(`fresh-machine: "${title}" left nothing behind`);
+  else console.log(`fresh-machine: "${title}" left behind:\n${leftBehind.join('\n')}`);
+  return status === 0 && leftBehind.length === 0;
+}

@@ -1,0 +1,94 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { copyRegistrySettings } from './registry-settings.ts';
+import { run } from './run.ts';
+
+/** A Debian system in a directory, with a clone of the checkout. */
+export interface Machine {
+  /** The directory on this machine that is its root. */
+  readonly root: string;
+  /** Commands run as an ordinary user. */
+  readonly user: boolean;
+  /** The clone, as the machine sees it. */
+  readonly checkout: string;
+  /** The home of the one who runs commands. */
+  readonly home: string;
+  /** The PATH of commands. */
+  readonly path: string;
+  /** What else is in the environment of commands. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** The ordinary user of a machine. */
+export const USER = { name: 'builder', id: 1000 };
+
+/** Copies a base system, and gives it Node, npm, the settings of the registries and a clone. */
+export async function prepareMachine(options: {
+  readonly base: string;
+  readonly root: string;
+  readonly checkout: string;
+  readonly user: boolean;
+}): Promise<Machine> {
+  const { base, root, user } = options;
+  await run('cp', ['--archive', '--reflink=auto', base, root]);
+  for (const file of ['/etc/resolv.conf', '/etc/hosts', '/etc/hostname']) {
+    writeFileSync(join(root, file), execFileSync('cat', [file]));
+  }
+  copyNode(root);
+  const settings = copyRegistrySettings(root);
+  const home = user ? `/home/${USER.name}` : '/root';
+  if (user) createUser(root);
+  const checkout = join(home, 'nodepool-builder');
+  // Of another owner than root the checkout may be.
+  const clone = [
+    '-c',
+    'safe.directory=*',
+    'clone',
+    '--quiet',
+    '--no-hardlinks',
+    options.checkout,
+    join(root, checkout),
+  ];
+  await run('git', clone);
+  if (user) await run('chown', ['-R', `${USER.id}:${USER.id}`, join(root, home)]);
+  const path = ['/usr/local/bin', '/usr/bin', '/bin'];
+  if (!user) path.unshift('/usr/local/sbin', '/usr/sbin', '/sbin');
+  return { root, user, checkout, home, path: path.join(delimiter), environment: { ...settings, HOME: home } };
+}
+
+/** Copies the Node and the npm that this machine has outside of any project. */
+function copyNode(root: string): void {
+  const outside = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
+  const find = (name: string): string =>
+    realpathSync(
+      execFileSync('/bin/sh', ['-c', `command -v ${name}`], {
+        encoding: 'utf8',
+        env: { PATH: outside.join(delimiter) },
+      }).trim(),
+    );
+  const local = join(root, 'usr/local');
+  cpSync(find('node'), join(local, 'bin/node'));
+  chmodSync(join(local, 'bin/node'), 0o755);
+  mkdirSync(join(local, 'lib/node_modules'), { recursive: true });
+  // npm-cli.js lies in bin/ of the package.
+  cpSync(dirname(dirname(find('npm'))), join(local, 'lib/node_modules/npm'), { recursive: true });
+  for (const name of ['npm', 'npx']) {
+    symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, join(local, 'bin', name));
+  }
+  try {
+    execFileSync('chroot', [root, '/usr/local/bin/node', '--version']);
+  } catch (cause) {
+    throw new Error(
+      "this machine's Node does not run on a minimal Debian; put one of nodejs.org first in PATH",
+      { cause },
+    );
+  }
+}
+
+/** An ordinary user who may use sudo without a password. */
+function createUser(root: string): void {
+  const { name, id } = USER;
+  execFileSync('chroot', [root, 'useradd', '--create-home', '--shell=/bin/bash', `--uid=${id}`, name]);
+  writeFileSync(join(root, 'etc/sudoers.d', name), `${name} ALL=(ALL) NOPASSWD: ALL\n`, { mode: 0o440 });
+}

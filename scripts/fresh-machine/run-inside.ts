@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { grandchildrenOf, loopDevicesOf, mountsOf, newFiles, settled } from './left-behind.ts';
+import { type Machine, USER } from './machine.ts';
+
+/** How a command ended on a machine. */
+export interface Outcome {
+  readonly status: number;
+  readonly standardError: string;
+  /** What it left behind, a line for each thing. */
+  readonly leftBehind: readonly string[];
+}
+
+/** Runs a command in the checkout of a machine, in namespaces of its own that end with it. */
+export async function runInside(machine: Machine, command: readonly string[]): Promise<Outcome> {
+  console.log(`\nfresh-machine: ${command.join(' ')}`);
+  const { root, environment, path, checkout, user } = machine;
+  const began = Date.now();
+  const login = user ? [`--reuid=${USER.id}`, `--regid=${USER.id}`, '--init-groups'] : [];
+  const child = spawn(
+    'unshare',
+    [
+      ...['--mount', '--propagation=private', '--pid', '--fork', '--kill-child'],
+      ...['sh', join(import.meta.dirname, 'enter.sh'), root],
+      ...['setpriv', ...login, 'env', `--chdir=${checkout}`, `PATH=${path}`, ...command],
+    ],
+    {
+      stdio: ['inherit', 'inherit', 'pipe', 'pipe', 'pipe'],
+      // Not as arguments: an address of a proxy may hold a password.
+      env: { ...environment, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+    },
+  );
+  const closed = once(child, 'close');
+  const [, , standardError, status, hold] = child.stdio as [null, null, Readable, Readable, Writable];
+  standardError.pipe(process.stderr);
+  let said = '';
+  standardError.setEncoding('utf8').on('data', (chunk: string) => {
+    said += chunk;
+  });
+  const line = await text(status);
+  const leftBehind = line === '' ? [] : await findLeftBehind(machine, child.pid as number, began);
+  hold.end();
+  const [code] = (await closed) as [number | null];
+  return { status: line === '' ? (code ?? 1) : Number(line), standardError: said, leftBehind };
+}
+
+/** While the first process of the namespaces, a child of `pid`, waits. */
+async function findLeftBehind(machine: Machine, pid: number, began: number): Promise<string[]> {
+  const running = await settled(() => grandchildrenOf(pid));
+  return [
+    ...running,
+    ...mountsOf(pid),
+    ...(await loopDevicesOf(machine.root)),
+    ...(await newFiles(machine.root, began, [machine.checkout, join(machine.home, '.npm')])),
+  ];
+}
