@@ -49,15 +49,21 @@ export function mountsOf(pid: number): string[] {
     .map((target) => `mount: ${target}`);
 }
 
-/** The loop devices of files below a directory that is the root of whoever set them up. */
-export async function loopDevicesOf(root: string): Promise<string[]> {
+/**
+ * Detaches the loop devices of files below a directory that is the root of a machine: they would outlive its namespaces.
+ *
+ * @returns a line for each
+ */
+export async function detachLoopDevicesOf(root: string): Promise<string[]> {
   const columns = ['--list', '--noheadings', '--raw', '--output=NAME,BACK-INO,BACK-FILE'];
   const { stdout } = await promisify(execFile)('losetup', columns);
   const lines = await Promise.all(
     stdout.split('\n').map(async (line) => {
       const [name, inode, file = ''] = line.split(' ');
       const status = await lstat(join(root, file)).catch(() => undefined);
-      return status !== undefined && String(status.ino) === inode ? [`loop device: ${name} of ${file}`] : [];
+      if (name === undefined || String(status?.ino) !== inode) return [];
+      await promisify(execFile)('losetup', ['--detach', name]);
+      return [`loop device: ${name} of ${file}`];
     }),
   );
   return lines.flat();

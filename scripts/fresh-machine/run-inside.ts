@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { text } from 'node:stream/consumers';
-import { grandchildrenOf, loopDevicesOf, mountsOf, newFiles, settled } from './left-behind.ts';
+import { detachLoopDevicesOf, grandchildrenOf, mountsOf, newFiles, settled } from './left-behind.ts';
 import { type Machine, USER } from './machine.ts';
 
 /** How a command ended on a machine. */
@@ -25,7 +24,7 @@ export async function runInside(machine: Machine, command: readonly string[]): P
     [
       ...['--mount', '--propagation=private', '--pid', '--fork', '--kill-child'],
       ...['sh', join(import.meta.dirname, 'enter.sh'), root],
-      ...['setpriv', ...login, 'env', `--chdir=${checkout}`, `PATH=${path}`, ...command],
+      ...['setpriv', ...login, 'env', '--unset=OLDPWD', `--chdir=${checkout}`, `PATH=${path}`, ...command],
     ],
     {
       stdio: ['inherit', 'inherit', 'pipe', 'pipe', 'pipe'],
@@ -35,12 +34,14 @@ export async function runInside(machine: Machine, command: readonly string[]): P
   );
   const closed = once(child, 'close');
   const [, , standardError, status, hold] = child.stdio as [null, null, Readable, Readable, Writable];
+  status.setEncoding('utf8');
   standardError.pipe(process.stderr);
   let said = '';
   standardError.setEncoding('utf8').on('data', (chunk: string) => {
     said += chunk;
   });
-  const line = await text(status);
+  // unshare holds the descriptor as well: it ends without a line only if the command did not start.
+  const [line = ''] = (await Promise.race([once(status, 'data'), once(status, 'end')])) as [string?];
   const leftBehind = line === '' ? [] : await findLeftBehind(machine, child.pid as number, began);
   hold.end();
   const [code] = (await closed) as [number | null];
@@ -53,7 +54,7 @@ async function findLeftBehind(machine: Machine, pid: number, began: number): Pro
   return [
     ...running,
     ...mountsOf(pid),
-    ...(await loopDevicesOf(machine.root)),
+    ...(await detachLoopDevicesOf(machine.root)),
     ...(await newFiles(machine.root, began, [machine.checkout, join(machine.home, '.npm')])),
   ];
 }
