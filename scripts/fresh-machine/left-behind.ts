@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 /** How long what is about to end may take, in milliseconds. */
 const SETTLE_TIMEOUT = 5_000;
 
-/** Where apt may leave what it fetched and did. */
-const APT_PATHS = ['var/cache/apt', 'var/lib/apt', 'var/log/apt'];
+/** Where apt may leave what it fetched and did, and where set-up disables services of packages. */
+const APT_PATHS = ['var/cache/apt', 'var/lib/apt', 'var/log/apt', 'etc/rc[0-6S].d'];
 
 /** A process of this machine. */
 interface Process {
