@@ -92,6 +92,11 @@ is_among() {
   case " $* " in *" $name "*) return 0 ;; *) return 1 ;; esac
 }
 
+# A new machine, such as a container, has none.
+has_package_lists() {
+  ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1
+}
+
 apt_install() {
   env "$OFFLINE" DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
@@ -113,7 +118,7 @@ install_debian_packages() {
     trap 'rm -f "$NO_CLUSTER"' EXIT
     echo 'create_main_cluster = false' | install -D -m 644 /dev/stdin "$NO_CLUSTER"
   fi
-  ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt-get -q update
+  has_package_lists || apt-get -q update
   apt_install "$@" || {
     echo 'setup: that failed; trying once more with fresh package lists'
     apt-get -q update
@@ -126,6 +131,7 @@ install_debian_packages() {
 name_debian_packages() {
   services=$(new_services "$@")
   install="sudo env $OFFLINE apt-get install --no-install-recommends $*"
+  has_package_lists || install="sudo apt-get update && $install"
   if [ -n "$services" ]; then install="$install && sudo env $OFFLINE systemctl disable $services"; fi
   if is_among postgresql "$@"; then
     install="echo 'create_main_cluster = false' | sudo install -D -m 644 /dev/stdin $NO_CLUSTER && $install"

@@ -33,7 +33,7 @@ export async function runSoak<K extends string>(
   try {
     const faults = await soak({ numbers: readNumbers(defaults), signal: interrupted.signal });
     for (const fault of faults) console.log(`  ${fault}`);
-    console.log(faults.length === 0 ? allIsWell : `${faults.length} faults`);
+    console.log(faults.length === 0 ? allIsWell : `faults: ${faults.length}`);
     if (faults.length > 0) process.exitCode = 1;
   } catch (error) {
     const reason: unknown = interrupted.signal.aborted ? interrupted.signal.reason : error;

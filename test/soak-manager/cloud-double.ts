@@ -28,8 +28,8 @@ export type CloudCall =
   | { readonly call: 'delete'; readonly externalId: string }
   | { readonly call: 'discard'; readonly provider: string; readonly uploadId: string }
   | { readonly call: 'list'; readonly provider: string }
-  /** Tells that the manager has it on record as ready. It never fails. */
-  | { readonly call: 'ready'; readonly externalId: string };
+  /** Tells that the manager has them on record as ready. It never fails. */
+  | { readonly call: 'ready'; readonly externalIds: readonly string[] };
 
 /**
  * Several clouds in one: images come in two calls, as they do to Glance, so that a half one may be left. A part of the
@@ -97,11 +97,12 @@ export class CloudDouble {
         if (image !== undefined) image.isWhole = true;
         return image?.externalId;
       }
-      case 'ready': {
-        const image = this.images.get(call.externalId);
-        if (image !== undefined) image.isReady = true;
+      case 'ready':
+        for (const id of call.externalIds) {
+          const image = this.images.get(id);
+          if (image !== undefined) image.isReady = true;
+        }
         return undefined;
-      }
       case 'delete':
         return this.#remove(call.externalId);
       case 'discard':

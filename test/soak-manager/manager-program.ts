@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
 import { callCloud, DoubleProvider } from './cloud-client.ts';
+import { reportReady } from './report-ready.ts';
 import { managerConfiguration, providerNames, type SoakSettings } from './soak-settings.ts';
 
 const [settingsFile] = process.argv.slice(2) as [string];
@@ -11,19 +12,9 @@ const providers = new Map(
 );
 const print = (message: string): void => console.error(message);
 const store = await openStateStore(settings.store);
-const lead = store.lead.bind(store);
-store.lead = async (options) => {
-  const leadership = await lead(options);
-  const write = leadership.write.bind(leadership);
-  leadership.write = async (change) => {
-    await write(change);
-    for (const { state, externalId } of change.uploads ?? []) {
-      if (state === 'ready' && externalId !== undefined)
-        await callCloud(settings.cloud, { call: 'ready', externalId });
-    }
-  };
-  return leadership;
-};
+reportReady(store, async (externalIds) => {
+  await callCloud(settings.cloud, { call: 'ready', externalIds });
+});
 const manager = new ImageManager({
   configuration: managerConfiguration(settings),
   provider: (name) => providers.get(name),

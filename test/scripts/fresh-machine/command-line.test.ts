@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseCommandLine } from '../../../scripts/fresh-machine/command-line.ts';
+
+test('without a command it runs the commands of the README, in their order', async () => {
+  const readme = await readFile(join(import.meta.dirname, '../../../README.md'), 'utf8');
+  const [, block = ''] = /```sh\n([^`]*)```/.exec(readme) ?? [];
+  const commands = Array.from(block.matchAll(/^(npm .*?) +#/gm), ([, command = '']) => command.split(' '));
+  assert.ok(commands.length > 1);
+  assert.deepEqual(parseCommandLine([]), { user: false, commands });
+  assert.deepEqual(parseCommandLine(['--user']), { user: true, commands });
+});
+
+test('options after the command belong to the command', () => {
+  const command = ['npm', 'test', '--', '--node', '22', '--user'];
+  assert.deepEqual(parseCommandLine(command), { user: false, commands: [command] });
+  assert.deepEqual(parseCommandLine(['--user', ...command]), { user: true, commands: [command] });
+});
+
+test('an unknown option is an error that shows the usage', () => {
+  assert.throws(() => parseCommandLine(['--root', 'npm']), /no option --root; usage: npm run fresh-machine/);
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { grandchildrenOf, newFiles } from '../../../scripts/fresh-machine/left-behind.ts';
+import { undoAfter } from '../../fixtures/undo-after.ts';
+import { waitUntil } from '../../fixtures/wait-until.ts';
+
+test('new files and directories are found, but not below paths where all may change', async (t) => {
+  const root = await mkdtemp(join(tmpdir(), 'left-behind-'));
+  undoAfter(t, () => rm(root, { recursive: true, force: true }));
+  const write = async (path: string): Promise<void> => {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), '');
+  };
+  await write('etc/old');
+  await write('etc/changed');
+  const { ctimeMs } = await stat(join(root, 'etc/changed'));
+  await waitUntil('the clock of the file system to go on', async () => {
+    await write('mark');
+    return (await stat(join(root, 'mark'))).ctimeMs > ctimeMs;
+  });
+  const began = (await stat(join(root, 'mark'))).ctimeMs - 0.001;
+  // A time that a program sets hides nothing.
+  await utimes(join(root, 'etc/changed'), 0, 0);
+  await write('tmp/new dir/file\nof two lines');
+  await write('root/.npm/_cacache/entry');
+  await write('var/lib/apt/lists/Packages');
+  await rm(join(root, 'etc/old'));
+  assert.deepEqual(await newFiles(root, began, ['/root/.npm', '/var/lib']), [
+    'directory: /root',
+    'directory: /tmp',
+    'directory: /tmp/new dir',
+    'directory: /var',
+    'file: /etc/changed',
+    'file: /mark',
+    'file: /tmp/new dir/file\nof two lines',
+  ]);
+  // What is there when apt has ended came with its packages.
+  await write('var/log/apt/history.log');
+  assert.deepEqual(await newFiles(root, began, []), []);
+});
+
+test('processes that a child has started are found', async (t) => {
+  const script = 'sleep 1000 >/dev/null & echo started; read -r _; kill $!';
+  const child = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  undoAfter(t, async () => {
+    child.stdin.end();
+    await exited;
+  });
+  await once(child.stdout, 'data');
+  const found = grandchildrenOf(process.pid);
+  assert.equal(found.length, 1);
+  assert.match(found[0] ?? '', /^process \d+: sleep 1000$/);
+});

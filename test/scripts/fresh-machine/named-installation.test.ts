@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { namedInstallation } from '../../../scripts/fresh-machine/named-installation.ts';
+
+test('the command line after the heading of scripts/setup.sh is taken, and nothing else', async () => {
+  const setup = await readFile(join(import.meta.dirname, '../../../scripts/setup.sh'), 'utf8');
+  const [, heading] = /echo '(setup: Debian packages are missing;[^']*)'/.exec(setup) ?? [];
+  const line = 'sudo apt-get install qemu-utils && sudo rm /etc/file';
+  assert.equal(namedInstallation(`npm warn\n${heading}\n${line}\nnpm error\n`), line);
+  assert.equal(namedInstallation('npm error code 1\n'), undefined);
+});
