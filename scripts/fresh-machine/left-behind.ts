@@ -87,7 +87,7 @@ export async function newFiles(root: string, began: number, ignored: readonly st
   });
   const lines = await Promise.all(
     stdout.split('\0').map(async (entry) => {
-      const [type, path = ''] = [entry.slice(0, 1), entry.slice(2)];
+      const [type, path] = [entry.slice(0, 1), entry.slice(2)];
       if (path === '') return [];
       // Its entries count themselves.
       if (type === 'd' && (await lstat(join(root, path))).birthtimeMs <= since) return [];

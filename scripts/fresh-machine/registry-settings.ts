@@ -58,7 +58,9 @@ function copyAptSettings(root: string): void {
   const lines = dump
     .split('\n')
     .filter((line) => !/^Acquire::(?:IndexTargets|Changelogs|cdrom)\b/.test(line));
-  writeFileSync(join(root, 'etc/apt/apt.conf.d/90fresh-machine'), lines.join('\n'));
+  // At no terminal a user answers no question.
+  const answer = 'APT::Get::Assume-Yes "true";\n';
+  writeFileSync(join(root, 'etc/apt/apt.conf.d/90fresh-machine'), lines.join('\n') + answer);
 }
 
 /** The last setting of a key wins: the user's comes after the global one, and the environment's after both. */

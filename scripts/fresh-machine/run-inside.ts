@@ -19,13 +19,12 @@ export async function runInside(machine: Machine, command: readonly string[]): P
   const { root, environment, path, checkout, user } = machine;
   const began = Date.now();
   const login = user ? [`--reuid=${USER.id}`, `--regid=${USER.id}`, '--init-groups'] : [];
+  const namespaces = ['--mount', '--propagation=private', '--pid', '--fork', '--kill-child'];
+  const enter = ['sh', join(import.meta.dirname, 'enter.sh'), root];
+  const settings = ['--unset=OLDPWD', `--chdir=${checkout}`, `PATH=${path}`];
   const child = spawn(
     'unshare',
-    [
-      ...['--mount', '--propagation=private', '--pid', '--fork', '--kill-child'],
-      ...['sh', join(import.meta.dirname, 'enter.sh'), root],
-      ...['setpriv', ...login, 'env', '--unset=OLDPWD', `--chdir=${checkout}`, `PATH=${path}`, ...command],
-    ],
+    [...namespaces, ...enter, 'setpriv', ...login, 'env', ...settings, ...command],
     {
       stdio: ['inherit', 'inherit', 'pipe', 'pipe', 'pipe'],
       // Not as arguments: an address of a proxy may hold a password.
