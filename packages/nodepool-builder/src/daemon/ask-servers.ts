@@ -6,6 +6,7 @@ const TIMEOUT = 10_000;
 /**
  * Asks every job server, and puts the answers together. A server that does not answer is left out.
  *
+ * @param timeout milliseconds that each of them may take
  * @throws ConnectionError `connect-failed` if none of them answers
  * @throws the signal's reason
  */
@@ -13,8 +14,9 @@ export async function askServers<T>(
   servers: readonly ServerAddress[],
   question: (admin: Admin) => Promise<T[]>,
   signal?: AbortSignal,
+  timeout: number = TIMEOUT,
 ): Promise<T[]> {
-  const answers = await Promise.allSettled(servers.map((server) => ask(server, question, signal)));
+  const answers = await Promise.allSettled(servers.map((server) => ask(server, question, signal, timeout)));
   signal?.throwIfAborted();
   const answered = answers.filter((answer) => answer.status === 'fulfilled');
   if (answered.length === 0) {
@@ -42,9 +44,10 @@ async function ask<T>(
   server: ServerAddress,
   question: (admin: Admin) => Promise<T[]>,
   signal: AbortSignal | undefined,
+  timeout: number,
 ): Promise<T[]> {
   signal?.throwIfAborted();
-  const admin = new Admin(server, { timeout: TIMEOUT });
+  const admin = new Admin(server, { timeout });
   const hangUp = (): void => void admin.close();
   signal?.addEventListener('abort', hangUp);
   try {

@@ -22,6 +22,8 @@ export interface Offerable {
   readonly images: Iterable<string>;
   /** Ids whose delete job may come again, see `ImageRepository.pendingDeletes`. */
   readonly pendingDeletes: Iterable<string>;
+  /** Functions of images that are no longer here, with jobs that wait for an answer. */
+  readonly waiting: ReadonlyMap<string, Verb>;
 }
 
 /** Everything that is registered with Gearman, by function name; there is no other registration code. */
@@ -29,8 +31,9 @@ export function offeredFunctions({
   diskimages,
   images,
   pendingDeletes,
+  waiting,
 }: Offerable): ReadonlyMap<string, Verb> {
-  const offer = new Map<string, Verb>();
+  const offer = new Map<string, Verb>(waiting);
   const add = (verb: Verb, subject: string): unknown => offer.set(functionName(verb, subject), verb);
   for (const name of diskimages) add('image-build', name);
   for (const id of images) {

@@ -30,6 +30,7 @@ import { ZuulPollers } from '../zuul/zuul-pollers.ts';
 import { isOffered } from './ask-servers.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
+import { FormerImages } from './former-images.ts';
 import { functionName, offeredFunctions, type Verb } from './functions.ts';
 import { InstanceProviders, rememberedProviders } from './instance-providers.ts';
 import { Providers } from './providers.ts';
@@ -92,6 +93,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #providers: Providers;
   readonly #abandoned: AbandonedUploads;
   readonly #record: UploadRecord;
+  readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
   readonly #zuulPollers: ZuulPollers;
@@ -142,6 +144,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#uploadWorker.once('connect', () => {
       for (const entry of entries) this.#abandoned.add(entry);
     });
+    this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
     this.#handlers = {
       'image-build': (job) => runBuildJob(this.#jobContext(), job),
       'image-upload': (job) => runUploadJob(this.#jobContext(), job),
@@ -235,6 +238,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
     clearImmediate(this.#offerDue);
     await Promise.all([
+      this.#formerImages.close(),
       this.#zuulPollers.close(),
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
@@ -297,16 +301,19 @@ export class NodepoolBuilder implements AsyncDisposable {
     clearImmediate(this.#offerDue);
     this.#offerDue = undefined;
     if (this.#closing !== undefined) return;
+    const { buildWorkers, uploadWorkers } = this.#options;
+    const { images, pendingDeletes } = this.repository;
+    if (uploadWorkers !== 0) this.#formerImages.update(new Set(images.keys()));
     const offer = offeredFunctions({
       diskimages: this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name),
-      images: this.repository.images.keys(),
-      pendingDeletes: this.repository.pendingDeletes,
+      images: images.keys(),
+      pendingDeletes,
+      waiting: this.#formerImages.waiting,
     });
     const functions = { build: new Map<string, JobHandler>(), upload: new Map<string, JobHandler>() };
     for (const [name, verb] of offer) {
       (verb === 'image-build' ? functions.build : functions.upload).set(name, this.#handlers[verb]);
     }
-    const { buildWorkers, uploadWorkers } = this.#options;
     if (buildWorkers !== 0) this.#buildWorker.setFunctions(functions.build);
     if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(functions.upload);
   }

@@ -8,10 +8,12 @@ describe('the functions that a builder offers', () => {
       diskimages: ['debian', 'centos'],
       images: ['0001'],
       pendingDeletes: ['0000'],
+      waiting: new Map([['image-upload:9999', 'image-upload']]),
     });
     assert.deepEqual(
       [...offer],
       [
+        ['image-upload:9999', 'image-upload'],
         ['image-build:debian', 'image-build'],
         ['image-build:centos', 'image-build'],
         ['image-upload:0001', 'image-upload'],

@@ -1,0 +1,121 @@
+import { deepEqual, equal } from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { describe, it, type TestContext } from 'node:test';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { FormerImages } from '../../src/daemon/former-images.ts';
+
+/** Lines of `status`: function, jobs, jobs that run, connections that offer it. */
+type Status = readonly (readonly [name: string, total: number, running: number, offers: number])[];
+
+interface Site {
+  readonly former: FormerImages;
+  /** What was to be offered after each look. */
+  readonly waiting: () => Promise<string[][]>;
+  readonly logger: RecordingLogger;
+}
+
+/** Job servers that answer one look after the other with these lines. */
+async function site(t: TestContext, ...servers: readonly (readonly Status[])[]): Promise<Site> {
+  const seen: string[][] = [];
+  const lookedAll = Promise.withResolvers<void>();
+  const addresses = await Promise.all(
+    servers.map(async (looks, index) => {
+      let look = 0;
+      const server = createServer((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => {
+          // What came of the look before is there when the next one comes.
+          if (index === 0 && look > 0) seen.push([...former.waiting.keys()]);
+          const status = looks[look];
+          look += 1;
+          if (status === undefined) {
+            lookedAll.resolve();
+            socket.destroy();
+          } else {
+            socket.write(`${status.map((line) => `${line.join('\t')}\n`).join('')}.\n`);
+          }
+        });
+      });
+      undoAfter(t, () => void server.close());
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      return { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+    }),
+  );
+  const logger = new RecordingLogger();
+  const former = new FormerImages({ servers: addresses, onChange: () => {}, logger, interval: 20 });
+  undoAfter(t, () => former.close());
+  former.update(new Set(['1', '2']));
+  former.update(new Set(['2']));
+  const waiting = async (): Promise<string[][]> => {
+    await lookedAll.promise;
+    return seen;
+  };
+  return { former, waiting, logger };
+}
+
+const UPLOAD = 'image-upload:1';
+const DELETE = 'image-delete:1';
+
+describe('a job for an image that is no longer here', () => {
+  it('is answered once two looks have seen that no builder offers its function, and no longer', async (t) => {
+    const { waiting, logger } = await site(t, [
+      [[UPLOAD, 1, 0, 0]],
+      [
+        [UPLOAD, 1, 0, 0],
+        [DELETE, 1, 0, 0],
+      ],
+      [
+        [UPLOAD, 2, 1, 1],
+        [DELETE, 1, 0, 0],
+      ],
+      [
+        [UPLOAD, 0, 0, 1],
+        [DELETE, 1, 1, 1],
+      ],
+      [],
+    ]);
+    deepEqual(await waiting(), [[], [UPLOAD], [UPLOAD, DELETE], [DELETE], []]);
+    equal(logger.lines.length, 2);
+  });
+
+  it('is left to another builder that offers its function, however busy, or that is connecting', async (t) => {
+    const { waiting } = await site(t, [
+      [[UPLOAD, 5, 1, 1]],
+      [[UPLOAD, 5, 1, 1]],
+      [[UPLOAD, 5, 0, 0]],
+      [[UPLOAD, 5, 1, 1]],
+    ]);
+    deepEqual(await waiting(), [[], [], [], []]);
+  });
+
+  it('is left to another builder that offers its function at another job server', async (t) => {
+    const queued: Status = [[UPLOAD, 1, 0, 0]];
+    const offered: Status = [[UPLOAD, 0, 0, 1]];
+    const { waiting } = await site(t, [queued, queued, queued], [offered, offered, offered]);
+    deepEqual(await waiting(), [[], [], []]);
+  });
+
+  it('is left to another builder that comes later', async (t) => {
+    const { waiting } = await site(t, [[[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 2, 2]]]);
+    deepEqual(await waiting(), [[], [UPLOAD], []]);
+  });
+
+  it('is none of an image that is here, or that this process never had', async (t) => {
+    const others: Status = [
+      ['image-upload:2', 1, 0, 0],
+      ['image-upload:3', 1, 0, 0],
+      ['image-build:1', 1, 0, 0],
+    ];
+    const { waiting } = await site(t, [others, others, others]);
+    deepEqual(await waiting(), [[], [], []]);
+  });
+});
+
+it('an image that comes back is offered as any other', async (t) => {
+  const { former, waiting } = await site(t, [[[UPLOAD, 1, 0, 0]], [[UPLOAD, 1, 0, 0]]]);
+  deepEqual(await waiting(), [[], [UPLOAD]]);
+  former.update(new Set(['1', '2']));
+  deepEqual([...former.waiting.keys()], []);
+});
