@@ -9,6 +9,7 @@ import { checkImageId } from './image-id.ts';
 import { LONGEST_TIMER } from './longest-timer.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
+import { type Environment, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
 import type { BuildSite, ImageRepository } from './repository.ts';
@@ -31,8 +32,8 @@ export interface BuildJob extends OperationOptions {
   readonly logRetention?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
-  /** The environment that commands begin with; default this process's own. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** The environment that commands begin with. Default: variables of this process that hold no secrets. */
+  readonly environment?: Environment;
 }
 
 /** Makes images of one {@link DiskImage}. A builder of your own extends it and writes {@link createImage}. */
@@ -84,7 +85,7 @@ export abstract class BaseImageBuilder {
       imageId,
       imageName: name,
       retention: job.logRetention,
-      secrets,
+      secrets: [...(secrets ?? []), ...secretValues(), ...secretValues(job.environment)],
       onLine: job.onLine,
       logger,
     });
@@ -96,7 +97,7 @@ export abstract class BaseImageBuilder {
         imageId,
         diskimage: this.diskimage,
         formats,
-        environment: job.environment ?? process.env,
+        environment: job.environment ?? inheritedEnvironment(),
         signal: stop.signal,
         staging,
         state,
@@ -120,6 +121,7 @@ export abstract class BaseImageBuilder {
         await untilStopped(() => validateImage(validation, { context, run, log }), stop.signal);
       }
       stop.clear();
+      await staging.endNamespace();
       const files = await describeFiles(staging, imageId, formats, {
         signal,
         onProgress: portion(progress, 90, 100),

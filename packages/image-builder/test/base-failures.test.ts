@@ -1,31 +1,38 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildContext, DiskImage, ImageErrorCode } from '../src/index.ts';
 import { RepositoryFixture } from './repository-fixture.ts';
-import { isRunning } from './running-process.ts';
+import { processesWith } from './running-process.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 import { withCode } from './with-code.ts';
 
-/** Starts a process in the group, one that leaves the group, and waits; the last line has both ids. */
-const HANG = 'sleep 600 & group=$!; setsid sleep 600 & echo $group $!; wait';
+/** How long a process of a test sleeps, in seconds: it is known by this. */
+function uniqueSleep(): string {
+  return `600.${randomInt(2 ** 40)}`;
+}
 
-/** The ids of the processes of {@link HANG}, once they are there. */
+/** Starts a process in the group, one that leaves the group, and waits. */
 class Hanging {
-  readonly #pids = Promise.withResolvers<number[]>();
+  readonly #started = Promise.withResolvers<void>();
+  readonly #time = uniqueSleep();
 
   readonly script = async ({ run }: BuildContext): Promise<void> => {
-    await run('sh', ['-c', HANG], { onLine: (line) => this.#pids.resolve(line.split(' ').map(Number)) });
+    await run('sh', ['-c', `sleep ${this.#time} & setsid sleep ${this.#time} & echo started; wait`], {
+      onLine: () => this.#started.resolve(),
+    });
   };
 
-  get pids(): Promise<number[]> {
-    return this.#pids.promise;
+  get started(): Promise<void> {
+    return this.#started.promise;
   }
 
   async assertGone(): Promise<void> {
-    for (const pid of await this.pids) assert.equal(await isRunning(pid), false, `process ${pid} runs`);
+    await this.started;
+    assert.deepEqual(await processesWith(this.#time), []);
   }
 }
 
@@ -142,7 +149,7 @@ test('a build that is aborted ends with all its processes', async (t) => {
     repository: fixture.repository,
     signal: abort.signal,
   });
-  await hanging.pids;
+  await hanging.started;
   abort.abort(reason);
   await assert.rejects(build, withCode('build-aborted'));
   await hanging.assertGone();
@@ -156,7 +163,7 @@ test('a repository that is closed ends its builds with all their processes', asy
     imageId: 'debian-1',
     repository: fixture.repository,
   });
-  await hanging.pids;
+  await hanging.started;
   await Promise.all([assert.rejects(build, withCode('build-aborted', /being closed/)), fixture.close()]);
   await hanging.assertGone();
   await fixture.open();
@@ -165,15 +172,16 @@ test('a repository that is closed ends its builds with all their processes', asy
 
 test('what a build that is done leaves running ends as well', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
-  const pids: number[] = [];
+  const time = uniqueSleep();
+  let started = 0;
   const builder = new ScriptedBuilder(async (context) => {
-    await context.run('sh', ['-c', 'setsid sleep 600 >&- 2>&- & echo $!'], {
-      onLine: (line) => pids.push(Number(line)),
-    });
+    await context.run('sh', ['-c', `setsid sleep ${time} >&- 2>&- &`]);
+    started = (await processesWith(time)).length;
     await makeImage(context);
   });
   await builder.build({ imageId: 'debian-1', repository });
-  assert.equal(await isRunning(pids[0] ?? assert.fail()), false);
+  assert.equal(started, 1);
+  assert.deepEqual(await processesWith(time), []);
 });
 
 test('a builder that does not heed its signal is given up', async (t) => {

@@ -17,6 +17,11 @@ const STEPS = ['mkdtemp', 'rename', 'rm', 'writeFile'] as const;
 const [directory = '', operation = '', count] = process.argv.slice(2);
 const repository = await ImageRepository.open(directory);
 
+/** Of the element `mini-escape`. */
+const escapeVariables = Object.fromEntries(
+  Object.entries(process.env).filter(([name]) => name.startsWith('MINI_ESCAPE_')),
+);
+
 /** Makes `a` as raw and as tar, and a directory beside it. */
 async function build(): Promise<void> {
   const builder = new ScriptedBuilder(
@@ -44,6 +49,15 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     run: () =>
       new ScriptedBuilder(({ output }) => writeFile(output('raw'), bootableDisk('hanging\n')), {
         validation: { boot: { expect: /never/, accelerator: 'tcg', memory: 64 } },
+      }).build({ imageId: 'a', repository, onLine: console.log }),
+  },
+  'build-mini-escape': {
+    prepare: () => Promise.resolve(),
+    run: () =>
+      new DibBuilder({
+        ...MINI_OS,
+        elements: 'mini-escape mini-hang',
+        envVars: { ...MINI_OS.envVars, ...escapeVariables },
       }).build({ imageId: 'a', repository, onLine: console.log }),
   },
   'build-mini-hang': {

@@ -7,16 +7,23 @@ import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { checksumsOf } from '../src/checksums.ts';
 import type { Image } from '../src/index.ts';
-import { assertNoRemains, remainsBelow } from './host-remains.ts';
+import { mountsBelow } from '../src/remains/mounts.ts';
+import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
 import { RepositoryFixture } from './repository-fixture.ts';
+import { processesWith, untilGone } from './running-process.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** More steps than any operation has. */
 const MANY = 100;
 
-function startVictim({ directory }: RepositoryFixture, ...args: readonly string[]): ChildProcess {
+function startVictim(
+  { directory }: RepositoryFixture,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): ChildProcess {
   const victim = join(import.meta.dirname, 'crash-victim.ts');
   return spawn(process.execPath, [...process.execArgv, victim, directory, ...args], {
+    env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
 }
@@ -75,7 +82,7 @@ describe('SIGKILL at each step, and a successor', () => {
       for (let step = 1; step < MANY; step += 1) {
         await rm(fixture.directory, { recursive: true });
         await mkdir(fixture.directory);
-        const [code, signal] = await once(startVictim(fixture, name, `${step}`), 'exit');
+        const [code, signal] = await once(startVictim(fixture, [name, `${step}`]), 'exit');
         if (code === 0) break;
         assert.equal(signal, 'SIGKILL', `the victim failed with ${code}`);
         const repository = await fixture.open();
@@ -97,35 +104,54 @@ describe('SIGKILL at each step, and a successor', () => {
 
 test('SIGKILL of a real build: its processes, mounts and loop devices are undone before a file is removed', async (t) => {
   const fixture = await RepositoryFixture.create(t);
-  const victim = startVictim(fixture, 'build-mini-hang');
+  const victim = startVictim(fixture, ['build-mini-hang']);
   assert.ok(victim.stdout);
   for await (const line of createInterface(victim.stdout)) {
     if (line.includes('mini-hang: waiting in finalise.d')) break;
   }
-  victim.kill('SIGKILL');
-  await once(victim, 'exit');
-  const { mounts, loops, processes } = await remainsBelow(fixture.directory);
+  const mounts = await mountsOfBuilds(fixture.directory);
   assert.ok(
     mounts.some((path) => path.endsWith('/dev')),
     'the host’s /dev is mounted in the chroot',
   );
-  assert.ok(loops.length > 0 && processes.length > 0);
+  victim.kill('SIGKILL');
+  await once(victim, 'exit');
+  assert.ok((await remainsBelow(fixture.directory)).loops.length > 0);
   await fixture.open();
   await assertNoRemains(fixture.directory);
   await assertInOrder(fixture);
   assert.match(fixture.logger.lines.join('\n'), /the remains of a build were cleared/);
 });
 
+test('SIGKILL: a process with another session, environment and directory ends, and a mount elsewhere goes', async (t) => {
+  const fixture = await RepositoryFixture.create(t);
+  const seconds = `600.${process.pid}`;
+  const victim = startVictim(fixture, ['build-mini-escape'], {
+    MINI_ESCAPE_MOUNT: fixture.outside,
+    MINI_ESCAPE_SECONDS: seconds,
+  });
+  assert.ok(victim.stdout);
+  for await (const line of createInterface(victim.stdout)) {
+    if (line.includes('mini-hang: waiting in install.d')) break;
+  }
+  const [escaped = assert.fail('nothing escaped')] = await processesWith(seconds);
+  victim.kill('SIGKILL');
+  await once(victim, 'exit');
+  await untilGone(escaped);
+  assert.deepEqual(await mountsBelow([fixture.outside]), []);
+  await fixture.open();
+  await assertNoRemains(fixture.directory);
+});
+
 test('SIGKILL while an image is booted to validate it: the machine is ended, and nothing is published', async (t) => {
   const fixture = await RepositoryFixture.create(t);
-  const victim = startVictim(fixture, 'build-hanging-boot');
+  const victim = startVictim(fixture, ['build-hanging-boot']);
   assert.ok(victim.stdout);
   for await (const line of createInterface(victim.stdout)) {
     if (line.endsWith('hanging')) break;
   }
   victim.kill('SIGKILL');
   await once(victim, 'exit');
-  assert.equal((await remainsBelow(fixture.directory)).processes.length, 1, 'QEMU goes on by itself');
   await fixture.open();
   await assertNoRemains(fixture.directory);
   await assertInOrder(fixture);

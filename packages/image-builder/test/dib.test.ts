@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { DibBuilder } from '../src/index.ts';
+import { mountsBelow } from '../src/remains/mounts.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
-import { assertNoRemains, remainsBelow } from './host-remains.ts';
+import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
 import { MINI_OS } from './mini-os.ts';
 import { RepositoryFixture } from './repository-fixture.ts';
+import { processesWith } from './running-process.ts';
 import { withCode } from './with-code.ts';
 
 imageBuilderContract(
@@ -44,14 +46,37 @@ test('a build that is aborted in its chroot, in TMP_DIR, leaves no process, moun
     },
   });
   await Promise.race([waiting.promise, build]);
-  const { mounts, processes } = await remainsBelow(outside);
-  assert.ok(mounts.some((path) => path.endsWith('/dev')) && processes.length > 0);
+  assert.ok((await mountsOfBuilds(fixture.directory, outside)).some((path) => path.endsWith('/dev')));
+  assert.deepEqual((await remainsBelow(outside)).mounts, [], 'the host does not see its mounts');
   assert.ok(seen.length > 1, 'the hooks make the progress');
   abort.abort();
   await assert.rejects(build, withCode('build-aborted'));
   for (const directory of [fixture.directory, outside]) await assertNoRemains(directory);
   assert.deepEqual(await readdir(outside), []);
   assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
+});
+
+test('a process with another session, environment and directory ends with its build, and a mount elsewhere goes', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  const seconds = `600.${process.pid}`;
+  const variables = { MINI_ESCAPE_MOUNT: fixture.outside, MINI_ESCAPE_SECONDS: seconds };
+  let escaped: Promise<number[]> | undefined;
+  const builder = new DibBuilder({
+    ...MINI_OS,
+    elements: 'mini-escape',
+    envVars: { ...MINI_OS.envVars, ...variables },
+  });
+  await builder.build({
+    imageId: 'mini-1',
+    repository: fixture.repository,
+    onLine: (line) => {
+      if (line.includes('Running') && line.includes('/install.d/')) escaped ??= processesWith(seconds);
+    },
+  });
+  assert.equal((await escaped)?.length, 1);
+  assert.deepEqual(await processesWith(seconds), []);
+  assert.deepEqual(await mountsBelow([fixture.outside]), []);
+  await assertNoRemains(fixture.directory);
 });
 
 /** A command in place of disk-image-create: it says what it was given, and makes what `-o` names. */

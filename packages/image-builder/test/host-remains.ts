@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { loopDevices, loopsBelow } from '../src/remains/loop-devices.ts';
-import { mountsBelow } from '../src/remains/mounts.ts';
+import { mountsBelow, parseMountPoints } from '../src/remains/mounts.ts';
 import { findProcesses } from '../src/remains/processes.ts';
 
 /** What builds below `directory` have on this host now. */
@@ -13,6 +14,19 @@ export async function remainsBelow(
     loops: loopsBelow(await loopDevices(), [directory]).map(({ name }) => name),
     processes: findProcesses({ roots: [directory], groups: [] }),
   };
+}
+
+/**
+ * The mount points below `directory` as the processes of builds see them, in a mount namespace of their own.
+ *
+ * @param images the `images-dir` of the builds.
+ */
+export async function mountsOfBuilds(images: string, directory: string = images): Promise<string[]> {
+  const { processes } = await remainsBelow(images);
+  const tables = await Promise.all(
+    processes.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'latin1').catch(() => '')),
+  );
+  return tables.flatMap(parseMountPoints).filter((path) => path.startsWith(directory));
 }
 
 /** Nothing of a build is left, and the host's /dev, which was mounted in it, is whole. */

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { unlessMissing } from '../src/system-error.ts';
 
@@ -6,6 +6,18 @@ import { unlessMissing } from '../src/system-error.ts';
 export async function isRunning(pid: number): Promise<boolean> {
   const stat = await unlessMissing(readFile(`/proc/${pid}/stat`, 'utf8'));
   return stat !== undefined && !/\) [ZX] /.test(stat);
+}
+
+/** The ids of the processes that run with this word as an argument, whatever ids they have in their namespace. */
+export async function processesWith(word: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return words.split('\0').includes(word) && (await isRunning(pid));
+    }),
+  );
+  return pids.filter((_, index) => found[index]);
 }
 
 /** Waits for the end of a process that is not a child of this one. */

@@ -1,5 +1,6 @@
 import type { BuildContextParts } from '../context.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
+import { SAYS_KILLED } from '../remains/build-namespace.ts';
 import { MARKER } from '../remains/processes.ts';
 
 /** Settings of a {@link LoggedCommand}. */
@@ -35,18 +36,38 @@ export function createLoggedCommand({
   const { directory } = staging;
   return async (command, args, options = {}) => {
     const { env, cwd = directory, signal, onLine, onPartialLine, clean = (line) => line } = options;
+    const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
     await log.write(`$ ${[command, ...args].join(' ')}`);
-    const result = await runCommand(command, args, {
+    let isKilled = false;
+    const { exitCode, ...result } = await runCommand(command, args, {
       cwd,
       env: { ...environment, ...env, [MARKER]: directory },
       signal: signal === undefined ? build : AbortSignal.any([build, signal]),
+      ...(namespace && { wrap: (...wrapped) => namespace.enter(...wrapped) }),
       onStart: (pid) => staging.recordProcessGroup(pid),
       onLine: (line) => {
+        if (namespace !== undefined && SAYS_KILLED.test(line)) {
+          isKilled = true;
+          return undefined;
+        }
         onLine?.(line);
         return log.write(clean(line));
       },
       ...(onPartialLine && { onPartialLine }),
     });
-    return { ...result, lastLines: result.lastLines.map((line) => log.mask(clean(line))) };
+    return {
+      ...result,
+      ...(isKilled ? { signal: 'SIGKILL' } : exitCode !== undefined && { exitCode }),
+      lastLines: result.lastLines
+        .filter((line) => !(isKilled && SAYS_KILLED.test(line)))
+        .map((line) => log.mask(clean(line))),
+    };
   };
+}
+
+function notIsolated(reason: string): string {
+  return (
+    `# the build has no namespaces of its own (${reason}): a process with another session, directory and environment ` +
+    'outlives it, and so does a mount outside its directories'
+  );
 }

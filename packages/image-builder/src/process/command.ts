@@ -1,8 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '../errors.ts';
+import { findProgram } from './find-program.ts';
+import { type Environment, inheritedEnvironment } from './inherited-environment.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { groupExists, signalGroup } from './process-group.ts';
 
@@ -15,16 +18,24 @@ const LINGER_PERIOD = 1_000;
 const LAST_LINES = 20;
 
 const CANNOT_START: Readonly<Record<string, string>> = {
-  ENOENT: 'is not installed, or not on PATH',
-  EACCES: 'may not be executed',
-  ENOEXEC: 'is no program',
+  ENOENT: 'is not installed, or not on PATH; install it or correct its path',
+  ENOTDIR: 'is not there; correct its path',
+  ELOOP: 'is a link to itself; correct its path',
+  EACCES: 'may not be executed; give the user that runs this program the right to, or correct its path',
+  EPERM: 'may not be executed; give the user that runs this program the right to, or correct its path',
+  ENOEXEC: 'is not a program of this machine; install one that is',
+  ETXTBSY: 'is being written; wait until that has ended',
+  E2BIG: 'gets more arguments and variables than the kernel takes; shorten the elements or env-vars',
 };
+
+/** Errors that may pass without a change by anyone. */
+const PASSING: ReadonlySet<string> = new Set(['ETXTBSY', 'EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
 
 /** Settings of {@link runCommand}. */
 export interface CommandOptions {
   readonly cwd: string;
-  /** The whole environment; default this process's own. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The whole environment; default {@link inheritedEnvironment}. */
+  readonly env?: Environment;
   readonly signal?: AbortSignal;
   /** Called with each line of output; a promise holds the command back until it is kept. */
   readonly onLine?: (line: string) => void | Promise<void>;
@@ -32,6 +43,8 @@ export interface CommandOptions {
   readonly onPartialLine?: (text: string) => void;
   /** Called with the process id, which is the process group's id as well. */
   readonly onStart?: (pid: number) => void;
+  /** Gives the command that runs this one elsewhere, with the same process group, output and exit. */
+  readonly wrap?: (command: string, args: readonly string[], cwd: string) => [string, string[]];
   /** Milliseconds between SIGTERM and SIGKILL; default {@link GRACE_PERIOD}. */
   readonly gracePeriod?: number;
 }
@@ -51,20 +64,33 @@ export interface CommandResult {
  * Runs a command as the leader of a process group of its own, its input closed, and leaves no process of that
  * group behind.
  *
- * @throws ImageError `command-not-found`
+ * @throws ImageError `command-not-found`; `command-failed` if it may start later
  * @throws the signal's reason, once the group has ended
  */
 export async function runCommand(
   command: string,
   args: readonly string[],
-  { cwd, env, signal, onStart, gracePeriod = GRACE_PERIOD, ...listeners }: CommandOptions,
+  {
+    cwd,
+    env = inheritedEnvironment(),
+    signal,
+    wrap,
+    onStart,
+    gracePeriod = GRACE_PERIOD,
+    ...listeners
+  }: CommandOptions,
 ): Promise<CommandResult> {
   // Here, not at the top: it is a hundred modules, and who starts no command does without.
   const { execa } = await import('execa');
   signal?.throwIfAborted();
-  const child = execa(command, args, {
+  // Its wrapper would end with 126 or 127, as the command itself may.
+  const found = wrap && findProgram(command, env.PATH, cwd);
+  if (found && 'code' in found) throw notStarted(command, cwd, found);
+  const [program, programArgs] = wrap?.(command, args, cwd) ?? [command, args];
+  const child = execa(program, programArgs, {
     cwd,
-    ...(env !== undefined && { env, extendEnv: false }),
+    env,
+    extendEnv: false,
     stdin: 'ignore',
     all: true,
     buffer: false,
@@ -75,7 +101,7 @@ export async function runCommand(
     ...(signal !== undefined && { cancelSignal: signal }),
   });
   const { pid } = child;
-  if (pid === undefined) throw notStarted(command, await child);
+  if (pid === undefined) throw notStarted(command, cwd, await child);
   onStart?.(pid);
 
   const ending = afterExit(child.nodeChildProcess, pid, child.all);
@@ -93,14 +119,20 @@ export async function runCommand(
   };
 }
 
+/** The error of a command that could not be started, by the code of the system. */
 function notStarted(
   command: string,
-  { code, cause }: { code?: string | undefined; cause?: unknown },
+  cwd: string,
+  { code = '', cause }: { code?: string | undefined; cause?: unknown },
 ): unknown {
-  const reason = CANNOT_START[code ?? ''];
-  if (reason === undefined) return cause;
-  const message = `the command "${command}" ${reason}; install it or correct its path`;
-  return new ImageError('command-not-found', message, { cause });
+  const options = { cause };
+  if (!existsSync(cwd)) {
+    const message = `the command "${command}" could not be started: its directory "${cwd}" is not there; make it`;
+    return new ImageError('directory-not-usable', message, options);
+  }
+  const reason = CANNOT_START[code] ?? `could not be started (${code || String(cause)}); look at the host`;
+  const kind = PASSING.has(code) ? 'command-failed' : 'command-not-found';
+  return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
 
 async function readOutput(

@@ -29,11 +29,12 @@ async function readBackingFile(name: string): Promise<string | undefined> {
 }
 
 /**
- * The loop devices that show a file at or below `roots`, those that show a part of another one (a partition)
+ * The loop devices that show a file at or below `roots`, whose last names are unique, those that show a part of another one (a partition)
  * before that other one.
  */
 export function loopsBelow(devices: readonly LoopDevice[], roots: readonly string[]): LoopDevice[] {
-  const found = devices.filter(({ backingFile }) => isBelow(backingFile, roots));
+  const ends = roots.flatMap(endsOf);
+  const found = devices.filter(({ backingFile }) => isBelow(backingFile, ends));
   // The list grows as it is walked: parts of parts are found as well.
   for (const { name } of found)
     found.push(...devices.filter(({ backingFile }) => backingFile === `/dev/${name}`));
@@ -42,7 +43,7 @@ export function loopsBelow(devices: readonly LoopDevice[], roots: readonly strin
 
 /** Frees a loop device, with the partitions that the device mapper shows of it. */
 export async function detach(loop: LoopDevice): Promise<void> {
-  if ((await readBackingFile(loop.name)) !== loop.backingFile) return;
+  if (!(await isAttached(loop))) return;
   for (const mapping of await mappingsOn(loop.name)) await runPrivileged('dmsetup', ['remove', mapping]);
   await runPrivileged('losetup', ['--detach', `/dev/${loop.name}`]);
   await removeLinksTo(loop.name);
@@ -50,7 +51,17 @@ export async function detach(loop: LoopDevice): Promise<void> {
 
 /** Whether the device still shows the file. */
 export async function isAttached(loop: LoopDevice): Promise<boolean> {
-  return (await readBackingFile(loop.name)) === loop.backingFile;
+  const file = await readBackingFile(loop.name);
+  return file !== undefined && loop.backingFile.endsWith(file);
+}
+
+/**
+ * The path, and its ends down to its last name, each as a path. Once the mount namespace is gone in which a loop device
+ * was attached, the kernel shows its file without the mount point that the file lies below.
+ */
+function endsOf(root: string): string[] {
+  const names = root.split('/').slice(1);
+  return names.map((_, index) => `/${names.slice(index).join('/')}`);
 }
 
 /** The names of the device-mapper devices on top of a block device, the topmost first. */

@@ -3,10 +3,11 @@ import { ImageError } from '../errors.ts';
 /** Milliseconds that one of these commands may take: they hang on a device that does not answer. */
 const TIME_LIMIT = 300_000;
 
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** Where the programs of the system lie, whatever the environment says. */
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Whether this process is root. */
-const isRoot = (): boolean => process.geteuid?.() === 0;
+export const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /**
  * Runs a command as root: as it is, or through `sudo` if this process is not root (diskimage-builder needs sudo
@@ -34,7 +35,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
   const result = await execa(command, args, {
     cwd: '/',
-    env: { PATH },
+    env: { PATH: SYSTEM_PATH },
     extendEnv: false,
     stdin: 'ignore',
     all: true,

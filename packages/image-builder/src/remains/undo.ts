@@ -11,15 +11,16 @@ const PATIENCE = 2_000;
  * Ends the processes of a build, and undoes its mounts and loop devices. Removes no file: among the mounts may
  * be one of the host's own `/dev`.
  *
+ * @param known loop devices of the build that were seen before.
  * @throws ImageError `remains-not-cleared` if anything is left
  */
-export async function undo(traits: ProcessTraits): Promise<void> {
+export async function undo(traits: ProcessTraits, known: readonly LoopDevice[] = []): Promise<void> {
   const failures: unknown[] = [];
   if (!(await endProcesses(traits))) {
     throw notCleared(traits, [`processes ${findProcesses(traits).join(', ')} do not end`]);
   }
   // Before any mount goes: a loop device whose file lay on one is not to be recognised afterwards.
-  const loops = loopsBelow(await loopDevices(), traits.roots);
+  const loops = [...known, ...loopsBelow(await loopDevices(), traits.roots)];
   // Loop devices show files on mounts, and mounts are of loop devices: several rounds, the last one by force.
   for (const lazily of [false, false, true]) {
     for (const mountPoint of await mountsBelow(traits.roots)) {

@@ -3,6 +3,8 @@ import { appendFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
+import { BuildNamespace } from '../remains/build-namespace.ts';
+import { type LoopDevice, loopDevices, loopsBelow } from '../remains/loop-devices.ts';
 import { removeTree } from '../remains/privileged.ts';
 import { type ProcessGroupRecord, recordOf } from '../remains/processes.ts';
 import { undo } from '../remains/undo.ts';
@@ -18,6 +20,9 @@ const TEMPORARY_DIRECTORIES = '.temporary-directories';
  */
 export class Staging {
   readonly directory: string;
+  #namespace: Promise<BuildNamespace | undefined> | undefined;
+  /** Those that were seen from within the namespace: later their files may lie nowhere. */
+  #loops: readonly LoopDevice[] = [];
 
   /** What an earlier process left in `directory`. */
   constructor(directory: string) {
@@ -50,16 +55,45 @@ export class Staging {
   }
 
   /**
+   * The namespaces of the commands that run here, opened with the first of them.
+   *
+   * @param onRefused called once if the host allows none.
+   */
+  async namespace(onRefused: (reason: string) => void): Promise<BuildNamespace | undefined> {
+    this.#namespace ??= BuildNamespace.open((pid) => this.recordProcessGroup(pid)).then((opened) => {
+      if (typeof opened !== 'string') return opened;
+      onRefused(opened);
+      return undefined;
+    });
+    return await this.#namespace;
+  }
+
+  /** Ends all processes that run in the namespaces: nothing writes to the files here any more. */
+  async endNamespace(): Promise<void> {
+    const namespace = await this.#namespace;
+    this.#namespace = undefined;
+    if (namespace === undefined) return;
+    const roots = [this.directory, ...(await this.#temporaryDirectories())];
+    this.#loops = [...this.#loops, ...loopsBelow(await loopDevices(), roots)];
+    await namespace.close();
+  }
+
+  /**
    * Ends and undoes what was begun here, then removes all files.
    *
    * @throws ImageError `remains-not-cleared`; then no file was removed
    */
   async clear(): Promise<void> {
-    const temporary = await readLines<string>(this.path(TEMPORARY_DIRECTORIES));
+    await this.endNamespace();
+    const temporary = await this.#temporaryDirectories();
     const groups = await readLines<ProcessGroupRecord>(this.path(PROCESS_GROUPS));
-    await undo({ roots: [this.directory, ...temporary], groups });
+    await undo({ roots: [this.directory, ...temporary], groups }, this.#loops);
     // This directory last: it has the record.
     for (const path of [...temporary, this.directory]) await removeTree(path);
+  }
+
+  async #temporaryDirectories(): Promise<string[]> {
+    return await readLines<string>(this.path(TEMPORARY_DIRECTORIES));
   }
 }
 

@@ -1,0 +1,89 @@
+/** The environment of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Variables of this process that commands get as well. A `*` at the end stands for any end of a name. */
+export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly names: readonly string[] }[] =
+  [
+    { purpose: 'user and terminal', names: ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM'] },
+    { purpose: 'locale and time zone', names: ['LANG', 'LANGUAGE', 'LC_*', 'TZ'] },
+    { purpose: 'temporary files', names: ['TMPDIR', 'TMP', 'TEMP', 'TMP_DIR'] },
+    {
+      purpose: 'directories of the user',
+      names: ['XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_RUNTIME_DIR'],
+    },
+    {
+      purpose: 'proxies',
+      names: ['http', 'https', 'ftp', 'rsync', 'all', 'no']
+        .map((scheme) => `${scheme}_proxy`)
+        .flatMap((name) => [name, name.toUpperCase()]),
+    },
+    {
+      purpose: 'certificate authorities',
+      names: ['SSL_CERT_FILE', 'SSL_CERT_DIR', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO'],
+    },
+    {
+      purpose: 'libraries',
+      names: ['LD_LIBRARY_PATH', 'PYTHONPATH', 'PYTHONHOME', 'PYTHONUNBUFFERED', 'VIRTUAL_ENV'],
+    },
+    {
+      purpose: 'diskimage-builder and its elements',
+      names: [
+        'DIB_*',
+        'ELEMENTS_PATH',
+        'ACI_MANIFEST',
+        'ARCH',
+        'BASE_IMAGE_FILE',
+        'BASE_IMAGE_FILE_SUFFIX',
+        'DISTRO_NAME',
+        'FS_TYPE',
+        'GENTOO_*',
+        'GRUB_OPTS',
+        'IMAGE_NAME',
+        'IMAGE_TYPE',
+        'NO_SOURCE_REPOSITORIES',
+        'OVERWRITE_OLD_IMAGE',
+        'UBOOT_KERNEL_*',
+        'YUM',
+      ],
+    },
+    { purpose: "nodepool's scripts", names: ['NODEPOOL_*'] },
+  ];
+
+const INHERITED: readonly string[] = INHERITED_VARIABLES.flatMap(({ names }) => names);
+
+/** Names of variables whose value is a secret, not the place of one. */
+const SECRET_NAME = /PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY(?!_ID$)/i;
+const PLACE_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
+
+const USER_INFORMATION = /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s:]*:([^/?#@\s]+)@/i;
+
+/**
+ * The variables that commands get: {@link INHERITED_VARIABLES} and those that `also` names. The environment of a daemon
+ * holds secrets which no command needs, and a command's output is kept in a log.
+ */
+export function inheritedEnvironment(
+  environment: Environment = process.env,
+  also: readonly string[] = [],
+): Record<string, string> {
+  const patterns = [...INHERITED, ...also];
+  return Object.fromEntries(
+    Object.entries(environment).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined && matches(entry[0], patterns),
+    ),
+  );
+}
+
+/** The values in an environment that no log may show. */
+export function secretValues(environment: Environment = process.env): string[] {
+  return Object.entries(environment).flatMap(([name, value = '']) => {
+    if (SECRET_NAME.test(name) && !PLACE_NAME.test(name)) return [value];
+    const password = USER_INFORMATION.exec(value)?.[1];
+    return password === undefined ? [] : [password];
+  });
+}
+
+function matches(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) =>
+    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+  );
+}

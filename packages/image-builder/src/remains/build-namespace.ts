@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findProgram } from '../process/find-program.ts';
+import { isRoot, SYSTEM_PATH } from './privileged.ts';
+
+/** How long the kernel may take to end all processes of a namespace, in milliseconds. */
+const END_PERIOD = 10_000;
+
+/** What unshare of util-linux up to 2.38 says, and exits with 1, when SIGKILL ended the command that it ran. */
+export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
+
+/**
+ * A mount namespace and a process namespace for the commands of one build. When it ends, the kernel ends every process
+ * in it and undoes every mount that was made in it, wherever they are. It also ends when this process dies.
+ *
+ * Mounts of the host appear in it; its own mounts appear nowhere else.
+ */
+export class BuildNamespace {
+  readonly #keeper: ChildProcess;
+  readonly #pid: number;
+  readonly #unshare: string;
+  readonly #nsenter: string;
+
+  private constructor(keeper: ChildProcess, pid: number, unshare: string, nsenter: string) {
+    this.#keeper = keeper;
+    this.#pid = pid;
+    this.#unshare = unshare;
+    this.#nsenter = nsenter;
+  }
+
+  /**
+   * Opens a namespace.
+   *
+   * @param onStart called with the id of the process group that keeps the namespace.
+   * @returns the reason, as a text, if the host does not allow one
+   */
+  static async open(onStart: (pid: number) => void): Promise<BuildNamespace | string> {
+    if (!isRoot()) return 'only root may make namespaces';
+    const [unshare, nsenter] = ['unshare', 'nsenter'].map((name) => findProgram(name, SYSTEM_PATH));
+    if (unshare === undefined || nsenter === undefined || 'code' in unshare || 'code' in nsenter) {
+      return 'the commands "unshare" and "nsenter" are not installed; install util-linux';
+    }
+    // The first process of a namespace adopts orphans: it ignores SIGCHLD, so that the kernel reaps them. It ends with
+    // its input, which the kernel closes when this process dies.
+    const first = ['env', '--ignore-signal=CHLD', 'cat'];
+    const namespaces = [
+      '--mount',
+      '--propagation',
+      'slave',
+      '--pid',
+      '--fork',
+      '--kill-child',
+      '--mount-proc',
+    ];
+    const keeper = spawn(unshare.path, [...namespaces, ...first], {
+      cwd: '/',
+      detached: true,
+      env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
+    });
+    let complaint = '';
+    keeper.stderr.on('data', (chunk: Buffer) => (complaint += String(chunk)));
+    keeper.stdin.on('error', () => {}); // it has ended
+    if (keeper.pid !== undefined) onStart(keeper.pid);
+    keeper.stdin.write('\n');
+    const ended = (once(keeper, 'close') as Promise<[number | null]>).then(
+      ([code]) => complaint.trim() || `unshare ended with exit code ${code}`,
+      (error: Error) => error.message,
+    );
+    const ready = once(keeper.stdout, 'data').then(() => undefined);
+    const reason = await Promise.race([ready, ended]);
+    return reason === undefined && keeper.pid !== undefined
+      ? new BuildNamespace(keeper, keeper.pid, unshare.path, nsenter.path)
+      : (reason ?? 'unshare did not start');
+  }
+
+  /** The command that runs `command` in the namespace, with the same process group, output and exit. */
+  enter(command: string, args: readonly string[], cwd: string): [command: string, args: string[]] {
+    const namespaces = [`--mount=/proc/${this.#pid}/ns/mnt`, `--pid=/proc/${this.#pid}/ns/pid_for_children`];
+    // unshare forks, forwards the exit, and leaves SIGTERM to the command; nsenter would die of it.
+    const fork = [this.#unshare, '--fork', '--kill-child', `--wd=${cwd}`, '--', command, ...args];
+    return [this.#nsenter, ['--no-fork', ...namespaces, '--', ...fork]];
+  }
+
+  /** Ends all processes in the namespace and undoes its mounts. */
+  async close(): Promise<void> {
+    if (this.#keeper.exitCode !== null || this.#keeper.signalCode !== null) return;
+    const exit = once(this.#keeper, 'exit');
+    this.#keeper.stdin?.end();
+    const over = new AbortController();
+    await Promise.race([exit, delay(END_PERIOD, undefined, { signal: over.signal }).catch(() => undefined)]);
+    over.abort();
+  }
+}

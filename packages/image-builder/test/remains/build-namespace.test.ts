@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runCommand } from '../../src/process/command.ts';
+import { BuildNamespace } from '../../src/remains/build-namespace.ts';
+import { loopDevices, loopsBelow } from '../../src/remains/loop-devices.ts';
+import { Staging } from '../../src/repository/staging.ts';
+import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
+
+async function openNamespace(t: TestContext): Promise<BuildNamespace> {
+  const namespace = await BuildNamespace.open(() => {});
+  assert.ok(typeof namespace !== 'string', `not opened: ${String(namespace)}`);
+  t.after(() => namespace.close());
+  return namespace;
+}
+
+test('a mount of one command is seen by the next, and by no process of the host', async (t) => {
+  const cwd = await temporaryDirectory(t);
+  const namespace = await openNamespace(t);
+  const wrap: BuildNamespace['enter'] = (...args) => namespace.enter(...args);
+  await runCommand('sh', ['-c', 'mkdir m && mount -t tmpfs tmpfs m && echo content > m/file'], { cwd, wrap });
+  const lines: string[] = [];
+  await runCommand('sh', ['-c', 'pwd; cat m/file; exit 3'], {
+    cwd,
+    wrap,
+    onLine: (line) => void lines.push(line),
+  });
+  assert.deepEqual(lines, [cwd, 'content']);
+  assert.equal(spawnSync('mountpoint', ['-q', join(cwd, 'm')]).status, 32);
+});
+
+test('a mount of the host that is made, or undone, during a build is so in the build', async (t) => {
+  const shared = await mountTmpfs(t, 'size=1m');
+  execFileSync('mount', ['--make-shared', shared]); // as systemd makes all of a host's
+  const [cwd, host] = [await temporaryDirectory(t), join(shared, 'host')];
+  await mkdir(host);
+  const namespace = await openNamespace(t);
+  const isMounted = async (): Promise<boolean> => {
+    const { exitCode } = await runCommand('mountpoint', ['-q', host], {
+      cwd,
+      wrap: (...args) => namespace.enter(...args),
+    });
+    return exitCode === 0;
+  };
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', host]);
+  assert.equal(await isMounted(), true);
+  execFileSync('umount', [host]);
+  assert.equal(await isMounted(), false);
+});
+
+test('the exit of a command, its signal and SIGTERM are as without a namespace', async (t) => {
+  const cwd = await temporaryDirectory(t);
+  const namespace = await openNamespace(t);
+  const run = (script: string, signal?: AbortSignal, onLine = (_: string): void => {}) =>
+    runCommand('sh', ['-c', script], {
+      cwd,
+      wrap: (...args) => namespace.enter(...args),
+      onLine,
+      ...(signal && { signal }),
+    });
+  assert.equal((await run('exit 127')).exitCode, 127);
+  assert.equal((await run('kill -TERM $$')).signal, 'SIGTERM');
+  const abort = new AbortController();
+  const lines: string[] = [];
+  const trap = run('trap "echo cleaned; exit" TERM; echo ready; sleep 600 & wait', abort.signal, (line) => {
+    lines.push(line);
+    if (line === 'ready') abort.abort();
+  });
+  await assert.rejects(trap, { name: 'AbortError' });
+  assert.deepEqual(lines, ['ready', 'cleaned']);
+});
+
+test('a loop device is freed whose file lay on a mount of the namespace', async (t) => {
+  const images = await mountTmpfs(t, 'size=64m');
+  const staging = await Staging.create(images);
+  const namespace = await staging.namespace(assert.fail);
+  assert.ok(namespace !== undefined);
+  await runCommand(
+    'sh',
+    ['-c', 'mkdir m && mount -t tmpfs tmpfs m && truncate -s 8M m/a b && losetup -f m/a && losetup -f b'],
+    { cwd: staging.directory, wrap: (...args) => namespace.enter(...args) },
+  );
+  const loops = loopsBelow(await loopDevices(), [staging.directory]);
+  assert.equal(loops.length, 2);
+  await staging.clear();
+  const used = (await loopDevices()).map(({ name }) => name);
+  assert.deepEqual(
+    loops.filter(({ name }) => used.includes(name)),
+    [],
+  );
+});
+
+test('a loop device is freed by the next process whose mount point went with the namespace', async (t) => {
+  const images = await mountTmpfs(t, 'size=64m');
+  await mkdir(join(images, 'staging'));
+  const staging = await Staging.create(join(images, 'staging'));
+  const namespace = await openNamespace(t);
+  await runCommand('sh', ['-c', 'truncate -s 8M a && losetup -f a'], {
+    cwd: staging.directory,
+    wrap: (...args) => namespace.enter(...args),
+  });
+  await namespace.close();
+  assert.equal(loopsBelow(await loopDevices(), [staging.directory]).length, 1);
+  await new Staging(staging.directory).clear();
+  assert.deepEqual(loopsBelow(await loopDevices(), [staging.directory]), []);
+});
