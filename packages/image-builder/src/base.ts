@@ -30,6 +30,8 @@ export interface BuildJob extends OperationOptions {
   readonly logDirectory?: string;
   /** How many logs of this image name are kept, this one included. Default 7. */
   readonly logRetention?: number;
+  /** The most that the log takes, in bytes: its beginning and its end stay. Default 64 MiB. */
+  readonly logLimit?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
   /** The environment that commands begin with. Default: variables of this process that hold no secrets. */
@@ -85,6 +87,7 @@ export abstract class BaseImageBuilder {
       imageId,
       imageName: name,
       retention: job.logRetention,
+      limit: job.logLimit,
       secrets: [...(secrets ?? []), ...secretValues(), ...secretValues(job.environment)],
       onLine: job.onLine,
       logger,

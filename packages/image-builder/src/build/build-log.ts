@@ -1,14 +1,19 @@
 import { once } from 'node:events';
-import { createReadStream, createWriteStream, type WriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { BUILD_LOG, BUILD_LOG_DIRECTORY, setMode } from '../modes.ts';
 import type { Logger } from '../types.ts';
+import { CappedFile } from './capped-file.ts';
 import { createMask } from './mask.ts';
+import { visible } from './visible.ts';
 
 /** How many logs of one image name are kept, unless an option says otherwise. */
 const RETENTION = 7;
+
+/** The most that a log takes, in bytes, unless an option says otherwise. */
+const LIMIT = 64 * 1024 * 1024;
 
 const HEADER = /^# image-name: (.*)$/;
 
@@ -19,6 +24,8 @@ export interface BuildLogOptions {
   readonly imageName: string;
   /** How many logs of one image name are kept, this one included. Default 7. */
   readonly retention?: number | undefined;
+  /** The most that the log takes, in bytes: its beginning and its end stay. Default 64 MiB. */
+  readonly limit?: number | undefined;
   /** What is not to be shown: `***` stands in its place. */
   readonly secrets?: readonly string[] | undefined;
   /** Told each line as well. */
@@ -29,15 +36,17 @@ export interface BuildLogOptions {
 /** The output of one build: `<image-id>.log`. Its first line has the image's name. */
 export class BuildLog {
   readonly path: string;
-  /** Takes the secrets out of a text. */
+  /** Takes the secrets out of a text, and shows its control characters. */
   readonly mask: (text: string) => string;
-  readonly #stream: WriteStream;
+  readonly #withoutSecrets: (text: string) => string;
+  readonly #stream: CappedFile;
   readonly #onLine: ((line: string) => void) | undefined;
   #failed = false;
 
-  private constructor(path: string, stream: WriteStream, { secrets, onLine, logger }: BuildLogOptions) {
+  private constructor(path: string, stream: CappedFile, { secrets, onLine, logger }: BuildLogOptions) {
     this.path = path;
-    this.mask = createMask(secrets);
+    this.#withoutSecrets = createMask(secrets);
+    this.mask = (text) => visible(this.#withoutSecrets(text));
     this.#stream = stream;
     this.#onLine = onLine;
     stream.on('error', (error) => {
@@ -49,11 +58,10 @@ export class BuildLog {
 
   /** Opens the log; one of an earlier attempt at the same image is continued. Removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
-    const { directory, imageId, imageName, retention = RETENTION } = options;
+    const { directory, imageId, imageName, retention = RETENTION, limit = LIMIT } = options;
     await mkdir(directory, { recursive: true, mode: BUILD_LOG_DIRECTORY });
     const path = join(directory, `${imageId}.log`);
-    const stream = createWriteStream(path, { flags: 'a', mode: BUILD_LOG });
-    await once(stream, 'open');
+    const stream = await CappedFile.open(path, BUILD_LOG, limit);
     await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
     stream.write(`# image-name: ${JSON.stringify(imageName)}\n# image-id: ${imageId}\n`);
@@ -61,12 +69,13 @@ export class BuildLog {
     return log;
   }
 
-  /** Writes a line, unless the log is closed. A promise is for whoever can wait until the disk has caught up. */
-  write(line: string): Promise<void> | undefined {
-    const shown = this.mask(line);
-    this.#onLine?.(shown);
-    // What a builder has to say that was given up finds the log closed.
-    if (this.#failed || this.#stream.writableEnded || this.#stream.write(`${shown}\n`)) return undefined;
+  /** Writes a line, or several, unless the log is closed. The promise resolves once the disk has caught up. */
+  write(text: string): Promise<void> | undefined {
+    const lines = this.#withoutSecrets(text).split('\n').map(visible);
+    for (const line of lines) this.#onLine?.(line);
+    // A builder that was given up may still write when the log is closed.
+    const isClosed = this.#failed || this.#stream.writableEnded;
+    if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
     return new Promise((resolve) => {
       this.#stream.once('drain', resolve).once('close', resolve);
     });

@@ -115,3 +115,26 @@ test('a log that cannot be opened is an error', async (t) => {
   await mkdir(join(directory, 'debian-1.log'));
   await assert.rejects(openLog(directory), { code: 'EISDIR' });
 });
+
+test('a log beyond its limit keeps its beginning and its end', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const log = await openLog(directory, { limit: 100_000 });
+  for (let index = 0; index < 100_000; index += 1) await log.write(`line ${index}`);
+  await log.close();
+  const text = await readFile(log.path, 'utf8');
+  assert.ok(text.length <= 100_000);
+  assert.ok(text.startsWith(`${HEADER}line 0\n`) && text.endsWith('\nline 99999\n'));
+  assert.match(text, /^# \d+ bytes are left out here/m);
+});
+
+test('terminal escapes reach neither the log nor its reader, and a text of several lines is several', async (t) => {
+  const told: string[] = [];
+  const log = await openLog(await temporaryDirectory(t), {
+    onLine: (line) => told.push(line),
+    secrets: ['horse\u001b[0m'],
+  });
+  await log.write('\u001b[2Jcleared horse\u001b[0m\nsecond');
+  await log.close();
+  assert.deepEqual(told, [String.raw`\x1b[2Jcleared ***`, 'second']);
+  assert.equal(await readFile(log.path, 'utf8'), `${HEADER}${told.join('\n')}\n`);
+});

@@ -1,0 +1,10 @@
+/** Control characters but the tab, and characters that start a line or turn the direction of writing. */
+const CONTROL = /(?!\t)\p{Cc}|\p{Zl}|\p{Zp}|\p{Bidi_Control}/gu;
+
+/** Shows control characters by their numbers: a terminal that shows the text obeys none of them. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return code.length > 2 ? `\\u${code.padStart(4, '0')}` : `\\x${code.padStart(2, '0')}`;
+  });
+}

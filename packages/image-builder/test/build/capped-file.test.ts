@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { CappedFile } from '../../src/build/capped-file.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+const LIMIT = 40_000;
+const NOTICE = /^# (\d+) bytes are left out here: the log reached its limit of 40000 bytes$/;
+
+async function write(t: TestContext, lines: readonly string[]): Promise<{ path: string; largest: number }> {
+  const path = join(await temporaryDirectory(t), 'log');
+  const file = await CappedFile.open(path, 0o640, LIMIT);
+  let largest = 0;
+  for (const line of lines) {
+    await new Promise<void>((resolve, reject) => {
+      file.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+    largest = Math.max(largest, (await stat(path)).size);
+  }
+  file.end();
+  await once(file, 'close');
+  return { path, largest };
+}
+
+test('a file within its limit is as it was written', async (t) => {
+  const lines = Array.from({ length: 3_999 }, (_, index) => `${index}`.padStart(9, '0'));
+  const { path } = await write(t, lines);
+  assert.equal(await readFile(path, 'utf8'), `${lines.join('\n')}\n`);
+});
+
+test('a file beyond its limit has its first and its last lines, and says how many bytes lay between', async (t) => {
+  const lines = Array.from({ length: 20_000 }, (_, index) => `${index}`.padStart(9, '0'));
+  const { path, largest } = await write(t, lines);
+  assert.ok(largest <= LIMIT, `it had ${largest} bytes`);
+  const kept = (await readFile(path, 'utf8')).trimEnd().split('\n');
+  const middle = kept.findIndex((line) => NOTICE.test(line));
+  const [head, tail] = [kept.slice(0, middle), kept.slice(middle + 1)];
+  assert.deepEqual(head, lines.slice(0, head.length));
+  assert.deepEqual(tail, lines.slice(-tail.length));
+  assert.ok(head.length > 900 && tail.length > 900);
+  const removed = Number(NOTICE.exec(kept[middle] ?? '')?.[1]);
+  assert.equal(removed, (lines.length - head.length - tail.length) * 10);
+});
+
+test('a single line beyond the limit is cut as well', async (t) => {
+  const { path, largest } = await write(t, ['first', `${'x'.repeat(1_000_000)}end`, 'last']);
+  assert.ok(largest < LIMIT);
+  const text = await readFile(path, 'utf8');
+  assert.ok(text.startsWith('first\n'));
+  assert.ok(text.endsWith('end\nlast\n'));
+});
