@@ -3,22 +3,27 @@ import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
+import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
 import { CONFIGURATION_SCHEMA } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
 import { jsonSchema } from './docs/json-schema.ts';
 import { packetTable } from './docs/packet-table.ts';
+import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
 
-const [begin, end] = ['<!-- begin of tables: written by npm run docs -->', '<!-- end of tables -->'];
+const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
+  ['configuration.md', 'tables', configurationTables(CONFIGURATION_SCHEMA)],
+  ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
+  ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
+];
 
-const GENERATED: Readonly<Record<string, string>> = {
-  'configuration.md': configurationTables(CONFIGURATION_SCHEMA),
-  'gearman-protocol.md': packetTable(PACKETS),
-};
-
-for (const [name, tables] of Object.entries(GENERATED)) {
+for (const [name, section, text] of GENERATED) {
   const page = join(import.meta.dirname, '../docs', name);
-  await writeFile(page, replaceSection(await readFile(page, 'utf8'), begin, end, `\n${tables}\n`));
+  const [begin, end] = [
+    `<!-- begin of ${section}: written by npm run docs -->`,
+    `<!-- end of ${section} -->`,
+  ];
+  await writeFile(page, replaceSection(await readFile(page, 'utf8'), begin, end, `\n${text}\n`));
 }
 
 const schemaFile = join(import.meta.dirname, '../packages/nodepool-builder/nodepool.schema.json');

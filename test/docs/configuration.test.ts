@@ -3,11 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
 import { formatFault, loadConfiguration } from 'nodepool-builder';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/access-list.ts';
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { configurationTables } from '../../scripts/docs/configuration-tables.ts';
+import { variableTable } from '../../scripts/docs/variable-table.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
@@ -21,6 +23,10 @@ function yamlBlockWith(text: string): string {
 
 test('docs/configuration.md has the keys of the schema (npm run docs)', () => {
   assert.ok(page.includes(`\n${configurationTables(CONFIGURATION_SCHEMA)}\n`));
+});
+
+test('docs/configuration.md has the variables that builds get (npm run docs)', () => {
+  assert.ok(page.includes(`\n${variableTable(INHERITED_VARIABLES)}\n`));
 });
 
 test('the access list of docs/configuration.md can be used', async (t) => {

@@ -39,7 +39,10 @@ describe('disk-image-create', () => {
     statsd = await startStatsdListener();
     site = await createCompatSite(server.port, { diskimages: DISKIMAGES, providers: PROVIDERS });
     builder = await site.start({
-      INHERITED: 'from the init script',
+      DIB_INHERITED: 'from the init script',
+      http_proxy: 'http://proxy.example:3128',
+      MIRROR: 'https://mirror.example',
+      OS_PASSWORD: 'correct-horse',
       STATSD_HOST: '127.0.0.1',
       STATSD_PORT: String(statsd.port),
     });
@@ -121,7 +124,8 @@ describe('disk-image-create', () => {
     // The shell that the double is written in adds PWD; a private TMP_DIR and a marker are ours (mended).
     const added = new Set(['PWD', 'OLDPWD', '_', 'TMP_DIR', 'NODEPOOL_BUILD_DIRECTORY']);
     assert.deepEqual(Object.fromEntries(own.filter(([name]) => !added.has(name))), {
-      INHERITED: 'from the init script',
+      DIB_INHERITED: 'from the init script',
+      http_proxy: 'http://proxy.example:3128',
       DIB_RELEASE: '8',
       DIB_IMAGE_NAME: 'debian',
       DIB_IMAGE_FILENAME: output,

@@ -1,6 +1,8 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
 export { variableFault } from './build/checked-variables.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
+export { createMask } from './build/mask.ts';
+export { visible } from './build/visible.ts';
 export { checksumsOf } from './checksums.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
@@ -54,7 +56,12 @@ export { InstanceLedger } from './on-instance/ledger.ts';
 export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';
 export { parseFingerprint } from './on-instance/winrm/certificate-fingerprint.ts';
 export { OnInstanceBuilder } from './on-instance.ts';
-export { type CommandOptions, type CommandResult, runCommand } from './process/command.ts';
+export { type CommandOptions, type CommandResult, runCommand, startError } from './process/command.ts';
+export {
+  INHERITED_VARIABLES,
+  inheritedEnvironment,
+  secretValues,
+} from './process/inherited-environment.ts';
 export {
   type Accelerator,
   type MachineSettings,

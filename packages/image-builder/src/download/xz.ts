@@ -2,6 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { ImageError } from '../errors.ts';
+import { startError } from '../process/command.ts';
+import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import { errnoOf } from '../system-error.ts';
 
 /** What xz may take of memory: `xz -9` needs 65 MiB to be unpacked, in several threads several times as much. */
@@ -12,7 +14,12 @@ export async function* unpackByXz(
   packed: AsyncIterable<Buffer>,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const child = spawn('xz', ARGUMENTS, { stdio: ['pipe', 'pipe', 'pipe'], signal, killSignal: 'SIGKILL' });
+  const child = spawn('xz', ARGUMENTS, {
+    env: inheritedEnvironment(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
+  });
   let complaint = '';
   child.stderr.on('data', (chunk: Buffer) => (complaint += String(chunk)));
   const ended = once(child, 'close') as Promise<[number | null, string | null]>;
@@ -22,7 +29,7 @@ export async function* unpackByXz(
     yield* child.stdout as AsyncIterable<Buffer>;
     const [code, killedBy] = await ended.catch((error: unknown) => {
       signal.throwIfAborted();
-      throw errnoOf(error) === 'ENOENT' ? notInstalled(error) : error;
+      throw notStarted(error);
     });
     const fault = await feeding;
     if (fault !== undefined) throw fault;
@@ -50,7 +57,9 @@ async function feed(input: Writable, packed: AsyncIterable<Buffer>): Promise<Err
   }
 }
 
-function notInstalled(cause: unknown): ImageError {
+function notStarted(cause: unknown): ImageError {
+  const code = errnoOf(cause);
+  if (code !== 'ENOENT') return startError('xz', '/', { code, cause });
   return new ImageError('command-not-found', 'the command "xz" is not installed; install xz-utils', {
     cause,
   });

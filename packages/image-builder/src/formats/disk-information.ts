@@ -1,6 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
+import { startError } from '../process/command.ts';
+import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile } from '../types.ts';
 import { within } from '../within.ts';
 
@@ -95,17 +97,26 @@ async function runQemuImg(
   signal: AbortSignal,
 ): Promise<string> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
-  const { failed, code, stdout, stderr, shortMessage } = await execa(
+  const { failed, code, cause, stdout, stderr, shortMessage } = await execa(
     'qemu-img',
     // The driver is named, never guessed: a raw image could begin like one of another format.
     [command, '--output=json', '-f', driverOf(image), ...args, image.path],
-    { cwd: '/', stdin: 'ignore', reject: false, cleanup: false, cancelSignal: signal },
+    {
+      cwd: '/',
+      env: inheritedEnvironment(),
+      extendEnv: false,
+      stdin: 'ignore',
+      reject: false,
+      cleanup: false,
+      cancelSignal: signal,
+    },
   );
   signal.throwIfAborted();
   if (!failed) return stdout;
   if (code === 'ENOENT') {
     throw new ImageError('command-not-found', 'the command "qemu-img" is not installed; install qemu-utils');
   }
+  if (code !== undefined) throw startError('qemu-img', '/', { code, cause });
   const reason = stderr || shortMessage;
   throw new ImageError('conversion-failed', `"${image.path}" is not a ${image.format} image: ${reason}`);
 }

@@ -85,7 +85,7 @@ export async function runCommand(
   signal?.throwIfAborted();
   // Its wrapper would end with 126 or 127, as the command itself may.
   const found = wrap && findProgram(command, env.PATH, cwd);
-  if (found && 'code' in found) throw notStarted(command, cwd, found);
+  if (found && 'code' in found) throw startError(command, cwd, found);
   const [program, programArgs] = wrap?.(command, args, cwd) ?? [command, args];
   const child = execa(program, programArgs, {
     cwd,
@@ -101,7 +101,7 @@ export async function runCommand(
     ...(signal !== undefined && { cancelSignal: signal }),
   });
   const { pid } = child;
-  if (pid === undefined) throw notStarted(command, cwd, await child);
+  if (pid === undefined) throw startError(command, cwd, await child);
   onStart?.(pid);
 
   const ending = afterExit(child.nodeChildProcess, pid, child.all);
@@ -120,11 +120,11 @@ export async function runCommand(
 }
 
 /** The error of a command that could not be started, by the code of the system. */
-function notStarted(
+export function startError(
   command: string,
   cwd: string,
-  { code = '', cause }: { code?: string | undefined; cause?: unknown },
-): unknown {
+  { code = '', cause }: { readonly code?: string | undefined; readonly cause?: unknown },
+): ImageError {
   const options = { cause };
   if (!existsSync(cwd)) {
     const message = `the command "${command}" could not be started: its directory "${cwd}" is not there; make it`;

@@ -5,6 +5,9 @@ import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { ImageError } from '../errors.ts';
 import { STATE_FILE } from '../modes.ts';
+import { startError } from '../process/command.ts';
+import { inheritedEnvironment } from '../process/inherited-environment.ts';
+import { errnoOf } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
 /** Tells a lock that another holds from other failures of `flock`. */
@@ -77,7 +80,11 @@ async function startKeeper(path: string): Promise<ChildProcess | undefined> {
     '--no-fork',
     path,
   ];
-  const keeper = spawn('flock', [...args, 'sh', '-c', KEEPER], { cwd: '/', detached: true });
+  const keeper = spawn('flock', [...args, 'sh', '-c', KEEPER], {
+    cwd: '/',
+    env: inheritedEnvironment(),
+    detached: true,
+  });
   let complaint = '';
   keeper.stderr.on('data', (chunk: Buffer) => {
     complaint += chunk.toString();
@@ -96,8 +103,9 @@ async function startKeeper(path: string): Promise<ChildProcess | undefined> {
   );
 }
 
-function notStarted(cause: unknown): unknown {
-  if ((cause as NodeJS.ErrnoException).code !== 'ENOENT') return cause;
+function notStarted(cause: unknown): ImageError {
+  const code = errnoOf(cause);
+  if (code !== 'ENOENT') return startError('flock', '/', { code, cause });
   return new ImageError('command-not-found', 'the command "flock" is not installed; install util-linux', {
     cause,
   });

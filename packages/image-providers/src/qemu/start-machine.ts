@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ImageError, QEMU } from '@nodepool-builder/image-builder';
+import { ImageError, inheritedEnvironment, QEMU, startError } from '@nodepool-builder/image-builder';
 import { INSTANCE_FILES } from './instance-arguments.ts';
 import type { InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
@@ -29,6 +29,7 @@ export async function startMachine(
     const child = spawn(QEMU, args, {
       cwd: directory.path, // by which it is found again
       detached: true,
+      env: inheritedEnvironment(),
       stdio: ['ignore', log.fd, log.fd],
     });
     child.unref();
@@ -37,7 +38,7 @@ export async function startMachine(
     });
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   } catch (error) {
-    throw notStarted(error);
+    throw notStarted(error, directory.path);
   } finally {
     await log.close();
   }
@@ -60,8 +61,9 @@ async function answers(directory: InstanceDirectory): Promise<boolean> {
   }
 }
 
-function notStarted(error: unknown): unknown {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return error;
+function notStarted(error: unknown, cwd: string): ImageError {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== 'ENOENT') return startError(QEMU, cwd, { code, cause: error });
   return new ImageError(
     'command-not-found',
     `"${QEMU}" is not installed, or not on PATH; install it (Debian: qemu-system-x86)`,

@@ -17,6 +17,10 @@ export interface Configuration {
   readonly buildLogRetention: number;
   /** The largest disk in bytes that is converted, or taken from Zuul. */
   readonly largestDisk: number;
+  /** The most that the log of a build takes, in bytes. */
+  readonly buildLogLimit: number;
+  /** Names of variables that builds and hooks get besides those that they always get; a `*` ends a prefix. */
+  readonly buildEnvironment: readonly string[];
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];

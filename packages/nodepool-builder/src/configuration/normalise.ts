@@ -34,6 +34,8 @@ export function normalise(
     ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
     buildLogRetention: source['build-log-retention'] ?? 7,
     largestDisk: largestDiskOf(source),
+    buildLogLimit: (source['build-log-size'] ?? 64) * 1024 * 1024,
+    buildEnvironment: source['build-environment'] ?? [],
     gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
     diskimages: [
       ...lastOfEachName(source.diskimages ?? [])

@@ -158,6 +158,20 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       ...PATH,
       description: 'Where the log of each build goes. Default: `.nodepool-builder/logs` in `images-dir`.',
     },
+    'build-log-size': {
+      type: 'integer',
+      minimum: 1,
+      default: 64,
+      description:
+        'The most that the log of a build takes, in MiB. Of a longer one the beginning and the end are kept.',
+    },
+    'build-environment': {
+      type: ['array', 'null'],
+      items: NAME,
+      description:
+        'Names of variables of the daemon that builds and hooks get besides [those that they always get]' +
+        '(#environment-of-builds-and-hooks), as in `[VAULT_TOKEN, OS_*]`.',
+    },
     'build-log-retention': {
       type: 'integer',
       minimum: 1,

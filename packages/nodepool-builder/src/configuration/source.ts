@@ -10,6 +10,8 @@ export interface ConfigurationSource {
   readonly 'build-log-dir'?: string;
   readonly 'build-log-retention'?: number;
   readonly 'virtual-size-limit'?: number;
+  readonly 'build-log-size'?: number;
+  readonly 'build-environment'?: readonly string[] | null;
   readonly 'gearman-servers'?: readonly GearmanServerSource[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
   readonly 'zuul-images'?: ZuulImagesSource | null;

@@ -14,6 +14,7 @@ import {
   type ImageBuilderClass,
   ImageRepository,
   InstanceKeeper,
+  inheritedEnvironment,
   type Logger,
 } from '@nodepool-builder/image-builder';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
@@ -334,6 +335,8 @@ export class NodepoolBuilder implements AsyncDisposable {
       builder: (diskimage) => this.#builders.get(diskimage),
       buildLogDir: this.#configuration.buildLogDir,
       buildLogRetention: this.#configuration.buildLogRetention,
+      buildLogLimit: this.#configuration.buildLogLimit,
+      environment: inheritedEnvironment(process.env, this.#configuration.buildEnvironment),
       providers: this.#providers.byName,
       largestDisk: this.#configuration.largestDisk,
       takesNoImages: (name) => this.#configuration.qemuProviders.some((provider) => provider.name === name),

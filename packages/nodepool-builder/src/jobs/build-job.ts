@@ -21,6 +21,10 @@ export interface BuildJobContext {
   readonly buildLogDir: string | undefined;
   /** How many logs of one disk image are kept. */
   readonly buildLogRetention: number;
+  /** The most that a log takes, in bytes. */
+  readonly buildLogLimit: number;
+  /** The variables that builds get. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly statistics: Statistics;
   logger(name: string): Logger;
   /** Whether a builder, here or elsewhere, offers an image. */
@@ -78,6 +82,8 @@ async function build(
       logger: context.logger('nodepool.builder.BuildWorker'),
       ...(context.buildLogDir !== undefined && { logDirectory: context.buildLogDir }),
       logRetention: context.buildLogRetention,
+      logLimit: context.buildLogLimit,
+      environment: context.environment,
       signal: job.signal,
       onProgress: reportProgress(job),
       onLine: (line) => output.info(line.trim()),

@@ -1,4 +1,11 @@
-import { type ImageProvider, type Logger, runCommand } from '@nodepool-builder/image-builder';
+import {
+  createMask,
+  type ImageProvider,
+  type Logger,
+  runCommand,
+  secretValues,
+  visible,
+} from '@nodepool-builder/image-builder';
 
 /** A `post-upload-hook` said no, or could not be asked. */
 export class PostUploadHookError extends Error {
@@ -16,12 +23,13 @@ export class PostUploadHookError extends Error {
 export interface HookOptions {
   /** Ends the hook, with all its processes. */
   readonly signal: AbortSignal;
+  readonly environment: Readonly<Record<string, string>>;
   /** Takes what the hook prints. */
   readonly logger: Logger;
 }
 
 /**
- * Runs a `post-upload-hook`, in `/`, with the environment of this process.
+ * Runs a `post-upload-hook`, in `/`.
  *
  * @param args what nodepool gives it since 3.10: the provider's name, the image's id there, the path of the local file
  * @returns why the image is not good; undefined if it is
@@ -29,14 +37,16 @@ export interface HookOptions {
 export async function objectionOf(
   hook: string,
   args: readonly string[],
-  { signal, logger }: HookOptions,
+  { environment, signal, logger }: HookOptions,
 ): Promise<string | undefined> {
+  const withoutSecrets = createMask([...secretValues(), ...secretValues(environment)]);
   logger.info(`running the hook ${[hook, ...args].join(' ')}`);
   try {
     const { exitCode, signal: ended } = await runCommand(hook, args, {
       cwd: '/',
+      env: environment,
       signal,
-      onLine: (line) => void logger.info(line.trim()),
+      onLine: (line) => void logger.info(visible(withoutSecrets(line.trim()))),
     });
     return exitCode === 0 ? undefined : `the hook "${hook}" ended with ${ended ?? `exit code ${exitCode}`}`;
   } catch (error) {

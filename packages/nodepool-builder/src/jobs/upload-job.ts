@@ -39,6 +39,8 @@ export interface UploadJobContext {
   /** Whether there is a provider of that name that runs machines, and takes no images. */
   takesNoImages(provider: string): boolean;
   readonly record: UploadRecord;
+  /** The variables that a `post-upload-hook` gets. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly snapshots: Pick<Snapshots, 'find' | 'claim'>;
   readonly statistics: Statistics;
   logger(name: string): Logger;
@@ -106,7 +108,8 @@ async function upload(
       if (hook === undefined) return { ...uploaded, objection: undefined };
       const path = file?.path ?? files?.[0]?.path ?? '';
       const args = [configuration.name, uploaded.externalId, path];
-      return { ...uploaded, objection: await objectionOf(hook, args, { signal, logger }) };
+      const { environment } = context;
+      return { ...uploaded, objection: await objectionOf(hook, args, { environment, signal, logger }) };
     });
     job.signal.throwIfAborted(); // then nobody has objected, and the job comes again
     if (objection !== undefined) throw await withdrawn(provider, request.uploadId, objection, job.signal);

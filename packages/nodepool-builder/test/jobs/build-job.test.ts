@@ -28,6 +28,8 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): Bui
     builder: () => builder,
     buildLogDir: undefined,
     buildLogRetention: 7,
+    buildLogLimit: 1024 * 1024,
+    environment: {},
     statistics: new Statistics(undefined),
     logger: () => new RecordingLogger(),
     isOffered: async () => false,

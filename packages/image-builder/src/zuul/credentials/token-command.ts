@@ -21,6 +21,7 @@ export async function tokenOfCommand(
 ): Promise<IssuedToken> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
   signal.throwIfAborted();
+  // With the whole environment: the command deals with credentials, which may be there.
   const result = await execa(command, args, {
     stdin: 'ignore',
     stderr: 'ignore',

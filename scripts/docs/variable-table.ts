@@ -1,0 +1,11 @@
+import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
+import { markdownTable } from '../markdown.ts';
+
+/** The variables that builds always get, as Markdown. */
+export function variableTable(variables: typeof INHERITED_VARIABLES): string {
+  const rows = variables.map(({ purpose, names }) => [
+    purpose,
+    names.map((name) => `\`${name}\``).join(', '),
+  ]);
+  return markdownTable(['for', 'variables'], rows);
+}
