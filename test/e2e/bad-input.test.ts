@@ -27,6 +27,7 @@ before(async () => {
   await chmod(hanging, 0o755);
   await site.configure(`${DOCS}
   - {name: missing-command, dib-cmd: /does/not/exist}
+  - {name: forbidden-command, dib-cmd: /etc/passwd}
   - {name: failing-command, dib-cmd: 'false'}
   - {name: idle-command, dib-cmd: 'true'}
   - {name: hanging-command, dib-cmd: ${hanging}, build-timeout: 1}
@@ -106,6 +107,7 @@ describe('a job that cannot be done ends in WORK_FAIL, and the log says why', ()
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
+    ['image-build:forbidden-command', '{"image-id": "1"}', /"\/etc\/passwd" may not be executed.*the right/],
     ['image-build:failing-command', '{"image-id": "1"}', /false.*exit code 1/],
     ['image-build:idle-command', '{"image-id": "1"}', /failed: .*qcow2/],
     ['image-build:hanging-command', '{"image-id": "1"}', /took longer than 1 s.*build-timeout/],

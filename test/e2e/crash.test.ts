@@ -151,7 +151,8 @@ describe('SIGKILL, and a restart', () => {
 
   it('in the middle of disk-image-create: its processes, mounts and loop devices are undone', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
-    await builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/);
+    // A job that fails before ends the test, with its reason.
+    await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);
     await builder.end('SIGKILL');
     builder = await startBuilder(site.config);
     assert.equal(String(await job), '{"image-id": "0001"}');

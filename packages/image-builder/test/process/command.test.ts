@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import { copyFile, open, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CommandOptions, runCommand } from '../../src/process/command.ts';
+import { BuildNamespace } from '../../src/remains/build-namespace.ts';
 import { untilGone } from '../running-process.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
@@ -62,16 +65,77 @@ test('all output is read, however slowly', async (t) => {
   assert.equal(lines, 20_000);
 });
 
-const NOT_STARTED = [
-  ['no-such-command', /"no-such-command" is not installed/],
-  ['/etc/passwd', /"\/etc\/passwd" may not be executed/],
-] as const;
+interface NotStarted {
+  readonly what: string;
+  readonly prepare: (directory: string) => Promise<string>;
+  readonly args?: readonly string[];
+  readonly message: RegExp;
+}
 
-for (const [command, message] of NOT_STARTED) {
-  test(`${command} cannot be run`, async () => {
-    await assert.rejects(runCommand(command, [], { cwd: '/' }), withCode('command-not-found', message));
+const NOT_STARTED: readonly NotStarted[] = [
+  {
+    what: 'ENOENT',
+    prepare: () => Promise.resolve('no-such-command'),
+    message: /"no-such-command" is not installed, or not on PATH; install it/,
+  },
+  {
+    what: 'EACCES',
+    prepare: (directory) => writeProgram(directory, 0o644),
+    message: /"\/.*\/program" may not be executed; give the user .* the right/,
+  },
+  {
+    what: 'EACCES of a directory',
+    prepare: (directory) => Promise.resolve(directory),
+    message: /may not be/,
+  },
+  {
+    what: 'ENOTDIR',
+    prepare: async (directory) => `${await writeProgram(directory)}/more`,
+    message: /more" is not there; correct its path/,
+  },
+  {
+    what: 'E2BIG',
+    prepare: writeProgram,
+    args: ['x'.repeat(4 * 1024 * 1024)],
+    message: /program" gets more arguments and variables than the kernel takes/,
+  },
+];
+
+async function writeProgram(directory: string, mode = 0o755): Promise<string> {
+  const path = join(directory, 'program');
+  await writeFile(path, '#!/bin/sh\n', { mode });
+  return path;
+}
+
+for (const { what, prepare, args = [], message } of NOT_STARTED) {
+  test(`a command that cannot be started is an error at once, in namespaces, too: ${what}`, async (t) => {
+    const cwd = await temporaryDirectory(t);
+    const command = await prepare(cwd);
+    await assert.rejects(runCommand(command, args, { cwd }), withCode('command-not-found', message));
+    const namespace = await BuildNamespace.open(() => {});
+    assert.ok(typeof namespace !== 'string');
+    t.after(() => namespace.close());
+    const wrap: CommandOptions['wrap'] = (...wrapped) => namespace.enter(...wrapped);
+    await assert.rejects(runCommand(command, args, { cwd, wrap }), withCode('command-not-found', message));
   });
 }
+
+test('a command that is being written may start later', async (t) => {
+  const cwd = await temporaryDirectory(t);
+  const path = join(cwd, 'program');
+  await copyFile('/bin/true', path);
+  const handle = await open(path, 'r+');
+  t.after(() => handle.close());
+  await assert.rejects(runCommand(path, [], { cwd }), withCode('command-failed', /is being written/));
+});
+
+test('a command whose directory is not there is no command that is not installed', async (t) => {
+  const cwd = join(await temporaryDirectory(t), 'missing');
+  await assert.rejects(
+    runCommand('true', [], { cwd }),
+    withCode('directory-not-usable', /its directory ".*\/missing" is not there/),
+  );
+});
 
 test('an abort ends the whole group, and rejects with the reason', async (t) => {
   const abort = new AbortController();
