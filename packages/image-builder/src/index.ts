@@ -1,8 +1,8 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
 export { variableFault } from './build/checked-variables.ts';
-export { byBuild, type DatedImage } from './build-order.ts';
 export { createMask } from './build/mask.ts';
 export { visible } from './build/visible.ts';
+export { byBuild, type DatedImage } from './build-order.ts';
 export { checksumsOf } from './checksums.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';

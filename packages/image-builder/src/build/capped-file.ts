@@ -38,18 +38,15 @@ export class CappedFile extends Writable {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error) => void): void {
-    this.#append(chunk).then(() => done(), done);
+    void tell(this.#append(chunk), done);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error) => void): void {
-    this.#append(Buffer.concat(chunks.map(({ chunk }) => chunk))).then(() => done(), done);
+    void tell(this.#append(Buffer.concat(chunks.map(({ chunk }) => chunk))), done);
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#handle.close().then(
-      () => done(error),
-      (cause: Error) => done(error ?? cause),
-    );
+    void tell(this.#handle.close(), (fault) => done(error ?? fault ?? null));
   }
 
   async #append(text: Buffer): Promise<void> {
@@ -104,4 +101,13 @@ export class CappedFile extends Writable {
       written += (await this.#handle.write(text, written, rest, position + written)).bytesWritten;
     }
   }
+}
+
+/** Tells the end of `work` to a callback. */
+async function tell(work: Promise<void>, done: (error?: Error) => void): Promise<void> {
+  const fault = await work.then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  done(fault);
 }

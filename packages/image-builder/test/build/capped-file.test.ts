@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { CappedFile } from '../../src/build/capped-file.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
@@ -12,11 +13,10 @@ const NOTICE = /^# (\d+) bytes are left out here: the log reached its limit of 4
 async function write(t: TestContext, lines: readonly string[]): Promise<{ path: string; largest: number }> {
   const path = join(await temporaryDirectory(t), 'log');
   const file = await CappedFile.open(path, 0o640, LIMIT);
+  const writeLine = promisify((text: string, done: (error?: Error | null) => void) => file.write(text, done));
   let largest = 0;
   for (const line of lines) {
-    await new Promise<void>((resolve, reject) => {
-      file.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
-    });
+    await writeLine(`${line}\n`);
     largest = Math.max(largest, (await stat(path)).size);
   }
   file.end();

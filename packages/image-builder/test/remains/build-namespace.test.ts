@@ -11,7 +11,7 @@ import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
 
 async function openNamespace(t: TestContext): Promise<BuildNamespace> {
   const namespace = await BuildNamespace.open(() => {});
-  assert.ok(typeof namespace !== 'string', `not opened: ${String(namespace)}`);
+  if (typeof namespace === 'string') assert.fail(namespace);
   t.after(() => namespace.close());
   return namespace;
 }

@@ -41,7 +41,7 @@ async function setUp(
     providers: new Map([['fake', { configuration, provider }]]),
     largestDisk: 2 ** 30,
     takesNoImages: () => false,
-      environment: {},
+    environment: {},
     record: new UploadRecord(ledger, abandoned, logger),
     snapshots: { find: () => undefined, claim: () => Promise.resolve(undefined) },
     statistics: new Statistics(undefined),
