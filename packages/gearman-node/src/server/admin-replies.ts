@@ -1,18 +1,18 @@
 import { PRIORITIES } from '../submit-packets.ts';
 import { VERSION } from '../version.ts';
 import type { QueuedJob } from './queued-job.ts';
-import type { ServerConnection } from './server-connection.ts';
+import type { AdminReply, ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 
-/** The reply to an admin command, line ends included. */
-type AdminReply = (args: readonly string[], server: ServerState, from: ServerConnection) => string;
+/** Carries out an admin command. */
+type AdminCommand = (args: readonly string[], server: ServerState, from: ServerConnection) => AdminReply;
 
 const DENIED = 'ERR ACCESS_DENIED Not+allowed+to+administer+this\r\n';
 
 const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
 
 /** The commands of the admin text protocol that a server answers. Its replies are gearmand's. */
-const REPLIES: Readonly<Record<string, AdminReply>> = {
+const REPLIES: Readonly<Record<string, AdminCommand>> = {
   status: (_args, { queue }) =>
     list(queue.functions, ({ name, total, running, workers }) => [name, total, running, workers.size]),
   prioritystatus: (_args, { queue }) =>
@@ -24,10 +24,7 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
   'show jobs': show(({ handle, retries, isBackground }) => [handle, retries, 0, isBackground ? 1 : 0]),
   'show unique jobs': show(({ unique }) => [unique]),
   show: (args) => (args.length > 0 ? UNKNOWN_SHOW : unknown('show')),
-  workers: (_args, { connections }) =>
-    list(connections, ({ number, ip, clientId, peer }) => [
-      [number, ip, clientId, ':', ...[...peer.functions].map(({ name }) => name)].join(' '),
-    ]),
+  workers: (_args, { connections }) => workers(connections),
   version: () => `OK ${VERSION}\n`,
   verbose: () => 'OK ERROR\n',
   getpid: () => `OK ${process.pid}\n`,
@@ -78,7 +75,7 @@ const REPLIES: Readonly<Record<string, AdminReply>> = {
 };
 
 /** Answers one line of the admin text protocol. */
-export function adminReply(line: string, from: ServerConnection, server: ServerState): string {
+export function adminReply(line: string, from: ServerConnection, server: ServerState): AdminReply {
   const words = line.split(/\s+/).filter((word) => word !== '');
   for (const length of [3, 2, 1]) {
     const command = words.slice(0, length).join(' ').toLowerCase();
@@ -93,13 +90,24 @@ function unknown(command: string): string {
 }
 
 /** A list of all jobs; gearmand takes no argument there. */
-function show(fields: (job: QueuedJob<ServerConnection>) => readonly (string | number)[]): AdminReply {
+function show(fields: (job: QueuedJob<ServerConnection>) => readonly (string | number)[]): AdminCommand {
   return (args, { queue }) => (args.length > 0 ? UNKNOWN_SHOW : list(queue.jobs, fields));
 }
 
 /** Fields are separated by tabs, lines by newlines; a dot ends the list. */
-function list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | number)[]): string {
-  return `${Array.from(items, (item) => `${fields(item).join('\t')}\n`).join('')}.\n`;
+function* list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | number)[]): Iterable<string> {
+  for (const item of items) yield `${fields(item).join('\t')}\n`;
+  yield '.\n';
+}
+
+/** A line may be long: a connection may offer any number of functions. */
+function* workers(connections: Iterable<ServerConnection>): Iterable<string> {
+  for (const { number, ip, clientId, peer } of connections) {
+    yield `${number} ${ip} ${clientId} :`;
+    for (const { name } of peer.functions) yield ` ${name}`;
+    yield '\n';
+  }
+  yield '.\n';
 }
 
 function incomplete(command: string): string {

@@ -83,7 +83,7 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
     const { job, isNew } = submitted;
     if (isNew && submission.isHeld) timers.start(job, delay, () => queue.release(job));
     if (isBackground && server.journal) {
-      void from.sendLater(journaled(from, job, isNew ? start : 0, server.journal, server)); // it never rejects
+      from.sendLater(journaled(from, job, isNew ? start : 0, server.journal, server));
     } else {
       from.send('JOB_CREATED', job.handle);
     }

@@ -190,7 +190,7 @@ export class JobServer implements AsyncDisposable {
         maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
         onPacket: (connection, packet) => this.#onPacket(connection, packet),
         onOversized: (connection, packet, size) => this.#onOversized(connection, packet, size),
-        onLine: (connection, line) => connection.sendText(adminReply(line, connection, this.#state)),
+        onLine: (connection, line) => connection.reply(() => adminReply(line, connection, this.#state)),
         onClose: (connection, error) => this.#onClose(connection, error),
       }),
     );

@@ -1,10 +1,20 @@
 import type { Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import { GearmanError, type ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { Peer } from './peer.ts';
+
+/** Characters of a long reply that are made in one turn of the event loop. */
+const PIECE = 16 * 1024;
+
+/** What an answer that is kept costs beside its payload, in bytes. */
+const KEPT_OVERHEAD = 128;
+
+/** A reply of the admin text protocol, line ends included: a short one whole, a long one in parts. */
+export type AdminReply = string | Iterable<string>;
 
 /** What a connection needs of its server. */
 export interface ServerConnectionOptions {
@@ -38,8 +48,9 @@ export class ServerConnection {
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
-  /** What waits its turn to be sent; undefined is a place that is kept for an answer. */
-  #kept: { send: (() => void) | undefined }[] = [];
+  /** What waits its turn to be sent; the first is being sent. */
+  #kept: { readonly send: () => Promise<void> | void; readonly size: number }[] = [];
+  #keptBytes = 0;
 
   constructor(socket: Socket, options: ServerConnectionOptions) {
     this.number = options.number;
@@ -60,23 +71,31 @@ export class ServerConnection {
   }
 
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
-    if (this.#kept.length > 0) {
-      this.#kept.push({ send: () => this.#connection.send(name, ...args) });
-      return;
+    if (this.#kept.length === 0) {
+      this.#checkOutput();
+      this.#connection.send(name, ...args);
+    } else {
+      const last = args.at(-1);
+      this.#keep(() => this.#connection.send(name, ...args), typeof last === 'object' ? last.length : 0);
     }
-    this.#checkOutput();
-    this.#connection.send(name, ...args);
   }
 
-  /** Sends a reply of the admin text protocol. */
-  sendText(text: string): void {
-    const bytes = Buffer.from(text, 'latin1');
+  /**
+   * Sends the reply to an admin command. The command is carried out once those before it have been answered. A long reply
+   * is made piece by piece, and no faster than it is read: other connections are served between two pieces.
+   */
+  reply(command: () => AdminReply): void {
     if (this.#kept.length > 0) {
-      this.#kept.push({ send: () => this.#connection.sendBytes(bytes) });
+      this.#keep(() => this.#sendReply(command()), 0);
       return;
     }
-    this.#checkOutput();
-    this.#connection.sendBytes(bytes);
+    const reply = command();
+    if (typeof reply === 'string') {
+      this.#checkOutput();
+      this.#connection.sendBytes(Buffer.from(reply, 'latin1'));
+    } else {
+      this.#keep(() => this.#sendReply(reply), 0);
+    }
   }
 
   /**
@@ -85,23 +104,56 @@ export class ServerConnection {
    *
    * @param answer sends it
    */
-  async sendLater(answer: Promise<() => void>): Promise<void> {
-    const place: { send: (() => void) | undefined } = { send: undefined };
-    this.#kept.push(place);
-    this.#connection.pause();
-    place.send = await answer;
-    if (this.#kept[0] !== place) return;
-    const rest = this.#kept.findIndex(({ send }) => send === undefined);
-    const due = this.#kept.splice(0, rest < 0 ? this.#kept.length : rest);
-    const later = this.#kept;
-    this.#kept = [];
-    for (const { send } of due) send?.();
-    this.#kept = later;
-    if (later.length === 0) this.#connection.resume();
+  sendLater(answer: Promise<() => void>): void {
+    this.#keep(async () => {
+      const send = await answer;
+      const kept = this.#kept;
+      this.#kept = []; // its turn has come: it is not kept again
+      send();
+      this.#kept = kept;
+    }, 0);
   }
 
   async close(): Promise<void> {
     await this.#connection.close();
+  }
+
+  #keep(send: () => Promise<void> | void, payloadLength: number): void {
+    const size = KEPT_OVERHEAD + payloadLength;
+    this.#keptBytes += size;
+    this.#checkOutput();
+    if (this.#kept.push({ send, size }) === 1) void this.#sendKept(); // it never rejects
+  }
+
+  async #sendKept(): Promise<void> {
+    this.#connection.pause();
+    try {
+      for (let first = this.#kept[0]; first && this.#connection.isOpen; first = this.#kept[0]) {
+        await first.send();
+        this.#kept.shift();
+        this.#keptBytes -= first.size;
+      }
+    } catch (cause) {
+      const message = `an answer to ${this.name} could not be made: ${String(cause)}`;
+      this.#connection.destroy(new GearmanError('internal', message, { cause }));
+    }
+    this.#kept = [];
+    this.#keptBytes = 0;
+    this.#connection.resume();
+  }
+
+  async #sendReply(reply: AdminReply): Promise<void> {
+    let piece = '';
+    for (const part of typeof reply === 'string' ? [reply] : reply) {
+      piece += part;
+      if (piece.length < PIECE) continue;
+      this.#connection.sendBytes(Buffer.from(piece, 'latin1'));
+      piece = '';
+      await turn();
+      await this.#connection.writable();
+      if (!this.#connection.isOpen) return;
+    }
+    this.#connection.sendBytes(Buffer.from(piece, 'latin1'));
   }
 
   /** Tells a peer that broke the protocol why, where gearmand does so too, and hangs up. */
@@ -117,8 +169,8 @@ export class ServerConnection {
 
   /** Looks at what waits before more is added: one packet may be as large as the packets that are taken. */
   #checkOutput(): void {
-    if (this.#connection.pendingBytes <= this.#maxOutputBuffer) return;
-    const message = `${this.ip} does not read: over ${this.#maxOutputBuffer} bytes wait for it`;
+    if (this.#connection.pendingBytes + this.#keptBytes <= this.#maxOutputBuffer) return;
+    const message = `${this.name} does not read: over ${this.#maxOutputBuffer} bytes wait for it`;
     this.#connection.destroy(new GearmanError('peer-too-slow', message));
   }
 }

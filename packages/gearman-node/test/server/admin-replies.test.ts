@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VERSION } from '../../src/version.ts';
-import { JobServerSite, nextJob } from '../fixtures/job-server-site.ts';
+import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
 /** The lines of a reply: up to a dot, or just one. */
@@ -185,4 +185,62 @@ test('shutdown is answered also when it closes the server at once', async (t) =>
   const admin = await site.connect();
   assert.deepEqual(await command(admin, 'shutdown'), ['OK']);
   await Promise.all([closing.promise, admin.closed]);
+});
+
+test('a long list is sent in pieces: others are served meanwhile, and who does not read costs little', async (t) => {
+  const [functions, lists] = [2000, 200];
+  const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
+  const worker = await site.worker(...Array.from({ length: functions }, (_, index) => `function-${index}`));
+  const [operator, other] = [await site.connect(), await site.connect()];
+  operator.socket.pause();
+  // About 8 MB of replies.
+  operator.sendBytes('status\n'.repeat(lists));
+  operator.sendBytes('version\n');
+  assert.deepEqual(await other.ask('ECHO_REQ', 'meanwhile'), ['ECHO_RES', 'meanwhile']);
+  worker.send('CANT_DO', 'function-1999');
+  operator.socket.resume();
+  let ends = 0;
+  let lines = 0;
+  for (;;) {
+    const [, text = ''] = await operator.next();
+    if (text.startsWith('OK')) break;
+    if (text === '.') ends += 1;
+    else lines += 1;
+  }
+  assert.equal(ends, lists);
+  assert.ok(lines >= lists * (functions - 1) && lines < lists * functions, `${lines}`);
+});
+
+test('commands are carried out in their order, also those behind a long list', async (t) => {
+  const site = await JobServerSite.start(t);
+  await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
+  const operator = await site.connect();
+  operator.sendBytes('status\ncreate function late\nstatus\nversion\n');
+  const replies: string[][] = [[]];
+  for (let text = ''; !text.startsWith(`OK ${VERSION}`); ) {
+    [, text = ''] = await operator.next();
+    replies.at(-1)?.push(text);
+    if (text === '.' || text === 'OK') replies.push([]);
+  }
+  assert.deepEqual(
+    replies.map((reply) => reply.length),
+    [3001, 1, 3002, 1],
+  );
+});
+
+test('what waits behind a long list that is not read is limited too', async (t) => {
+  const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
+  const worker = await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
+  const [client, handle] = await site.submit('function-0');
+  await worker.ask('GRAB_JOB');
+  client.socket.pause();
+  client.sendBytes('status\n'.repeat(1000));
+  // The reply has to fill what the sockets' own buffers take.
+  for (let sent = 0; sent < 100; sent += 1) {
+    worker.send('WORK_DATA', handle, Buffer.alloc(100_000));
+    await settled(worker);
+  }
+  client.socket.resume();
+  await client.closed;
+  assert.deepEqual(await settled(worker), []);
 });

@@ -99,7 +99,7 @@ test('a client that does not read is cut off, and the others go on', async (t) =
   slow.socket.resume();
   await slow.closed;
   assert.equal(warnings.length, 1);
-  assert.match(warnings.join(), /127\.0\.0\.1 does not read/);
+  assert.match(warnings.join(), /127\.0\.0\.1:\d+ does not read/);
   worker.send('WORK_COMPLETE', handle, 'for nobody');
   worker.send('WORK_COMPLETE', second, 'x');
   assert.deepEqual(await settled(worker), []);
