@@ -24,7 +24,7 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
   'show jobs': show(({ handle, retries, isBackground }) => [handle, retries, 0, isBackground ? 1 : 0]),
   'show unique jobs': show(({ unique }) => [unique]),
   show: (args) => (args.length > 0 ? UNKNOWN_SHOW : unknown('show')),
-  workers: (_args, { connections }) => workers(connections),
+  workers: (_args, { connections }) => workerLines(connections),
   version: () => `OK ${VERSION}\n`,
   verbose: () => 'OK ERROR\n',
   getpid: () => `OK ${process.pid}\n`,
@@ -101,7 +101,7 @@ function* list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | nu
 }
 
 /** A line may be long: a connection may offer any number of functions. */
-function* workers(connections: Iterable<ServerConnection>): Iterable<string> {
+function* workerLines(connections: Iterable<ServerConnection>): Iterable<string> {
   for (const { number, ip, clientId, peer } of connections) {
     yield `${number} ${ip} ${clientId} :`;
     for (const { name } of peer.functions) yield ` ${name}`;
