@@ -1,0 +1,21 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+
+/** Bytes of the SHA-256 at the end of a sealed file. */
+const SEAL = 32;
+
+/** Writes random bytes that end in their own digest, so that a reader can tell a complete file from any part of it. */
+export async function writeSealedFile(path: string, size: number): Promise<void> {
+  const content = randomBytes(size - SEAL);
+  await writeFile(path, Buffer.concat([content, digest(content)]));
+}
+
+/** Whether a file is complete. */
+export async function isSealed(path: string): Promise<boolean> {
+  const bytes = await readFile(path);
+  return bytes.length > SEAL && digest(bytes.subarray(0, -SEAL)).equals(bytes.subarray(bytes.length - SEAL));
+}
+
+function digest(bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}

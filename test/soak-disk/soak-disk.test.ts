@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { soakDisk } from './soak-disk.ts';
+
+// `npm run soak:disk` goes on for ten minutes.
+test('a site whose daemon is killed, disks filled and frozen and clock turned ends with exactly what its records say', async (t) => {
+  const plan = { duration: 20_000, settlingTime: 120_000 };
+  const { faults, builds, looks, ...counts } = await soakDisk(plan, () => {}, t.signal);
+  assert.deepEqual(faults, []);
+  assert.ok(builds > 0 && looks > 0, JSON.stringify({ builds, looks, ...counts }));
+  assert.ok(counts.kills > 0 && counts.fills + counts.freezes > 0, JSON.stringify(counts));
+});

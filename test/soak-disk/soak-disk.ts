@@ -1,0 +1,114 @@
+import { readdir } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openStack } from '../fixtures/openstack/openstack.ts';
+import { type Disturbances, disturb } from './disturbances.ts';
+import { findFaults, unsealed } from './find-faults.ts';
+import { DiskSoakSite } from './soak-site.ts';
+
+/** Between two looks, in milliseconds. */
+const INTERVAL = 1000;
+
+/** How long it takes. */
+export interface DiskSoakPlan {
+  /** Milliseconds of disturbances. */
+  readonly duration: number;
+  /** Milliseconds until everything must be right, from when the disturbances have ended. */
+  readonly settlingTime: number;
+}
+
+/** How far it is. */
+export interface DiskSoakProgress extends Readonly<Disturbances> {
+  readonly seconds: number;
+  /** Builds that were begun. */
+  readonly builds: number;
+  /** Looks at the files that the pools and images-dir offered meanwhile. */
+  readonly looks: number;
+}
+
+/** How it ended. */
+export interface DiskSoakReport extends DiskSoakProgress {
+  readonly settlingSeconds: number;
+  /** A sentence for whatever is not as the records say, and for each file that was offered before it was complete. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * Has a site build and upload all the time while its daemon is killed and stopped, its disks are filled and frozen and
+ * its clock is turned; then compares what is there with the records, and has each image rebuilt once more.
+ *
+ * @param signal ends it early; everything that it started ends
+ */
+export async function soakDisk(
+  plan: DiskSoakPlan,
+  onProgress: (progress: DiskSoakProgress) => void,
+  signal: AbortSignal,
+): Promise<DiskSoakReport> {
+  const site = await DiskSoakSite.create(await (await openStack()).createAccount());
+  try {
+    const begun = performance.now();
+    const counts: Disturbances = { kills: 0, fills: 0, freezes: 0, stops: 0, clockSteps: 0 };
+    const incomplete = new Set<string>();
+    let looks = 0;
+    const progress = async (): Promise<DiskSoakProgress> => ({
+      ...counts,
+      seconds: (performance.now() - begun) / 1000,
+      builds: lastNumber(await site.list('dib-image-list')),
+      looks,
+    });
+    site.start();
+    const over = AbortSignal.any([signal, AbortSignal.timeout(plan.duration)]);
+    const watching = (async (): Promise<void> => {
+      for (; !over.aborted; looks += 1) {
+        for (const fault of await offeredIncomplete(site)) incomplete.add(fault);
+        if (looks % 5 === 0) await progress().then(onProgress, () => undefined);
+        await delay(INTERVAL, undefined, { signal: over }).catch(() => undefined);
+      }
+    })();
+    await Promise.all([disturb(site, counts, over), watching]);
+    signal.throwIfAborted();
+
+    await site.stopRebuilding();
+    await site.end('SIGKILL');
+    site.start();
+    const calm = performance.now();
+    const before = new Set((await site.list('dib-image-list')).map((build) => build['image-id']));
+    for (const image of site.images) await site.rebuild(image);
+    const look = async (): Promise<readonly string[]> => {
+      const fresh = (await site.list('dib-image-list')).filter(
+        (build) => build.state === 'ready' && !before.has(build['image-id'] ?? null),
+      );
+      const missing = site.images.filter((name) => !fresh.some(({ diskimage }) => diskimage === name));
+      return [...missing.map((name) => `${name} was not rebuilt`), ...(await findFaults(site))];
+    };
+    let faults = await look();
+    while (faults.length > 0 && performance.now() - calm < plan.settlingTime) {
+      await delay(INTERVAL, undefined, { signal });
+      faults = await look().catch((error: Error) => [error.message]);
+    }
+    return {
+      ...(await progress()),
+      settlingSeconds: (performance.now() - calm) / 1000,
+      faults: [...incomplete, ...faults],
+    };
+  } finally {
+    await site.remove();
+  }
+}
+
+/** Images under their public names that are not complete, on any disk. */
+async function offeredIncomplete(site: DiskSoakSite): Promise<readonly string[]> {
+  const faults = await Promise.all(
+    site.disks.map(async ({ directory }) =>
+      unsealed(
+        directory,
+        (await readdir(directory)).filter((name) => !name.startsWith('.') && name.endsWith('.raw')),
+      ),
+    ),
+  );
+  return faults.flat();
+}
+
+/** Builds and uploads have numbers from one sequence; those of builds are a part of their ids. */
+function lastNumber(builds: readonly Readonly<Record<string, string | null>>[]): number {
+  return Math.max(0, ...builds.map((build) => Number(/-(\d{10})-/.exec(build['image-id'] ?? '')?.[1] ?? 0)));
+}
