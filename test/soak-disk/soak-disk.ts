@@ -34,7 +34,7 @@ export interface DiskSoakReport extends DiskSoakProgress {
 
 /**
  * Has a site build and upload all the time while its daemon is killed and stopped, its disks are filled and frozen and
- * its clock is turned; then compares what is there with the records, and has each image rebuilt once more.
+ * its clock is turned. Then each image must be rebuilt at its age, and everything that lies anywhere be on record.
  *
  * @param signal ends it early; everything that it started ends
  */
@@ -67,24 +67,27 @@ export async function soakDisk(
     await Promise.all([disturb(site, counts, over), watching]);
     signal.throwIfAborted();
 
-    await site.stopRebuilding();
     await site.end('SIGKILL');
     site.start();
     const calm = performance.now();
-    const before = new Set((await site.list('dib-image-list')).map((build) => build['image-id']));
-    for (const image of site.images) await site.rebuild(image);
-    const look = async (): Promise<readonly string[]> => {
-      const fresh = (await site.list('dib-image-list')).filter(
-        (build) => build.state === 'ready' && !before.has(build['image-id'] ?? null),
-      );
-      const missing = site.images.filter((name) => !fresh.some(({ diskimage }) => diskimage === name));
-      return [...missing.map((name) => `${name} was not rebuilt`), ...(await findFaults(site))];
+    const settle = async (look: () => Promise<readonly string[]>): Promise<readonly string[]> => {
+      for (;;) {
+        const faults = await look().catch((error: Error) => [error.message]);
+        if (faults.length === 0 || performance.now() - calm > plan.settlingTime) return faults;
+        await delay(INTERVAL, undefined, { signal });
+      }
     };
-    let faults = await look();
-    while (faults.length > 0 && performance.now() - calm < plan.settlingTime) {
-      await delay(INTERVAL, undefined, { signal });
-      faults = await look().catch((error: Error) => [error.message]);
-    }
+    const before = new Set((await site.list('dib-image-list')).map((build) => build['image-id']));
+    const overdue = await settle(async () => {
+      const fresh = (await site.list('dib-image-list')).filter((build) => !before.has(build['image-id']));
+      return site.images
+        .filter((name) => !fresh.some(({ diskimage, state }) => diskimage === name && state === 'ready'))
+        .map((name) => `${name} is not rebuilt, though it is old enough`);
+    });
+    await site.stopRebuilding();
+    await site.end('SIGKILL');
+    site.start();
+    const faults = [...overdue, ...(await settle(() => findFaults(site)))];
     return {
       ...(await progress()),
       settlingSeconds: (performance.now() - calm) / 1000,

@@ -124,10 +124,6 @@ export class DiskSoakSite {
     return JSON.parse(await this.#command(command, '--json')) as ListedRecord[];
   }
 
-  async rebuild(image: string): Promise<void> {
-    await this.#command('rebuild', image);
-  }
-
   async remove(): Promise<void> {
     await this.end('SIGKILL');
     for (const disk of this.disks) await disk.remove();
