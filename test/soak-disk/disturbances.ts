@@ -19,8 +19,8 @@ export interface Disturbances {
 /** A disturbance that lasts for a while: how it begins, and how it ends. */
 interface Disturbance {
   readonly counter: keyof Disturbances;
-  begin(): Promise<void> | void;
-  end(): Promise<void> | void;
+  readonly begin: () => Promise<void> | void;
+  readonly end: () => Promise<void> | void;
 }
 
 /** Disturbs the site, one thing after the other and some at a time, until the signal aborts; then all is well again. */

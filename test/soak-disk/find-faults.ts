@@ -13,12 +13,8 @@ const ENDED: ReadonlySet<string> = new Set(['ready', 'failed', 'deleted']);
 /** Compares everything that lies anywhere with the manager's records: a sentence for each difference. */
 export async function findFaults(site: DiskSoakSite): Promise<readonly string[]> {
   const [builds, uploads] = await Promise.all([site.list('dib-image-list'), site.list('image-list')]);
-  const ready = (records: readonly ListedRecord[]): ListedRecord[] =>
-    records.filter(({ state }) => state === 'ready');
   const [readyBuilds, readyUploads] = [ready(builds), ready(uploads)];
-  const faults = await Promise.all([
-    unfinished([...builds, ...uploads]),
-    wrongCounts(site, readyBuilds, readyUploads),
+  const elsewhere = await Promise.all([
     imagesDirFaults(site, readyBuilds),
     ...site.pools.map((pool, index) =>
       poolFaults(site, pool.directory, of(readyUploads, `pool-${index + 1}`)),
@@ -26,7 +22,15 @@ export async function findFaults(site: DiskSoakSite): Promise<readonly string[]>
     glanceFaults(site, of(readyUploads, 'glance')),
     jobFaults(site),
   ]);
-  return faults.flat();
+  return [
+    ...unfinished([...builds, ...uploads]),
+    ...wrongCounts(site, readyBuilds, readyUploads),
+    ...elsewhere.flat(),
+  ];
+}
+
+function ready(records: readonly ListedRecord[]): ListedRecord[] {
+  return records.filter(({ state }) => state === 'ready');
 }
 
 function of(uploads: readonly ListedRecord[], name: string): ListedRecord[] {
@@ -39,22 +43,24 @@ function unfinished(records: readonly ListedRecord[]): string[] {
     .map((record) => `${record['upload-id'] ?? record['image-id']} is ${record.state}`);
 }
 
+function wrongCount(place: string, name: string, { length }: readonly ListedRecord[]): string[] {
+  return length === KEEP ? [] : [`${place}: ${length} good images ${name}, not ${KEEP}`];
+}
+
 function wrongCounts(
   { images, pools }: DiskSoakSite,
   builds: readonly ListedRecord[],
   uploads: readonly ListedRecord[],
 ): string[] {
-  const count = (place: string, name: string, records: readonly ListedRecord[]): string[] =>
-    records.length === KEEP ? [] : [`${place}: ${records.length} good images ${name}, not ${KEEP}`];
   const providers = [...pools.map((_, index) => `pool-${index + 1}`), 'glance'];
   return images.flatMap((name) => [
-    ...count(
+    ...wrongCount(
       'builders',
       name,
       builds.filter(({ diskimage }) => diskimage === name),
     ),
     ...providers.flatMap((provider) =>
-      count(
+      wrongCount(
         provider,
         name,
         of(uploads, provider).filter((upload) => upload['image-name'] === name),
