@@ -36,7 +36,7 @@ test('the commands of docs/migrating-from-python.md do what it says', async (t) 
     return (await promisify(execFile)('sh', ['-ec', here], { env })).stdout;
   };
 
-  assert.match(await shell(validate), /nodepool\.yaml is good: 1 disk images, 1 providers/);
+  assert.match(await shell(validate), /nodepool\.yaml is good: 1 disk image, 1 provider/);
   const builder = await startBuilder(site.config);
   undoAfter(t, () => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
   assert.equal(await builder.end('SIGTERM'), 0);

@@ -48,7 +48,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
     cwd: directory,
     env: { ...process.env, PATH },
   });
-  assert.match(stdout, /nodepool\.yaml is good: 1 disk images, 1 providers/);
+  assert.match(stdout, /nodepool\.yaml is good: 1 disk image, 1 provider/);
   assert.match(stdout, /debian-\d{14}-[0-9a-z]{4}/);
 });
 

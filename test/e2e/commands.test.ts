@@ -189,7 +189,7 @@ describe('validate', () => {
     await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elments: b}]\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
     assert.equal(code, 0);
-    assert.match(stdout, /good\.yaml is good: 1 disk images, 0 providers/);
+    assert.match(stdout, /good\.yaml is good: 1 disk image, 0 providers/);
     assert.match(stderr, /warning: .*did you mean "elements"/);
   });
 });

@@ -24,8 +24,11 @@ export function registerValidate(program: Command, builders: readonly string[]):
       }
       for (const warning of warnings) console.error(formatFault(configuration.file, warning));
       const { diskimages, providers } = configuration;
-      console.log(
-        `${configuration.file} is good: ${diskimages.length} disk images, ${providers.length} providers`,
-      );
+      const counts = [counted(diskimages, 'disk image'), counted(providers, 'provider')].join(', ');
+      console.log(`${configuration.file} is good: ${counts}`);
     });
+}
+
+function counted({ length }: readonly unknown[], what: string): string {
+  return `${length} ${what}${length === 1 ? '' : 's'}`;
 }

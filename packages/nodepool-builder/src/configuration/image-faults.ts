@@ -10,8 +10,8 @@ import { escapePointer, type YamlDocument } from './yaml-document.ts';
 const ID_END = '-0000000001-aaaaaaaa';
 
 /**
- * Reports settings that the schema accepts and that jobs cannot use: names that are no part of a file name, elements
- * that no shell would split, and `env-vars` that are no text.
+ * Reports settings that the schema accepts and that jobs cannot use: names that cannot be part of a file name, elements
+ * with an open quote, and `env-vars` that are not strings.
  *
  * @param source before inheritance, so that each fault is found where it is written
  */
@@ -35,11 +35,11 @@ function diskImageFindings(diskimage: DiskImageSource, pointer: string): readonl
   ];
 }
 
-/** A warning: the nodepool daemon numbers its images, and so can have those that are called like that, too. */
+/** A warning: the image-ids of the nodepool daemon are numbers, so that it can have any disk image built. */
 function nameFindings(name: string, pointer: string): readonly Finding[] {
   const fault = imageIdFault(`${name}${ID_END}`);
   if (fault === undefined || !isFunctionSubject(name)) return [];
-  const reason = `makes image-ids each of which ${fault}: the manager cannot have it built`;
+  const reason = `leads to image-ids that builders refuse: each ${fault}`;
   return [{ pointer, severity: 'warning', reason, remedy: 'choose a plain name' }];
 }
 
@@ -59,7 +59,7 @@ function variableFindings({ 'env-vars': variables }: DiskImageSource, pointer: s
   if (variables === undefined || variables === null) return [];
   if (!isMapping(variables)) {
     const remedy = 'write "NAME: value" pairs, indented below it, or remove it';
-    return [{ pointer, severity: 'warning', reason: 'is no mapping: it is ignored', remedy }];
+    return [{ pointer, severity: 'warning', reason: 'is not a mapping: it is ignored', remedy }];
   }
   return Object.entries(variables).flatMap(([name, value]): readonly Finding[] => {
     const [fault, remedy] = variableFault(value)?.split('; ') ?? [];
@@ -91,6 +91,6 @@ function optionFindings(name: string, pointer: string): readonly Finding[] {
 function fileNameFindings(name: string, pointer: string): readonly Finding[] {
   const fault = imageIdFault(`${name}${ID_END}`);
   if (fault === undefined) return [];
-  const reason = `makes file names each of which ${fault}: uploads fail`;
+  const reason = `leads to invalid file names, so that uploads fail: each ${fault}`;
   return [{ pointer, severity: 'job-error', reason, remedy: 'choose a plain name' }];
 }

@@ -77,7 +77,13 @@ function sharedNames(source: ConfigurationSource): readonly Finding[] {
 function imageIds({ namePointer: pointer, entry: { name } }: ZuulImageEntry): readonly Finding[] {
   const fault = imageIdFault(zuulImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
   if (fault === undefined) return [];
-  return [{ pointer, reason: `makes image-ids each of which ${fault}`, remedy: 'choose a plain name' }];
+  return [
+    {
+      pointer,
+      reason: `leads to image-ids that builders refuse: each ${fault}`,
+      remedy: 'choose a plain name',
+    },
+  ];
 }
 
 function apiUrl({ pointer: place, entry }: ZuulImageEntry): readonly Finding[] {

@@ -40,7 +40,7 @@ function lacks(path: string): string {
   return `needs directory "${path}", which does not exist on this host; create it, or name another one`;
 }
 
-it('directories and programs that the host lacks are warned of, each with its line', async (t) => {
+it('a directory or program that the host lacks is a warning, with its line', async (t) => {
   const directory = site(t);
   const program = 'which is not installed on this host, or not on PATH; install it, or name another one';
   assert.deepEqual(await warningsOf(directory, MISSING), [
@@ -56,7 +56,7 @@ it('directories and programs that the host lacks are warned of, each with its li
   ]);
 });
 
-it('nothing is said of what is there, nor to another command than validate and the like', async (t) => {
+it('no warning is given for directories and programs that exist, nor without checksHost', async (t) => {
   const directory = site(t);
   const text = `images-dir: there
 elements-dir: there

@@ -16,8 +16,6 @@ async function reportsOf(t: TestContext, text: string): Promise<string[]> {
   );
 }
 
-const PLAIN = 'the manager cannot have it built; choose a plain name';
-
 describe('names of disk images', () => {
   const cases: readonly (readonly [name: string, fault: string])[] = [
     ['../../evil', 'contains a "/"'],
@@ -28,14 +26,14 @@ describe('names of disk images', () => {
     ['n'.repeat(300), 'is longer than 238 bytes'],
   ];
   for (const [name, fault] of cases) {
-    it(`of which "${name.slice(0, 10)}" makes image-ids that cannot be, are warned of`, async (t) => {
+    it(`"${name.slice(0, 10)}" is a warning, as image-ids would begin with it`, async (t) => {
       assert.deepEqual(await reportsOf(t, `diskimages:\n  - {name: '${name}'}\n`), [
-        `warning 3:6: diskimages[0].name makes image-ids each of which ${fault}: ${PLAIN}`,
+        `warning 3:6: diskimages[0].name leads to image-ids that builders refuse: each ${fault}; choose a plain name`,
       ]);
     });
   }
 
-  it('may be any of an abstract one, and of one that the manager can have built', async (t) => {
+  it('are free for an abstract disk image; plain names are fine', async (t) => {
     const text = `diskimages:
   - {name: base/all, abstract: true}
   - {name: ubuntu-24.04_arm64+test, parent: base/all}
@@ -53,21 +51,21 @@ providers:
 `;
     assert.match(
       (await reportsOf(t, text)).join('\n'),
-      /^warning 7:15: providers\[0\]\.images\[0\]\.name makes image-ids each of which contains a "\/"/m,
+      /^warning 7:15: providers\[0\]\.images\[0\]\.name leads to image-ids that builders refuse: each contains a "\/"/m,
     );
   });
 });
 
 describe('names of providers and of their images', () => {
-  it('that look like options are warned of; a file cannot have every name', async (t) => {
+  it('that look like options are warnings; one that cannot be a file name fails its uploads', async (t) => {
     const text = `providers:
   - {name: -p, type: directory, directory: /p, images: [{name: a/b}, {name: -x}, {name: good}]}
   - {name: clouds/east, cloud: c, image-type: raw, images: [{name: -y}, {name: a/b}]}
 `;
     assert.deepEqual((await reportsOf(t, text)).slice(0, 4), [
       'warning 3:6: providers[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
-      'job-error 3:58: providers[0].images[0].name makes file names each of which contains a "/": uploads fail; choose a plain name',
-      'job-error 3:71: providers[0].images[1].name makes file names each of which begins with a "-", as an option does: uploads fail; choose a plain name',
+      'job-error 3:58: providers[0].images[0].name leads to invalid file names, so that uploads fail: each contains a "/"; choose a plain name',
+      'job-error 3:71: providers[0].images[1].name leads to invalid file names, so that uploads fail: each begins with a "-", as an option does; choose a plain name',
       'warning 4:62: providers[1].images[0].name begins with a "-": commands and hooks take it for an option; choose a plain name',
     ]);
   });
@@ -107,10 +105,10 @@ describe('values that no build can use', () => {
     ]);
   });
 
-  it('are not env-vars that are no mapping: nodepool ignored them', async (t) => {
+  it('do not include env-vars that are not a mapping: nodepool ignored them', async (t) => {
     const text = 'diskimages:\n  - {name: a, env-vars: [A=b]}\n  - {name: b, env-vars: }\n';
     assert.deepEqual(await reportsOf(t, text), [
-      'warning 3:15: diskimages[0].env-vars is no mapping: it is ignored; write "NAME: value" pairs, indented below it, or remove it',
+      'warning 3:15: diskimages[0].env-vars is not a mapping: it is ignored; write "NAME: value" pairs, indented below it, or remove it',
     ]);
   });
 });

@@ -82,7 +82,7 @@ providers:
     ]);
   });
 
-  it('is not one for the nodepool of Gearman', async (t) => {
+  it('has other keys than a file for the nodepool that uses Gearman', async (t) => {
     const text = `images-dir: /i
 zookeeper-servers: [{host: localhost}]
 labels: [{name: a, image: b, min-ready: 2, providers: [{name: p}]}]

@@ -243,7 +243,7 @@ describe('a fault of zuul-images', () => {
       'a name that can be in no image-id',
       `zuul-images:\n  a/b: {${NEEDED}}\n`,
       [
-        'nodepool.yaml:3:3: zuul-images.a/b makes image-ids each of which contains a "/"; choose a plain name',
+        'nodepool.yaml:3:3: zuul-images.a/b leads to image-ids that builders refuse: each contains a "/"; choose a plain name',
       ],
     ],
     [
@@ -251,7 +251,7 @@ describe('a fault of zuul-images', () => {
       `zuul-images:\n  - {name: ${'a'.repeat(501)}, ${NEEDED}}\n`,
       [
         'nodepool.yaml:3:6: zuul-images[0].name holds a control character or is longer than 500 bytes; choose a plain name',
-        'nodepool.yaml:3:6: zuul-images[0].name makes image-ids each of which is longer than 238 bytes; choose a plain name',
+        'nodepool.yaml:3:6: zuul-images[0].name leads to image-ids that builders refuse: each is longer than 238 bytes; choose a plain name',
       ],
     ],
     [
