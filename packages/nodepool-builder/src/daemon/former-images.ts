@@ -70,13 +70,11 @@ export class FormerImages {
     const { signal } = this.#stop;
     const { servers, interval = INTERVAL } = this.#options;
     while (this.#former.size > 0) {
-      try {
-        await delay(interval, undefined, { signal });
-        this.#judge(await askServers(servers, (admin) => admin.status(), signal, INTERVAL));
-      } catch {
-        if (signal.aborted) return;
-        // No job server answers: those that come back are asked again.
-      }
+      await delay(interval, undefined, { signal }).catch(() => {});
+      // Job servers that do not answer are asked again.
+      const status = await askServers(servers, (admin) => admin.status(), signal, INTERVAL).catch(() => []);
+      if (signal.aborted) return;
+      this.#judge(status);
     }
     this.#looking = undefined;
   }
@@ -103,7 +101,7 @@ export class FormerImages {
     this.#options.onChange();
   }
 
-  /** Of a function of an image that is no longer here. */
+  /** The verb of a function of an image that is no longer here; undefined for any other function. */
   #verbOf(name: string): Verb | undefined {
     if (!this.#former.has(subjectOf(name))) return undefined;
     return (['image-upload', 'image-delete'] as const).find((verb) => name.startsWith(`${verb}:`));

@@ -129,7 +129,8 @@ it('runs again when the job comes again, of a builder that was stopped while it 
   const first = await site.start();
   const answer = site.upload();
   answer.catch(() => undefined);
-  while (!existsSync(site.path('runs'))) await delay(10);
+  // The shell makes the file before it writes the line.
+  while (!existsSync(site.path('runs')) || readFileSync(site.path('runs'), 'utf8') === '') await delay(10);
   assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest are there while it runs');
   const stop = new AbortController();
   stop.abort();
