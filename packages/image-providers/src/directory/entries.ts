@@ -1,8 +1,12 @@
-import { readdir } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unlessMissing } from '@nodepool-builder/image-builder';
 import { type DirectoryManifest, imageOfManifest, readManifest } from './manifest.ts';
 
-/** An image's manifest, and whether its file is there. Without it, an upload or a deletion was cut short. */
+/**
+ * An image's manifest, and whether the file is there that it describes: a regular one of that size. Without it, an upload
+ * or a deletion was cut short.
+ */
 export interface Entry {
   readonly externalId: string;
   readonly manifest: DirectoryManifest;
@@ -17,7 +21,10 @@ export async function readEntries(directory: string): Promise<readonly Entry[]> 
     const externalId = imageOfManifest(name);
     if (externalId === undefined) continue;
     const manifest = await readManifest(join(directory, externalId));
-    if (manifest !== undefined) found.push({ externalId, manifest, isWhole: names.has(externalId) });
+    if (manifest === undefined) continue;
+    const state = await unlessMissing(lstat(join(directory, externalId)));
+    const isWhole = state?.isFile() === true && state.size > 0 && state.size === manifest.size;
+    found.push({ externalId, manifest, isWhole });
   }
   return found;
 }

@@ -1,5 +1,10 @@
-import { readFile } from 'node:fs/promises';
-import { type Checksums, type ImageFormat, isImageFormat } from '@nodepool-builder/image-builder';
+import { lstat, readFile } from 'node:fs/promises';
+import {
+  type Checksums,
+  type ImageFormat,
+  isImageFormat,
+  unlessMissing,
+} from '@nodepool-builder/image-builder';
 
 /** What lies beside each image as `<file>.json`: enough for a consumer to verify it, and our mark that it is ours. */
 export interface DirectoryManifest extends Checksums {
@@ -33,8 +38,11 @@ export function imageOfManifest(fileName: string): string | undefined {
 
 /** Reads a manifest; undefined if there is none, or if what is there is not one of ours. */
 export async function readManifest(imagePath: string): Promise<DirectoryManifest | undefined> {
+  const path = manifestPath(imagePath);
+  // A FIFO would never end, and a symbolic link is not ours.
+  if ((await unlessMissing(lstat(path)))?.isFile() !== true) return undefined;
   try {
-    const manifest: unknown = JSON.parse(await readFile(manifestPath(imagePath), 'utf8'));
+    const manifest: unknown = JSON.parse(await readFile(path, 'utf8'));
     return isManifest(manifest) ? manifest : undefined;
   } catch (error) {
     if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

@@ -9,6 +9,7 @@ import {
   readdir,
   readFile,
   readlink,
+  rename,
   rm,
   stat,
   symlink,
@@ -251,6 +252,47 @@ describe('an upload to a directory', () => {
       error.message,
       /provider pool: upload of debian-0001\.qcow2 in .* failed: .*; create the directory/,
     );
+  });
+});
+
+describe('a manifest that somebody else wrote', () => {
+  const OTHER = 'debian-0002.qcow2';
+  const forge = async (size: number): Promise<void> => {
+    const manifest = JSON.parse(await readFile(join(pool, 'debian-0001.qcow2.json'), 'utf8'));
+    const forged = { ...manifest, 'image-id': '0002', size, built: '2016-05-02T00:00:00.000Z' };
+    await writeFile(join(pool, `${OTHER}.json`), JSON.stringify(forged));
+  };
+  const OTHERS: readonly (readonly [what: string, make: (path: string) => Promise<void>])[] = [
+    ['a symbolic link to a file of the host', (path) => symlink('/etc/hostname', path)],
+    ['an empty file', (path) => writeFile(path, '')],
+    ['a file of another size', (path) => writeFile(path, 'image 0002 and more')],
+    ['a directory', async (path) => void (await mkdir(path))],
+  ];
+  for (const [what, make] of OTHERS) {
+    it(`makes no image of ${what}`, async () => {
+      await upload('0001', '2016-05-01');
+      await make(join(pool, OTHER));
+      await forge((await stat(join(pool, OTHER))).size + Number(what === 'a file of another size'));
+      assert.deepEqual(
+        (await provider.list()).map(({ imageId }) => imageId),
+        ['0001'],
+      );
+      await upload('0000', '2016-04-01');
+      assert.equal(await readlink(join(pool, 'debian-latest.qcow2')), 'debian-0001.qcow2');
+    });
+  }
+
+  it('is not read if it is a FIFO or a symbolic link', async () => {
+    await upload('0001', '2016-05-01');
+    await writeFile(join(pool, OTHER), 'image 0002');
+    await forge(10);
+    assert.equal((await provider.list()).length, 2);
+    await rename(join(pool, `${OTHER}.json`), join(root, 'forged.json'));
+    await symlink(join(root, 'forged.json'), join(pool, `${OTHER}.json`));
+    assert.equal((await provider.list()).length, 1);
+    await rm(join(pool, `${OTHER}.json`));
+    assert.equal(spawnSync('mkfifo', [join(pool, `${OTHER}.json`)]).status, 0);
+    assert.equal((await provider.list()).length, 1);
   });
 });
 
