@@ -14,6 +14,8 @@ export interface UploadSourceOptions<Name extends DigestName> extends OperationO
   readonly digests?: readonly Name[];
   /** Shared by the sources of one process, so that there are few threads. Default: threads of its own. */
   readonly threads?: HashThreads;
+  /** Whether the file may be removed meanwhile: what is open stays readable. Default false. */
+  readonly mayBeRemoved?: boolean;
 }
 
 /** A file that is read once for all that needs its bytes: the wire, and digests. */
@@ -123,5 +125,5 @@ export async function openUploadSource<const Name extends DigestName = never>(
   options: UploadSourceOptions<Name> = {},
 ): Promise<UploadSource<Name>> {
   options.signal?.throwIfAborted();
-  return new UploadSource(await SteadyFile.open(path), options);
+  return new UploadSource(await SteadyFile.open(path, options), options);
 }

@@ -6,6 +6,12 @@ import { asImageError, errnoOf } from '../system-error.ts';
 /** Errors of open(2) for a symbolic link and for a socket or a device without a driver. */
 const NOT_REGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO', 'ENODEV']);
 
+/** Settings of {@link SteadyFile.open}. */
+export interface SteadyFileOptions {
+  /** Whether the file may be removed while it is read. Default false. */
+  readonly mayBeRemoved?: boolean;
+}
+
 /** A regular file that has to stay as it is while it is read. */
 export class SteadyFile {
   readonly path: string;
@@ -13,19 +19,20 @@ export class SteadyFile {
   readonly size: number;
   readonly #handle: FileHandle;
   readonly #state: BigIntStats;
+  readonly #mayBeRemoved: boolean;
 
   /**
    * Opens a file for reading.
    *
    * @throws ImageError `image-missing`, `directory-not-usable`
    */
-  static async open(path: string): Promise<SteadyFile> {
+  static async open(path: string, { mayBeRemoved = false }: SteadyFileOptions = {}): Promise<SteadyFile> {
     try {
       // Without these flags, open waits for a writer of a FIFO, and follows a symbolic link to any file of the host.
       const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
       const handle = await open(path, flags);
       const state = await handle.stat({ bigint: true });
-      if (state.isFile()) return new SteadyFile(path, handle, state);
+      if (state.isFile()) return new SteadyFile(path, handle, state, mayBeRemoved);
       await handle.close();
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') throw missing(path, error);
@@ -34,11 +41,12 @@ export class SteadyFile {
     throw new ImageError('image-missing', `"${path}" is not a regular file; name an image file`);
   }
 
-  private constructor(path: string, handle: FileHandle, state: BigIntStats) {
+  private constructor(path: string, handle: FileHandle, state: BigIntStats, mayBeRemoved: boolean) {
     this.path = path;
     this.size = Number(state.size);
     this.#handle = handle;
     this.#state = state;
+    this.#mayBeRemoved = mayBeRemoved;
   }
 
   /**
@@ -62,8 +70,10 @@ export class SteadyFile {
    */
   async check(): Promise<void> {
     const { dev, ino, size, mtimeNs } = this.#state;
-    const now = await stat(this.path, { bigint: true }).catch((error: unknown) => {
-      throw errnoOf(error) === 'ENOENT' ? missing(this.path, error) : error;
+    const now = await stat(this.path, { bigint: true }).catch(async (error: unknown) => {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      if (!this.#mayBeRemoved) throw missing(this.path, error);
+      return await this.#handle.stat({ bigint: true });
     });
     if (now.dev !== dev || now.ino !== ino) throw changed(this.path, 'another file has its name now');
     if (now.size !== size) throw changed(this.path, `it had ${size} bytes and now has ${now.size}`);

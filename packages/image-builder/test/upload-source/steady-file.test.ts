@@ -47,6 +47,19 @@ for (const [name, change, code] of CHANGES) {
   });
 }
 
+test('a file that may be removed is read on, and still may not change', async (t) => {
+  const { path, content } = await randomFile(t, SIZE);
+  const file = await SteadyFile.open(path, { mayBeRemoved: true });
+  t.after(() => file.close());
+  const writer = await open(path, 'r+');
+  t.after(() => writer.close());
+  await rm(path);
+  await file.check();
+  assert.ok((await file.read(Buffer.alloc(SIZE), 0)).equals(content));
+  await writer.truncate(SIZE - 1);
+  await assert.rejects(file.check(), withCode('image-changed'));
+});
+
 test('parts are read as they are, and never more than the size', async (t) => {
   const { path, content } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);

@@ -30,6 +30,7 @@ export async function sparseCopy(
   await using from = await openUploadSource(source, {
     digests: ['md5', 'sha256'],
     signal,
+    mayBeRemoved: true, // a deletion does not wait for copies
     ...(onProgress && { onProgress }),
   });
   const to = await open(target, 'wx', PUBLISHED);
