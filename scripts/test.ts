@@ -33,9 +33,10 @@ const child = spawn(
     '--conditions=@nodepool-builder/source',
     '--disable-warning=ExperimentalWarning',
     '--test',
+    `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
     // One more than cores: tests wait for other programs for part of their time.
     `--test-concurrency=${availableParallelism() + 1}`,
-    // For a hang only. It bounds each file as well as each test.
+    // For a hang only.
     '--test-timeout=300000',
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',

@@ -5,10 +5,11 @@ import { once } from 'node:events';
 import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { after, afterEach, describe, it } from 'node:test';
 import { Client, GearmanError } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, spawnBuilder, startBuilder } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
@@ -19,9 +20,11 @@ let site: Site;
 let builder: BuilderProcess;
 let client: Client;
 
-before(async () => {
+setUp(async (undo) => {
   server = await startGearmand();
+  undo(() => server.stop());
   site = await createSite(server.port);
+  undo(() => site.remove());
   const hanging = join(site.directory, 'hangs');
   await writeFile(hanging, '#!/bin/sh\nsleep 1000\n');
   await chmod(hanging, 0o755);
@@ -35,14 +38,10 @@ before(async () => {
   - {name: unbalanced-quote, elements: 'mini-os "base'}`);
   await writeFile(join(site.images, 'there.tar'), 'no disk, so it cannot be converted');
   builder = await startBuilder(site.config);
+  undo(async () => assert.equal(await builder.end('SIGTERM'), 0));
   client = new Client({ servers: [{ host: '127.0.0.1', port: server.port }] });
-});
-after(async () => {
-  await assertWorks();
-  await client.close();
-  assert.equal(await builder.end('SIGTERM'), 0);
-  await server.stop();
-  await site.remove();
+  undo(() => client.close());
+  undo(assertWorks);
 });
 
 /** The builder still does its work. */

@@ -5,12 +5,13 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { Admin } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { createSite, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
@@ -19,15 +20,13 @@ let server: Gearmand;
 let site: Site;
 let builder: BuilderProcess;
 
-before(async () => {
+setUp(async (undo) => {
   server = await startGearmand();
+  undo(() => server.stop());
   site = await createSite(server.port);
+  undo(() => site.remove());
   builder = await startBuilder(site.config);
-});
-after(async () => {
-  await builder.end('SIGTERM');
-  await server.stop();
-  await site.remove();
+  undo(() => builder.end('SIGTERM'));
 });
 
 describe('image-build, image-list, image-upload and image-delete', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
@@ -13,6 +13,7 @@ import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { cloudsYaml } from '../fixtures/openstack/account.ts';
 import { type FaultyOpenStack, faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
 const CLOUD = `
@@ -38,24 +39,22 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
   let client: NodepoolClient;
   let admin: Admin;
 
-  before(async () => {
+  setUp(async (undo) => {
     cloud = await faultyOpenStack(await (await openStack()).createAccount());
+    undo(() => cloud.close());
     server = await startGearmand();
+    undo(() => server.stop());
     site = await createCompatSite(server.port, { providers: CLOUD });
+    undo(() => site.remove());
     qemuImg = await createGatedQemuImg(site.dib.directory);
     const clouds = join(site.directory, 'clouds.yaml');
     await writeFile(clouds, cloudsYaml({ mycloud: cloud.account.cloud() }));
     builder = await site.start({ OS_CLIENT_CONFIG_FILE: clouds });
+    undo(async () => assert.equal(await builder.end('SIGINT'), 0));
     client = await NodepoolClient.connect(server.port);
+    undo(() => client.close());
     admin = new Admin({ host: '127.0.0.1', port: server.port });
-  });
-  after(async () => {
-    await client.close();
-    await admin.close();
-    assert.equal(await builder.end('SIGINT'), 0);
-    await server.stop();
-    await cloud.close();
-    await site.remove();
+    undo(() => admin.close());
   });
 
   /** The functions of an image, and how many jobs each has. */

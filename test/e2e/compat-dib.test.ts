@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient } from '../fixtures/nodepool-client.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { type StatsdListener, startStatsdListener } from '../fixtures/statsd-listener.ts';
 
 const DISKIMAGES = `
@@ -34,10 +35,13 @@ describe('disk-image-create', () => {
   let builder: BuilderProcess;
   let client: NodepoolClient;
 
-  before(async () => {
+  setUp(async (undo) => {
     server = await startGearmand();
+    undo(() => server.stop());
     statsd = await startStatsdListener();
+    undo(() => statsd.close());
     site = await createCompatSite(server.port, { diskimages: DISKIMAGES, providers: PROVIDERS });
+    undo(() => site.remove());
     builder = await site.start({
       DIB_INHERITED: 'from the init script',
       http_proxy: 'http://proxy.example:3128',
@@ -46,14 +50,9 @@ describe('disk-image-create', () => {
       STATSD_HOST: '127.0.0.1',
       STATSD_PORT: String(statsd.port),
     });
+    undo(() => builder.end('SIGINT'));
     client = await NodepoolClient.connect(server.port);
-  });
-  after(async () => {
-    await client.close();
-    await builder.end('SIGINT');
-    await statsd.close();
-    await server.stop();
-    await site.remove();
+    undo(() => client.close());
   });
 
   /** Its arguments; the value of -o apart. */

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { type Geard, startGeard } from '../fixtures/geard.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
@@ -110,24 +111,22 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     let client: NodepoolClient;
     let admin: Admin;
 
-    before(async () => {
+    setUp(async (undo) => {
       server = await startServer();
+      undo(() => server.stop());
       site = await createCompatSite(server.port, {
         diskimages: FAULTY_DISKIMAGES,
         providers: FAULTY_PROVIDERS,
       });
+      undo(() => site.remove());
       await layOut(site.images);
       builder = await site.start();
+      undo(async () => assert.equal(await builder.end('SIGINT'), 0));
       client = await NodepoolClient.connect(server.port);
+      undo(() => client.close());
       admin = new Admin({ host: '127.0.0.1', port: server.port });
+      undo(() => admin.close());
       await offered('image-build:debian', 'image-upload:there', 'image-upload:tarred');
-    });
-    after(async () => {
-      await client.close();
-      await admin.close();
-      assert.equal(await builder.end('SIGINT'), 0);
-      await server.stop();
-      await site.remove();
     });
 
     async function functions(): Promise<string[]> {

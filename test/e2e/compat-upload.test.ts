@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, it } from 'node:test';
+import { afterEach, describe, it } from 'node:test';
 import type { BuilderProcess } from '../fixtures/builder-process.ts';
 import { type CompatSite, createCompatSite } from '../fixtures/compat-site.ts';
 import { answersWith, cutsAfter, stallsAfter } from '../fixtures/fault-proxy/faults.ts';
@@ -12,6 +12,7 @@ import { NodepoolClient } from '../fixtures/nodepool-client.ts';
 import { cloudsYaml, type GlanceImage } from '../fixtures/openstack/account.ts';
 import { type FaultyOpenStack, faultyOpenStack } from '../fixtures/openstack/faulty-openstack.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { type StatsdListener, startStatsdListener } from '../fixtures/statsd-listener.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
@@ -55,11 +56,15 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   let client: NodepoolClient;
   let conversions: string;
 
-  before(async () => {
+  setUp(async (undo) => {
     cloud = await faultyOpenStack(await (await openStack()).createAccount());
+    undo(() => cloud.close());
     server = await startGeard();
+    undo(() => server.stop());
     statsd = await startStatsdListener();
+    undo(() => statsd.close());
     site = await createCompatSite(server.port, { providers: PROVIDERS });
+    undo(() => site.remove());
     conversions = await countConversions(site.dib.directory);
     const clouds = join(site.directory, 'clouds.yaml');
     await writeFile(clouds, cloudsYaml({ mycloud: cloud.account.cloud() }));
@@ -68,16 +73,12 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
       STATSD_HOST: '127.0.0.1',
       STATSD_PORT: String(statsd.port),
     });
+    undo(async () => {
+      assert.equal(await builder.end('SIGINT'), 0);
+      assert.ok(!builder.log.some((line) => line.includes(cloud.account.password)), 'no password is logged');
+    });
     client = await NodepoolClient.connect(server.port);
-  });
-  after(async () => {
-    await client.close();
-    assert.equal(await builder.end('SIGINT'), 0);
-    assert.ok(!builder.log.some((line) => line.includes(cloud.account.password)), 'no password is logged');
-    await statsd.close();
-    await server.stop();
-    await cloud.close();
-    await site.remove();
+    undo(() => client.close());
   });
   afterEach(() => cloud.glance.clear());
 

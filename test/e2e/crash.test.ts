@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Admin, Client } from '@nodepool-builder/gearman-node';
 import { type BuilderProcess, startBuilder } from '../fixtures/builder-process.ts';
 import { offeredFunctions } from '../fixtures/gearman-commands.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
@@ -26,16 +27,14 @@ let client: Client;
 let site: Site;
 let builder: BuilderProcess;
 
-before(async () => {
+setUp(async (undo) => {
   server = await startGearmand();
+  undo(() => server.stop());
   const address = { host: '127.0.0.1', port: server.port };
   admin = new Admin(address);
+  undo(() => admin.close());
   client = new Client({ servers: [address] });
-});
-after(async () => {
-  await client.close();
-  await admin.close();
-  await server.stop();
+  undo(() => client.close());
 });
 beforeEach(async () => {
   site = await createSite(server.port, DOCS + MINI);

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { Client, type Job } from '@nodepool-builder/gearman-node';
 import { RecordingLogger } from '../../packages/image-builder/test/recording-logger.ts';
 import { createImage } from '../../packages/image-providers/test/openstack/instance/instance-cloud.ts';
@@ -17,6 +17,7 @@ import type { Disk } from '../fixtures/openstack/nova-double/machine.ts';
 import { NovaDouble } from '../fixtures/openstack/nova-double/nova-double.ts';
 import { sshdMachines } from '../fixtures/openstack/nova-double/sshd-machine.ts';
 import { openStack } from '../fixtures/openstack/openstack.ts';
+import { setUp } from '../fixtures/set-up.ts';
 import { sshAtPort } from '../fixtures/ssh-at-port.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
@@ -56,11 +57,15 @@ describe('an image that lies in a provider as a snapshot', () => {
   let clouds: string;
   let file: string;
 
-  before(async () => {
+  setUp(async (undo) => {
     directory = await mkdtemp(join(tmpdir(), 'snapshot-upload-'));
+    undo(() => rm(directory, { recursive: true }));
     cloud = await faultyOpenStack(await (await openStack()).createAccount());
+    undo(() => cloud.close());
     nova = await NovaDouble.start(cloud.account.imageUrl, sshdMachines(directory));
+    undo(() => nova[Symbol.asyncDispose]());
     gearmand = await startGearmand();
+    undo(() => gearmand.stop());
     base = await createImage(cloud.account, 'base');
     clouds = join(directory, 'clouds.yaml');
     file = join(directory, 'nodepool.yaml');
@@ -79,15 +84,9 @@ providers:${PROVIDERS(directory)}
 `,
     );
     builder = await start();
+    undo(() => builder.close());
     client = new Client({ servers: builder.servers });
-  });
-  after(async () => {
-    await client.close();
-    await builder.close();
-    await gearmand.stop();
-    await nova[Symbol.asyncDispose]();
-    await cloud.close();
-    await rm(directory, { recursive: true });
+    undo(() => client.close());
   });
 
   async function start(): Promise<NodepoolBuilder> {

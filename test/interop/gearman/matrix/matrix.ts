@@ -1,4 +1,4 @@
-import { after, before, suite, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
 import { areAble } from './abilities.ts';
 import { CASES } from './cases.ts';
@@ -20,14 +20,12 @@ export async function testServer(serverName: string, server: TestServer): Promis
   let admin: Admin;
   let count = 0;
 
-  before(async () => {
+  setUp(async (undo) => {
+    undo(() => compiled.remove());
     running = await server.start();
+    undo(() => running.stop());
     admin = new Admin({ host: '127.0.0.1', port: running.port });
-  });
-  after(async () => {
-    await admin.close();
-    await running.stop();
-    await compiled.remove();
+    undo(() => admin.close());
   });
 
   for (const [clientName, client] of Object.entries(clients(compiled))) {
@@ -55,3 +53,5 @@ export async function testServer(serverName: string, server: TestServer): Promis
     }
   }
 }
+
+import { setUp } from '../../../fixtures/set-up.ts';
