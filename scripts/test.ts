@@ -5,7 +5,8 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { availableParallelism } from 'node:os';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { HOST_SOCKET, startHost } from '../test/fixtures/openstack/openstack-host.ts';
@@ -27,6 +28,9 @@ if (files.length === 0) {
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = await startHost();
+// No setting of the person who runs the tests is read, and nothing is written to their home.
+const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
+const settings = Object.keys(process.env).filter((name) => /^(?:OS_|XDG_)/.test(name));
 const child = spawn(
   node,
   [
@@ -49,6 +53,8 @@ const child = spawn(
     stdio: 'inherit',
     env: {
       ...process.env,
+      ...Object.fromEntries(settings.map((name) => [name, undefined])),
+      HOME: home,
       PATH: pathFor(node),
       // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
@@ -58,6 +64,7 @@ const child = spawn(
 );
 const [status] = (await once(child, 'exit')) as [number | null];
 await openStackHost.close();
+await rm(home, { recursive: true, force: true });
 process.exitCode = status ?? 1;
 
 /** The path of a `node` of a release line, from npm's cache or the registry. */
