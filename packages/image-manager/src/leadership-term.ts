@@ -4,6 +4,7 @@ import { Absences } from './absences.ts';
 import type { ActContext } from './acts/act-context.ts';
 import { Acts } from './acts/acts.ts';
 import { beginSteps } from './acts/begin-steps.ts';
+import { compareCopy } from './acts/copies.ts';
 import { answerRequests } from './answer-requests.ts';
 import type { ManagerConfiguration } from './configuration.ts';
 import type { BuilderFleet, Observation } from './gearman/builder-fleet.ts';
@@ -50,6 +51,8 @@ export class LeadershipTerm {
   readonly #context: ActContext;
   readonly #acts: Acts;
   readonly #retries: RetryTimes;
+  /** When copies of an image are compared again. */
+  readonly #comparisons: RetryTimes;
   readonly #leaks: LeakCollector;
   readonly #absences = new Absences();
   /** The requests for builds that are not begun yet: their numbers, by disk image. */
@@ -69,6 +72,7 @@ export class LeadershipTerm {
     this.#state = state;
     this.#observation = observation;
     this.#retries = new RetryTimes(() => configuration().timing);
+    this.#comparisons = new RetryTimes(() => configuration().timing);
     this.#acts = new Acts({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
     this.#context = {
       state,
@@ -117,6 +121,7 @@ export class LeadershipTerm {
     await this.#observe();
     await this.#takeRequests();
     this.#abandonHopeless();
+    this.#compareCopies();
     this.#leaks.lookWhenDue(signal, () => this.#replan());
     if (signal.aborted || (configuration === this.#planned && elapsed() < this.#planDue)) return;
     await this.#adopt(configuration);
@@ -209,6 +214,23 @@ export class LeadershipTerm {
       if (upload?.state !== 'uploading') continue;
       if ((this.#absence(upload.imageId) ?? -Infinity) < limit * 1000) continue;
       this.#acts.abort(id, new Hopeless(`no builder has offered image ${upload.imageId} for ${limit} s`));
+    }
+  }
+
+  /** After a partition two builders may have built under one image-id. */
+  #compareCopies(): void {
+    const { elapsed } = this.#options;
+    const { copied } = this.#observation;
+    for (const id of [...this.#comparisons.all.keys()]) {
+      if (!copied.has(id)) this.#comparisons.succeeded(id);
+    }
+    for (const imageId of copied) {
+      const { state, checksum } = this.#state.builds.get(imageId) ?? {};
+      const id = `copies of ${imageId}`;
+      if (state !== 'ready' || checksum === undefined || this.#acts.ids.has(id)) continue;
+      if ((this.#comparisons.all.get(imageId) ?? -Infinity) > elapsed()) continue;
+      this.#comparisons.failed(imageId, elapsed()); // the time of the next, if copies remain
+      this.#acts.begin(id, (signal) => compareCopy(this.#context, imageId, signal));
     }
   }
 

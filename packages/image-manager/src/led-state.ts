@@ -56,6 +56,19 @@ export class LedState implements ManagerState {
     });
   }
 
+  /**
+   * Puts on record which bytes of a build are meant, unless that is known.
+   *
+   * @returns what is on record then; undefined if the build was pruned
+   */
+  async meanBytes(id: string, checksum: string): Promise<string | undefined> {
+    await this.#enqueue(({ build: find }) => {
+      const build = find(id);
+      return build === undefined || build.checksum !== undefined ? {} : { builds: [{ ...build, checksum }] };
+    });
+    return this.builds.get(id)?.checksum;
+  }
+
   /** Puts an upload as it is then, with these fields changed. One that was pruned meanwhile stays away. */
   updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
     return this.#enqueue(({ upload: find }) => {

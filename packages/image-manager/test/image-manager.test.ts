@@ -13,7 +13,12 @@ test('from nothing: an image is built, and uploaded to every provider', async (t
   assert.match(imageId, new RegExp(`^debian-0000000001-${site.store.owner}$`));
   assert.deepEqual(
     builder.jobsOf('image-build').map(({ payload, unique }) => ({ payload, unique })),
-    [{ payload: JSON.stringify({ 'image-id': imageId }), unique: `0000000001-${site.store.owner}` }],
+    [
+      {
+        payload: JSON.stringify({ 'image-id': imageId, checksum: true }),
+        unique: `0000000001-${site.store.owner}`,
+      },
+    ],
   );
   const { builds, uploads } = await site.store.read();
   assert.equal(builds.get(imageId)?.configuration, 'first');

@@ -2,7 +2,7 @@ import type { ManagedDiskImage } from '../configuration.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
 import type { ActContext } from './act-context.ts';
-import { jobFailure } from './job-failure.ts';
+import { jobFailure, textIn } from './job-failure.ts';
 
 /** A new build, as it goes on record before it is begun by {@link followBuild}. */
 export function newBuild(
@@ -33,12 +33,14 @@ export async function followBuild(context: ActContext, imageId: string, signal: 
   if (build === undefined) return;
   if (!context.lastObservation().offered.uploads.has(imageId)) {
     try {
-      await context.fleet.run(
+      const result = await context.fleet.run(
         `image-build:${build.diskimage}`,
-        { 'image-id': imageId },
+        { 'image-id': imageId, checksum: true },
         buildKeyOf(imageId),
         { time: timeLimit(context, build.diskimage), signal },
       );
+      const checksum = textIn(result, 'checksum');
+      if (checksum !== undefined) await state.meanBytes(imageId, checksum);
     } catch (error) {
       const reason = jobFailure(error, signal);
       if (reason === undefined) throw error;

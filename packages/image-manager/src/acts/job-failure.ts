@@ -12,6 +12,17 @@ export function jobFailure(error: unknown, signal: AbortSignal): string | undefi
   return error instanceof JobExceptionError ? error.data.toString('utf8') : error.message;
 }
 
+/** A text in a builder's answer; undefined if it has none of that name. */
+export function textIn(result: Buffer, key: string): string | undefined {
+  try {
+    const { [key]: value }: Record<string, unknown> = Object(JSON.parse(result.toString('utf8')));
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
 /** The builder said that the job is done, and nothing that one could use. */
 export class UnusableResultError extends Error {
   override readonly name = 'UnusableResultError';

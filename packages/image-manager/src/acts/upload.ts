@@ -2,7 +2,7 @@ import { uploadIdOf } from '../ownership.ts';
 import type { Step } from '../planning/step.ts';
 import type { Upload } from '../records.ts';
 import type { ActContext } from './act-context.ts';
-import { jobFailure, UnusableResultError } from './job-failure.ts';
+import { jobFailure, textIn, UnusableResultError } from './job-failure.ts';
 
 /** A new upload, as it goes on record before it is begun by {@link followUpload}. */
 export function newUpload(
@@ -42,11 +42,16 @@ export async function followUpload(
   try {
     const result = await context.fleet.run(
       `image-upload:${upload.imageId}`,
-      { provider: upload.provider, 'image-name': upload.imageName },
+      {
+        provider: upload.provider,
+        'image-name': upload.imageName,
+        checksum: state.builds.get(upload.imageId)?.checksum ?? '',
+      },
       uploadId,
       { time: timeLimit(context, upload), signal },
     );
     const externalId = readExternalId(result);
+    await checkBytes(context, upload, textIn(result, 'checksum'));
     await state.updateUpload(uploadId, {
       state: 'ready',
       externalId,
@@ -62,13 +67,28 @@ export async function followUpload(
   }
 }
 
+/** The first upload of a build whose bytes nothing is known of says which are meant. */
+async function checkBytes(
+  { state }: ActContext,
+  { imageId }: Upload,
+  uploaded: string | undefined,
+): Promise<void> {
+  if (uploaded === undefined) return;
+  const meant = await state.meanBytes(imageId, uploaded);
+  if (meant === undefined || meant === uploaded || formatOf(meant) !== formatOf(uploaded)) return;
+  throw new UnusableResultError(
+    `the builder uploaded other bytes of ${imageId} than those on record: ${uploaded}, not ${meant}; they are removed`,
+  );
+}
+
+/** The format of the file that a checksum is of. */
+function formatOf(checksum: string): string | undefined {
+  return checksum.split(':')[0];
+}
+
 function readExternalId(result: Buffer): string {
-  try {
-    const { 'external-id': id }: { 'external-id'?: unknown } = Object(JSON.parse(result.toString('utf8')));
-    if (typeof id === 'string' && id !== '') return id;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-  }
+  const id = textIn(result, 'external-id');
+  if (id !== undefined) return id;
   const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
   throw new UnusableResultError(`the builder answered ${shown}, which has no external-id; see its log`);
 }

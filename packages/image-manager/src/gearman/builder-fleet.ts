@@ -25,6 +25,8 @@ export interface Observation {
   readonly offered: OfferedFunctions;
   /** Whether every server answered: only then is what is not offered known to be gone. */
   readonly isComplete: boolean;
+  /** Ids of images that more than one builder offers at one job server. */
+  readonly copied: ReadonlySet<string>;
 }
 
 /** The two ways to a job server: what it knows, and jobs for the builders behind it. */
@@ -34,6 +36,8 @@ interface Server {
   readonly client: Client;
   /** Functions with a worker, as it last said; none while it does not answer. */
   functions: ReadonlySet<string>;
+  /** Those with several workers. */
+  shared: ReadonlySet<string>;
   isAway: boolean;
 }
 
@@ -53,6 +57,7 @@ export class BuilderFleet implements AsyncDisposable {
       admin: new Admin(address, { timeout: TIMEOUT }),
       client: new Client({ servers: [address], clientId: 'image-manager', logger, timeout: TIMEOUT }),
       functions: new Set(),
+      shared: new Set(),
       isAway: false,
     }));
   }
@@ -73,6 +78,7 @@ export class BuilderFleet implements AsyncDisposable {
     return {
       offered: offeredFunctions(this.#servers.flatMap(({ functions }) => [...functions])),
       isComplete: this.#servers.every(({ isAway }) => !isAway),
+      copied: offeredFunctions(this.#servers.flatMap(({ shared }) => [...shared])).uploads,
     };
   }
 
@@ -117,7 +123,9 @@ export class BuilderFleet implements AsyncDisposable {
 
   async #ask(server: Server): Promise<void> {
     try {
-      server.functions = availableFunctions(await server.admin.status());
+      const status = await server.admin.status();
+      server.functions = functionsWith(status, 1);
+      server.shared = functionsWith(status, 2);
       if (server.isAway) this.#logger.info(`job server ${server.name} answers again`);
       server.isAway = false;
     } catch (error) {
@@ -126,11 +134,15 @@ export class BuilderFleet implements AsyncDisposable {
         this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
       }
       server.functions = new Set();
+      server.shared = new Set();
       server.isAway = true;
     }
   }
 }
 
-function availableFunctions(status: readonly FunctionStatus[]): ReadonlySet<string> {
-  return new Set(status.filter(({ availableWorkers }) => availableWorkers > 0).map(({ name }) => name));
+/** Functions with at least so many workers. */
+function functionsWith(status: readonly FunctionStatus[], workers: number): ReadonlySet<string> {
+  return new Set(
+    status.filter(({ availableWorkers }) => availableWorkers >= workers).map(({ name }) => name),
+  );
 }

@@ -5,7 +5,7 @@ import { drawOwner } from './draw-owner.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
 import { PostgresLeadership } from './postgres-leadership.ts';
 import { BUILDS, type RecordTable, RowReader, UPLOADS } from './record-tables.ts';
-import { checkSchemaVersion, SCHEMA_VERSION, tablesOf } from './schema.ts';
+import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
 import type { Leadership, StateStore, StoredState } from './state-store.ts';
 import { WatchedConnection } from './watched-connection.ts';
 
@@ -74,7 +74,9 @@ class PostgresStore implements StateStore {
         ]);
       }
       const settings = await client.query('select schema_version, owner from image_manager.settings');
-      checkSchemaVersion(settings.rows[0].schema_version, this.#access.location);
+      const { schema_version: version } = settings.rows[0];
+      checkSchemaVersion(version, this.#access.location);
+      await client.query(upgradeOf(version, 'image_manager.'));
       this.#owner = settings.rows[0].owner;
       await client.query('commit');
     });

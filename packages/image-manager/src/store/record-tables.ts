@@ -55,6 +55,7 @@ export const BUILDS: RecordTable<Build> = recordTable<Build>('builds', {
   requestedAt: TIME,
   endedAt: { kind: 'time', optional: true },
   withdrawn: FLAG,
+  checksum: { kind: 'text', optional: true },
   error: { kind: 'text', optional: true },
 });
 

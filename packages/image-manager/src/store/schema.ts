@@ -1,7 +1,7 @@
 import { StoreError } from '../errors.ts';
 
 /** Which tables a store has: a later release that changes them counts on. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** What the two kinds of store write differently in the same tables. */
 export interface Dialect {
@@ -31,6 +31,7 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       requested_at bigint not null,
       ended_at bigint,
       withdrawn boolean not null,
+      checksum text,
       error text
     );
     create table ${prefix}uploads (
@@ -54,6 +55,15 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       -- JSON
       request text not null
     );
+  `;
+}
+
+/** Statements that bring the tables of an earlier release up to date; empty if they are. */
+export function upgradeOf(version: number, prefix: string): string {
+  if (version >= SCHEMA_VERSION) return '';
+  return `
+    alter table ${prefix}builds add column checksum text;
+    update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
   `;
 }
 

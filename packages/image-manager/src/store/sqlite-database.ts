@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../errors.ts';
 import { drawOwner } from './draw-owner.ts';
-import { checkSchemaVersion, SCHEMA_VERSION, tablesOf } from './schema.ts';
+import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
 
 /** How long a call waits for another process that is just writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
@@ -49,8 +49,11 @@ export async function openDatabase(name: string): Promise<SqliteDatabase> {
     const database = new DatabaseSync(path);
     try {
       configure(database);
-      const settings = database.prepare('select schema_version from settings').get();
-      checkSchemaVersion(settings?.schema_version as number, `"${path}"`);
+      const version = (): number =>
+        database.prepare('select schema_version from settings').get()?.schema_version as number;
+      checkSchemaVersion(version(), `"${path}"`);
+      if (upgradeOf(version(), '') !== '')
+        transaction(database, 'begin immediate', () => database.exec(upgradeOf(version(), '')));
       await tighten(path);
     } catch (error) {
       database.close();

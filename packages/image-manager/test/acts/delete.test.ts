@@ -15,7 +15,11 @@ function deletion(
   const jobs: string[] = [];
   const rest = observed.map((what): Observation => {
     const deletes = new Set(what === 'offered' ? [IMAGE] : []);
-    return { offered: { builds: new Set(), uploads: new Set(), deletes }, isComplete: what !== 'unknown' };
+    return {
+      offered: { builds: new Set(), uploads: new Set(), deletes },
+      isComplete: what !== 'unknown',
+      copied: new Set(),
+    };
   });
   const next = () => (rest.length > 1 ? rest.shift() : rest[0]) as Observation;
   const context = {

@@ -8,14 +8,19 @@ import type { Leadership } from '../../src/store/state-store.ts';
 import { build, upload } from '../store/records.ts';
 
 /** Follows an upload whose builder gives this answer; what is on record then. */
-async function recordAfter(answer: string) {
-  const of = build('ownerabc', 1, { state: 'ready' });
+async function recordAfter(answer: string, checksum?: string) {
+  return (await recordsAfter(answer, checksum)).after;
+}
+
+async function recordsAfter(answer: string, checksum?: string) {
+  const of = build('ownerabc', 1, { state: 'ready', ...(checksum !== undefined && { checksum }) });
   const record = upload('ownerabc', 2, of, { leftovers: true });
   const leadership = { write: async () => {} } as unknown as Leadership;
   const state = new LedState(
     { builds: new Map([[of.id, of]]), uploads: new Map([[record.id, record]]) },
     leadership,
   );
+  let asked: unknown;
   const context: Partial<ActContext> = {
     state,
     configuration: () => ({
@@ -23,12 +28,17 @@ async function recordAfter(answer: string) {
       providers: [],
       timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
     }),
-    fleet: { run: async () => Buffer.from(answer) },
+    fleet: {
+      run: async (_, argument) => {
+        asked = argument;
+        return Buffer.from(answer);
+      },
+    },
     logger: new RecordingLogger(),
     now: () => 5000,
   };
   await followUpload(context as ActContext, record.id, AbortSignal.any([]));
-  return state.uploads.get(record.id);
+  return { after: state.uploads.get(record.id), of: state.builds.get(of.id), asked };
 }
 
 test('the provider’s id is taken from the answer; nothing is left to discard', async () => {
@@ -59,3 +69,29 @@ for (const answer of [
     );
   });
 }
+
+test('the first upload of a build says which bytes are meant, if nothing is known of them', async () => {
+  const { after, of, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}');
+  assert.equal(after?.state, 'ready');
+  assert.equal(of?.checksum, 'raw:aa');
+  assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: '' });
+});
+
+test('a builder is asked for the bytes on record', async () => {
+  const { after, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}', 'raw:aa');
+  assert.equal(after?.state, 'ready');
+  assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: 'raw:aa' });
+});
+
+test('an upload of other bytes than those on record is a failure, and is to be removed', async () => {
+  const { after, of } = await recordsAfter('{"external-id": "x", "checksum": "raw:bb"}', 'raw:aa');
+  assert.equal(after?.state, 'failed');
+  assert.equal(after?.leftovers, true);
+  assert.match(after?.error ?? '', /uploaded other bytes of debian-0000000001-ownerabc than those on record/);
+  assert.equal(of?.checksum, 'raw:aa');
+});
+
+test('a checksum of a file in another format tells nothing', async () => {
+  const after = await recordAfter('{"external-id": "x", "checksum": "qcow2:bb"}', 'raw:aa');
+  assert.equal(after?.state, 'ready');
+});

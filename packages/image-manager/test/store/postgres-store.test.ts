@@ -131,6 +131,22 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 });
 
 describe('PostgreSQL: a database that cannot be used', () => {
+  it('is brought up to date when an earlier release wrote it', async (t) => {
+    const location = await server.createDatabase();
+    const store = await openStateStore(location);
+    const record = build(store.owner, 1);
+    await (await store.lead()).write({ builds: [record] });
+    await store.close();
+    const admin = await connectTo(t, location);
+    await admin.query('alter table image_manager.builds drop column checksum');
+    await admin.query('update image_manager.settings set schema_version = 1');
+    const updated = await openStateStore(location);
+    t.after(() => updated.close());
+    const known = { ...record, checksum: 'raw:aa' };
+    await (await updated.lead()).write({ builds: [known] });
+    assert.deepEqual([...(await updated.read()).builds.values()], [known]);
+  });
+
   it('is refused when a later release wrote it', async (t) => {
     const location = await server.createDatabase();
     await (await openStateStore(location)).close();

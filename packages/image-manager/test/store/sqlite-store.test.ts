@@ -80,6 +80,22 @@ describe('SQLite: the file', () => {
     }
   });
 
+  it('is brought up to date when an earlier release wrote it', async (t) => {
+    const path = newPath();
+    const store = await openStateStore(path);
+    const record = build(store.owner, 1);
+    await (await store.lead()).write({ builds: [record] });
+    await store.close();
+    const database = new DatabaseSync(path);
+    database.exec('alter table builds drop column checksum; update settings set schema_version = 1');
+    database.close();
+    const updated = await openUntilEnd(t, path);
+    assert.deepEqual([...(await updated.read()).builds.values()], [record]);
+    const known = { ...record, checksum: 'raw:aa' };
+    await (await updated.lead()).write({ builds: [known] });
+    assert.deepEqual([...(await updated.read()).builds.values()], [known]);
+  });
+
   it('is refused when a later release wrote it', async () => {
     const path = newPath();
     await (await openStateStore(path)).close();

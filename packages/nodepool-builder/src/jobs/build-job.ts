@@ -7,6 +7,7 @@ import {
   parseZuulImageId,
 } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
+import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
 import { settleJob } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
@@ -38,7 +39,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
   const name = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.BuildWorker');
   return await settleJob(`build of ${name} (job ${job.handle})`, logger, async () => {
-    const { 'image-id': imageId } = parseBuildArguments(job.payload);
+    const { 'image-id': imageId, checksum = false } = parseBuildArguments(job.payload);
     const builder = context.builder(name);
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
@@ -50,7 +51,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     logger.info(`build of ${name}: image ${imageId}`);
     const image = await measured(context.statistics, name, () => build(context, builder, imageId, job));
     await context.offered();
-    return jobResult('image-id', image.id);
+    return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
   });
 }
 

@@ -4,6 +4,8 @@ import { createAjv } from '../create-ajv.ts';
 /** The argument of `image-build:<name>`; other keys are ignored. */
 export interface BuildArguments {
   readonly 'image-id': string;
+  /** Whether the result is to have the image's checksum; only our own clients ask for it. */
+  readonly checksum?: boolean;
 }
 
 /** The argument of `image-upload:<image-id>`; other keys are ignored. */
@@ -12,6 +14,11 @@ export interface UploadArguments {
   readonly provider: string;
   /** `providers[].images[].name`: not the name of the disk image. */
   readonly 'image-name': string;
+  /**
+   * Which bytes are meant, as an `image-build` or an earlier upload reported them; empty if unknown. The result then has
+   * those that were uploaded. Only our own clients send it.
+   */
+  readonly checksum?: string;
 }
 
 /** An argument that makes no sense; the job ends in WORK_EXCEPTION. */
@@ -24,13 +31,17 @@ const ajv = createAjv();
 const buildSchema: JSONSchemaType<BuildArguments> = {
   type: 'object',
   required: ['image-id'],
-  properties: { 'image-id': { type: 'string' } },
+  properties: { 'image-id': { type: 'string' }, checksum: { type: 'boolean', nullable: true } },
 };
 
 const uploadSchema: JSONSchemaType<UploadArguments> = {
   type: 'object',
   required: ['provider', 'image-name'],
-  properties: { provider: { type: 'string' }, 'image-name': { type: 'string' } },
+  properties: {
+    provider: { type: 'string' },
+    'image-name': { type: 'string' },
+    checksum: { type: 'string', nullable: true },
+  },
 };
 
 /** @throws InvalidArgumentsError */
@@ -44,6 +55,16 @@ export const parseUploadArguments: (payload: Buffer) => UploadArguments = parser
   uploadSchema,
   '{"provider": "<name>", "image-name": "<name>"}',
 );
+
+/** The checksum that an `image-upload` job of our own asks to compare a copy with; undefined for an upload. */
+export function comparisonOf(payload: Buffer): string | undefined {
+  try {
+    const { compare }: { compare?: unknown } = Object(JSON.parse(payload.toString()));
+    return typeof compare === 'string' ? compare : undefined;
+  } catch {
+    return undefined; // parseUploadArguments says why
+  }
+}
 
 function parser<T>(schema: JSONSchemaType<T>, example: string): (payload: Buffer) => T {
   return (payload) => {

@@ -14,6 +14,11 @@ export class UploadError extends Error {
   override readonly name = 'UploadError';
 }
 
+/** This builder has other bytes under an image-id than the client means. The job ends in WORK_EXCEPTION. */
+export class OtherCopyError extends Error {
+  override readonly name = 'OtherCopyError';
+}
+
 /**
  * Runs the work of a job and gives its failure the form that Gearman knows: a JobFailure becomes WORK_FAIL,
  * anything else WORK_EXCEPTION with its message. WORK_FAIL carries no reason, so the log has to.
@@ -36,7 +41,12 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
 
 /** Whether the message says it all; of a defect the trace is wanted. */
 function isExpected(error: unknown): error is Error {
-  return [JobFailure, ImageError, InvalidArgumentsError, UploadError, UploadTimeoutError].some(
-    (known) => error instanceof known,
-  );
+  return [
+    JobFailure,
+    ImageError,
+    InvalidArgumentsError,
+    UploadError,
+    UploadTimeoutError,
+    OtherCopyError,
+  ].some((known) => error instanceof known);
 }

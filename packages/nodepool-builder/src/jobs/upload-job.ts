@@ -13,7 +13,8 @@ import { OpenStackError } from '@nodepool-builder/image-providers';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { externalName } from './external-name.ts';
-import { InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
+import { checksumOf, refuseOtherCopy } from './image-copy.ts';
+import { comparisonOf, InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
 import { settleJob, UploadError } from './job-outcome.ts';
 import { reportProgress } from './job-progress.ts';
 import { jobResult } from './job-result.ts';
@@ -56,11 +57,22 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   return await settleJob(`upload of ${imageId} (job ${job.handle})`, logger, async () => {
-    const { provider, 'image-name': imageName } = parseUploadArguments(job.payload);
+    const comparison = comparisonOf(job.payload);
+    if (comparison !== undefined) {
+      await refuseOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });
+      return '';
+    }
+    const { provider, 'image-name': imageName, checksum } = parseUploadArguments(job.payload);
     const target = findTarget(context, provider, imageName);
     const uploadLogger = context.logger(`nodepool.image.upload.${provider}`);
     try {
-      return jobResult('external-id', await upload(context, job, imageId, target, uploadLogger));
+      if (checksum) {
+        const options = { signal: job.signal, logger: uploadLogger };
+        await refuseOtherCopy(context.repository, imageId, checksum, options);
+      }
+      const image = context.repository.get(imageId);
+      const externalId = await upload(context, job, imageId, target, uploadLogger);
+      return jobResult('external-id', externalId, checksum === '' && image ? checksumOf(image) : checksum);
     } catch (error) {
       uploadLogger.error(`upload of ${imageId} as ${imageName} failed: ${reasonOf(error)}`);
       throw error;

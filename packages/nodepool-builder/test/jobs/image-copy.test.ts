@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { ImageRepository } from '@nodepool-builder/image-builder';
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { toProvider } from '../../src/configuration/provider.ts';
+import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
+import { OtherCopyError } from '../../src/jobs/job-outcome.ts';
+import { Statistics } from '../../src/jobs/statistics.ts';
+import { runUploadJob } from '../../src/jobs/upload-job.ts';
+import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
+import { UploadRecord } from '../../src/jobs/upload-record.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+import { fakeJob } from './fake-job.ts';
+
+const SHA256 = createHash('sha256').update('an image').digest('hex');
+const MEANT = `raw:${SHA256}`;
+const OTHER = `raw:${'0'.repeat(64)}`;
+
+interface Setup {
+  readonly path: string;
+  readonly provider: FakeImageProvider;
+  readonly repository: ImageRepository;
+  readonly logger: RecordingLogger;
+  readonly run: (argument: object) => Promise<string>;
+}
+
+/** Image 1, a raw one. */
+async function setUp(t: TestContext): Promise<Setup> {
+  const directory = temporaryDirectory(t);
+  const path = join(directory, '1.raw');
+  writeFileSync(path, 'an image');
+  const repository = await ImageRepository.open(directory);
+  undoAfter(t, () => repository.close());
+  const logger = new RecordingLogger();
+  const ledger = await UploadLedger.open(join(directory, 'uploads'), logger);
+  const abandoned = new AbandonedUploads({ ledger, provider: () => undefined, logger });
+  const source = {
+    name: 'fake',
+    type: 'directory',
+    directory,
+    images: [{ name: 'debian' }],
+    rate: 0,
+  } as const;
+  const provider = new FakeImageProvider({ formats: ['raw'] });
+  const context = {
+    repository,
+    providers: new Map([
+      ['fake', { configuration: toProvider(source, undefined, (name) => name), provider }],
+    ]),
+    takesNoImages: () => false,
+    record: new UploadRecord(ledger, abandoned, logger),
+    snapshots: { find: () => undefined, claim: async () => undefined },
+    statistics: new Statistics(undefined),
+    logger: () => logger,
+  };
+  const run = (argument: object): Promise<string> =>
+    runUploadJob(context, fakeJob('image-upload:1', JSON.stringify(argument)));
+  return { path, provider, repository, logger, run };
+}
+
+const UPLOAD = { provider: 'fake', 'image-name': 'debian' };
+
+describe('an upload of an image whose bytes are on record', () => {
+  it('is done if they are those of this copy, which the result confirms', async (t) => {
+    const { run, provider } = await setUp(t);
+    assert.equal(JSON.parse(await run({ ...UPLOAD, checksum: MEANT })).checksum, MEANT);
+    assert.equal((await provider.list()).length, 1);
+  });
+
+  it('fails if this copy has others: nothing is uploaded, and the copy is deleted', async (t) => {
+    const { run, provider, path, repository } = await setUp(t);
+    await assert.rejects(
+      run({ ...UPLOAD, checksum: OTHER }),
+      (error) => error instanceof OtherCopyError && error.message.includes(SHA256),
+    );
+    assert.deepEqual(await provider.list(), []);
+    assert.equal(existsSync(path), false);
+    assert.equal(repository.get('1'), undefined);
+    assert.deepEqual([...repository.pendingDeletes], []);
+  });
+
+  it('is done if this copy has no file of the format on record', async (t) => {
+    const { run, provider } = await setUp(t);
+    await run({ ...UPLOAD, checksum: `qcow2:${SHA256}` });
+    assert.equal((await provider.list()).length, 1);
+  });
+});
+
+describe('a result of an upload', () => {
+  it('has nothing more than nodepool knows if it is not asked for', async (t) => {
+    const { run } = await setUp(t);
+    assert.match(await run(UPLOAD), /^\{"external-id": "[^"]+"\}$/);
+  });
+});
+
+describe('a comparison of a copy with the record', () => {
+  it('ends well if the bytes are the same, and uploads nothing', async (t) => {
+    const { run, provider, path } = await setUp(t);
+    assert.equal(await run({ compare: MEANT }), '');
+    assert.equal(existsSync(path), true);
+    assert.deepEqual(await provider.list(), []);
+  });
+
+  it('deletes a copy with other bytes', async (t) => {
+    const { run, path, logger } = await setUp(t);
+    await assert.rejects(run({ compare: OTHER }), OtherCopyError);
+    assert.equal(existsSync(path), false);
+    assert.ok(logger.lines.some((line) => /^warn image 1 is not the one on record/.test(line)));
+  });
+});

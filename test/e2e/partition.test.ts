@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { openStateStore } from '@nodepool-builder/image-manager';
+import { freePort } from '../../scripts/free-port.ts';
+import { startBuilder } from '../fixtures/builder-process.ts';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import {
+  createManagedSite,
+  endAfter,
+  type ManagedSite,
+  provider,
+  spawnManager,
+} from '../fixtures/managed-site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+
+/** The network between a builder and a job server. */
+class Link {
+  readonly port: number;
+  readonly #sockets = new Set<Socket>();
+  #isCut = false;
+
+  private constructor(port: number) {
+    this.port = port;
+  }
+
+  static async to(t: TestContext, serverPort: number): Promise<Link> {
+    const link = new Link(await freePort());
+    const server = createServer((near) => link.#join(near, serverPort));
+    await new Promise<void>((resolve) => server.listen(link.port, '127.0.0.1', resolve));
+    undoAfter(t, () => {
+      link.cut();
+      server.close();
+    });
+    return link;
+  }
+
+  cut(): void {
+    this.#isCut = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  mend(): void {
+    this.#isCut = false;
+  }
+
+  #join(near: Socket, serverPort: number): void {
+    const far = connect(serverPort, '127.0.0.1');
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.#sockets.add(one);
+      one.pipe(other);
+      one.on('error', () => {}); // its close follows
+      one.on('close', () => {
+        this.#sockets.delete(one);
+        other.destroy();
+      });
+    }
+    if (this.#isCut) near.destroy();
+  }
+}
+
+/** A builder's host. Its disk-image-create waits for a gate, and makes an image that no other host makes. */
+interface Host {
+  readonly site: ManagedSite;
+  openGate(): Promise<void>;
+}
+
+async function createHost(t: TestContext, port: number, name: string, east?: string): Promise<Host> {
+  const site = await createManagedSite(t, {}, port);
+  const [command, gate] = [join(site.directory, 'disk-image-create'), join(site.directory, 'gate')];
+  await writeFile(
+    command,
+    `#!/bin/sh
+while [ $# -gt 0 ]; do case $1 in -o) output=$2 ;; esac; shift; done
+echo waiting; until [ -e ${gate} ]; do sleep 0.02; done
+echo "an image of ${name}" > "$output.raw"
+`,
+  );
+  await chmod(command, 0o755);
+  await site.configure({
+    manager: { store: 'state/manager.sqlite', 'retry-delay': 1, 'longest-retry-delay': 1 },
+    diskimages: [{ name: 'docs', elements: ['vm'], 'dib-cmd': command }],
+    providers: [provider('east', { 'image-type': 'raw', directory: east ?? join(site.directory, 'east') })],
+  });
+  return { site, openGate: () => writeFile(gate, '') };
+}
+
+it('after a partition the copy of an image that is not the one on record is deleted', async (t) => {
+  const server = await startGearmand();
+  undoAfter(t, () => server.stop());
+  const link = await Link.to(t, server.port);
+  const near = await createHost(t, server.port, 'near');
+  const far = await createHost(t, link.port, 'far', join(near.site.directory, 'east'));
+  const manager = spawnManager(t, near.site.config);
+  const farBuilder = endAfter(t, await startBuilder(far.site.config));
+  await farBuilder.logged(/nodepool\.image\.build\.docs: waiting/);
+
+  link.cut();
+  const nearBuilder = endAfter(t, await startBuilder(near.site.config));
+  await nearBuilder.logged(/nodepool\.image\.build\.docs: waiting/);
+  await far.openGate();
+  await waitUntil('the copy of the far builder', async () => (await far.site.built()).length === 1);
+  await near.openGate();
+  await manager.logged(/upload \S+ of \S+ to east is ready/);
+  const [file] = await near.site.built();
+  assert.ok(file);
+  assert.deepEqual(await far.site.built(), [file], 'two builders have files of one name');
+
+  link.mend();
+  await manager.logged(/more than one builder offers image docs-0000000001-/);
+  await waitUntil('the end of the far copy', async () => (await far.site.built()).length === 0);
+  await farBuilder.logged(
+    /image docs-\S+ is not the one on record, which another builder made; it is deleted here/,
+  );
+  assert.deepEqual(await near.site.built(), [file]);
+  const bytes = await readFile(join(near.site.images, file));
+  assert.equal(String(bytes), 'an image of near\n');
+
+  const store = await openStateStore(near.site.store);
+  undoAfter(t, () => store.close());
+  const [build] = (await store.read()).builds.values();
+  assert.equal(build?.checksum, `raw:${createHash('sha256').update(bytes).digest('hex')}`);
+  const [uploaded] = await near.site.uploaded('east');
+  assert.ok(uploaded);
+  assert.equal(await readFile(join(near.site.directory, 'east', uploaded), 'utf8'), 'an image of near\n');
+});
