@@ -53,6 +53,8 @@ async function setUp(t: TestContext): Promise<Setup> {
       ['fake', { configuration: toProvider(source, undefined, (name) => name), provider }],
     ]),
     takesNoImages: () => false,
+    largestDisk: 2 ** 30,
+    environment: {},
     record: new UploadRecord(ledger, abandoned, logger),
     snapshots: { find: () => undefined, claim: async () => undefined },
     statistics: new Statistics(undefined),
