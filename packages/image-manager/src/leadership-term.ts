@@ -221,7 +221,7 @@ export class LeadershipTerm {
   #compareCopies(): void {
     const { elapsed } = this.#options;
     const { copied } = this.#observation;
-    for (const id of [...this.#comparisons.all.keys()]) {
+    for (const id of this.#comparisons.all.keys()) {
       if (!copied.has(id)) this.#comparisons.succeeded(id);
     }
     for (const imageId of copied) {
