@@ -184,6 +184,22 @@ test('what a build that is done leaves running ends as well', async (t) => {
   assert.deepEqual(await processesWith(time), []);
 });
 
+test('a build of another user than root has no namespaces: its log says what may outlive it', async (t) => {
+  const { repository } = await RepositoryFixture.open(t);
+  const { geteuid } = process;
+  assert.ok(geteuid);
+  process.geteuid = () => 1000;
+  t.after(() => {
+    process.geteuid = geteuid;
+  });
+  await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
+  const log = await readFile(join(repository.logDirectory, 'debian-1.log'), 'utf8');
+  assert.match(
+    log,
+    /^# the build has no namespaces of its own \(only root may make namespaces\): .* outlives it/m,
+  );
+});
+
 test('a builder that does not heed its signal is given up', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
