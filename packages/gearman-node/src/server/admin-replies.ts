@@ -55,8 +55,10 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
       ? 'OK\r\n'
       : 'ERR there are still connected workers or executing clients\r\n';
   },
-  'cancel job': ([handle], { queue, timers, permits }, from) => {
+  cancel: (args) => (args.length > 1 ? 'ERR UNKNOWN_ERROR\r\n' : unknown('cancel')),
+  'cancel job': ([handle, ...rest], { queue, timers, permits }, from) => {
     if (handle === undefined) return unknown('cancel');
+    if (rest.length > 0) return 'ERR UNKNOWN_ERROR\r\n';
     const job = queue.job(handle);
     if (!job) return 'ERR UNKNOWN_JOB\r\n';
     if (!permits(from, 'administer', job.queue.name)) return DENIED;

@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net';
 import os from 'node:os';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
+import { checkRange } from '../argument-checks.ts';
 import { DEFAULT_MAX_PACKET_SIZE } from '../codec/decoder.ts';
 import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
+import { checkPacketLimit } from '../connection/check-options.ts';
 import { DEFAULT_PORT } from '../connection/server-address.ts';
 import { GearmanError, ProtocolError } from '../errors.ts';
 import { Journal } from '../journal/journal.ts';
@@ -11,6 +13,7 @@ import type { Logger } from '../logger.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { AccessList, type AccessRight, type AccessRules } from './access-list.ts';
 import { adminReply } from './admin-replies.ts';
+import { Backlogs } from './backlogs.ts';
 import { CLIENT_PACKETS } from './client-packets.ts';
 import { GENERAL_PACKETS } from './general-packets.ts';
 import { JobQueue } from './job-queue.ts';
@@ -27,6 +30,7 @@ import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
 const WAKE_LIMIT = 100;
 
 const DEFAULT_MAX_OUTPUT_BUFFER = 64 * 1024 * 1024;
+const DEFAULT_MAX_TOTAL_OUTPUT = 256 * 1024 * 1024;
 
 /** Handles must stay below 64 bytes. */
 const MAX_HOST_NAME_LENGTH = 40;
@@ -52,7 +56,10 @@ export interface JobServerOptions {
    * server at a time. Default: jobs live in memory alone.
    */
   readonly journal?: string | undefined;
-  /** How many connections there may be; more are hung up on. Default: any number. */
+  /**
+   * How many connections there may be; more are hung up on, which is logged. Default: as many as the limit of file
+   * descriptors has room for.
+   */
   readonly maxConnections?: number | undefined;
   /**
    * How many workers may be given a job, when each is lost or exceeds its time: then it fails. gearmand's
@@ -66,6 +73,13 @@ export interface JobServerOptions {
   readonly maxPacketSize?: number | undefined;
   /** Bytes that are kept for a peer that does not read, before it is cut off. Default 64 MiB. */
   readonly maxOutputBuffer?: number | undefined;
+  /**
+   * Bytes that are kept for all peers together that are slow to read; beyond it, the one with the most is cut off.
+   * Default 256 MiB.
+   */
+  readonly maxTotalOutput?: number | undefined;
+  /** Clients get WORK_EXCEPTION without asking for it: gearmand's `--exceptions`. Default false. */
+  readonly exceptions?: boolean | undefined;
   /**
    * Called when an operator sends the admin command `shutdown`, or `shutdown graceful`; it is for the caller to
    * {@link JobServer.drain} and to close. Default: the command is unknown, as to gearmand.
@@ -83,13 +97,18 @@ export class JobServer implements AsyncDisposable {
   readonly #listener: Listener;
   #access: AccessList | undefined;
   readonly #connections = new Set<ServerConnection>();
+  readonly #backlogs: Backlogs;
   readonly #state: ServerState & { journal: Journal | undefined };
   #connectionCount = 0;
   #wakeTimer: NodeJS.Timeout | undefined;
 
   /** @throws GearmanError `invalid-argument` for `access` without clients' certificates, and for unusable `tls` */
   constructor(options: JobServerOptions = {}) {
+    checkPacketLimit(options.maxPacketSize);
+    checkRange('maxOutputBuffer', options.maxOutputBuffer, 0, Number.POSITIVE_INFINITY);
+    checkRange('maxTotalOutput', options.maxTotalOutput, 0, Number.POSITIVE_INFINITY);
     this.#options = options;
+    this.#backlogs = new Backlogs(options.maxTotalOutput ?? DEFAULT_MAX_TOTAL_OUTPUT);
     const { logger, tls, access, maxConnections, maxAttempts, onShutdown } = options;
     if (access) this.setAccess(access);
     const onConnection = (socket: Socket) => this.#onConnection(socket);
@@ -119,7 +138,8 @@ export class JobServer implements AsyncDisposable {
    * Starts to listen.
    *
    * @param port 0 takes a free one
-   * @throws GearmanError `listen-failed`, for instance because the port is taken; `journal-failed`
+   * @throws GearmanError `listen-failed`, for instance because the port is taken, or because it listens already;
+   * `invalid-argument` for what is no port; `journal-failed`
    */
   async listen(port: number = DEFAULT_PORT, host = '127.0.0.1'): Promise<ListenAddress> {
     const { journal, logger } = this.#options;
@@ -188,6 +208,8 @@ export class JobServer implements AsyncDisposable {
         number: this.#connectionCount,
         maxPacketSize: this.#options.maxPacketSize,
         maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
+        wantsExceptions: this.#options.exceptions ?? false,
+        onBacklog: (connection) => this.#backlogs.add(connection),
         onPacket: (connection, packet) => this.#onPacket(connection, packet),
         onOversized: (connection, packet, size) => this.#onOversized(connection, packet, size),
         onLine: (connection, line) => connection.reply(() => adminReply(line, connection, this.#state)),
@@ -224,17 +246,19 @@ export class JobServer implements AsyncDisposable {
 
   #onClose(connection: ServerConnection, error: GearmanError): void {
     this.#connections.delete(connection);
+    this.#backlogs.delete(connection);
     for (const job of connection.peer.running) this.#state.timers.stop(job);
     this.#state.queue.disconnect(connection.peer);
-    if (error.code !== 'connection-lost' && error.code !== 'closed')
-      this.#options.logger?.warn(error.message);
+    if (error.code === 'connection-lost' || error.code === 'closed') return;
+    const namesPeer = error.message.includes(connection.name);
+    this.#options.logger?.warn(namesPeer ? error.message : `${connection.name}: ${error.message}`);
   }
 
   #permits(from: ServerConnection, right: AccessRight, functionName: string): boolean {
     const isPermitted = this.#access?.permits(from.certificate, right, functionName) ?? true;
     if (!isPermitted) {
       const who = from.certificate === undefined ? 'without a certificate' : `as "${from.certificate}"`;
-      this.#options.logger?.warn(`${from.ip} ${who} may not ${right} "${functionName}"`);
+      this.#options.logger?.warn(`${from.name} ${who} may not ${right} "${functionName}"`);
     }
     return isPermitted;
   }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import tls, { type SecureContextOptions, type TlsOptions } from 'node:tls';
+import { checkRange } from '../argument-checks.ts';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 
@@ -8,6 +10,11 @@ const KEEP_ALIVE_DELAY = 10_000;
 
 /** Milliseconds that a TLS handshake may take. */
 const HANDSHAKE_LIMIT = 10_000;
+
+const MAX_PORT = 65_535;
+
+/** File descriptors for all but connections: Node's own, the journal, log files, and those of the embedding program. */
+const RESERVED_DESCRIPTORS = 64;
 
 /** What a {@link Listener} takes, and whom it tells. */
 export interface ListenerOptions {
@@ -31,17 +38,18 @@ export class Listener {
 
   constructor({ logger, tls: tlsOptions, maxConnections, onConnection }: ListenerOptions) {
     this.#server = tlsOptions ? createTlsServer(tlsOptions, onConnection) : net.createServer(onConnection);
-    if (maxConnections !== undefined) this.#server.maxConnections = maxConnections;
+    const limit = maxConnections ?? descriptorLimit();
+    if (limit !== undefined) this.#server.maxConnections = limit;
     this.#server.on('connection', (socket) => this.#onSocket(socket));
+    const remedy =
+      maxConnections === undefined ? 'more need a higher ulimit -n' : 'maxConnections allows no more';
     this.#server.on('drop', (data) =>
       logger?.warn(
-        `a connection from ${data?.remoteAddress} was refused: there are ${maxConnections} already`,
+        `a connection from ${data?.remoteAddress}:${data?.remotePort} was refused: there are ${limit} already; ${remedy}`,
       ),
     );
     this.#server.on('tlsClientError', (error: Error, socket: tls.TLSSocket) => {
-      logger?.warn(
-        `a TLS handshake with ${socket.remoteAddress ?? 'a peer'} failed: ${error.message.trim()}`,
-      );
+      logger?.warn(`a TLS handshake with ${peerOf(socket)} failed: ${error.message.trim()}`);
       socket.destroy(); // Node leaves it open after a time-out
     });
     this.#server.on('error', (error) => logger?.error(`the job server's listener failed: ${error.message}`));
@@ -53,8 +61,14 @@ export class Listener {
     return address ? { host: address.address, port: address.port } : undefined;
   }
 
-  /** @throws GearmanError `listen-failed` */
+  /** @throws GearmanError `listen-failed`; `invalid-argument` for what is no port */
   async listen(port: number, host: string): Promise<ListenAddress> {
+    checkRange('port', port, 0, MAX_PORT);
+    const { address } = this;
+    if (address) {
+      const message = `the job server listens already, on ${address.host}:${address.port}; close it first`;
+      throw new GearmanError('listen-failed', message);
+    }
     await new Promise<void>((resolve, reject) => {
       const onError = (cause: Error) => {
         const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another one running there?`;
@@ -101,6 +115,26 @@ export class Listener {
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
   }
+}
+
+/**
+ * How many connections the limit of file descriptors has room for; undefined where it cannot be known. Node hangs up on
+ * those beyond it without a word.
+ */
+function descriptorLimit(): number | undefined {
+  let limits: string;
+  try {
+    limits = readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return undefined; // another system than Linux
+  }
+  const openFiles = Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
+  return Number.isNaN(openFiles) ? undefined : Math.max(1, openFiles - RESERVED_DESCRIPTORS);
+}
+
+/** Who had the other end, if that is still known: the socket may be closed. */
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return remoteAddress === undefined ? 'a peer' : `${remoteAddress}:${remotePort}`;
 }
 
 function createTlsServer(options: TlsOptions, onConnection: (socket: Socket) => void): tls.Server {

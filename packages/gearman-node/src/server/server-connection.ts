@@ -10,6 +10,9 @@ import { Peer } from './peer.ts';
 /** Characters of a long reply that are made in one turn of the event loop. */
 const PIECE = 16 * 1024;
 
+/** A peer for which more bytes wait is slow to read. */
+export const BACKLOG: number = 64 * 1024;
+
 /** What an answer that is kept costs beside its payload, in bytes. */
 const KEPT_OVERHEAD = 128;
 
@@ -23,6 +26,10 @@ export interface ServerConnectionOptions {
   readonly maxPacketSize: number | undefined;
   /** Bytes that are kept for a peer that does not read, before it is cut off. */
   readonly maxOutputBuffer: number;
+  /** Whether the peer gets WORK_EXCEPTION without asking for it. */
+  readonly wantsExceptions: boolean;
+  /** Called before more is added to what waits for a peer that is slow to read. */
+  readonly onBacklog: (connection: ServerConnection) => void;
   readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
   /** Takes the beginning of a packet over the limit, and its size. */
   readonly onOversized: (connection: ServerConnection, packet: Packet, size: number) => void;
@@ -43,11 +50,12 @@ export class ServerConnection {
   /** What SET_CLIENT_ID said; `-` until then. One character per byte. */
   clientId = '-';
   /** Whether the client wants WORK_EXCEPTION rather than WORK_FAIL. */
-  wantsExceptions = false;
+  wantsExceptions: boolean;
   /** How long a job of a function may run here, in milliseconds: what CAN_DO_TIMEOUT said. */
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
+  readonly #onBacklog: (connection: ServerConnection) => void;
   /** What waits its turn to be sent; the first is being sent. */
   #kept: { readonly send: () => Promise<void> | void; readonly size: number }[] = [];
   #keptBytes = 0;
@@ -57,7 +65,9 @@ export class ServerConnection {
     this.ip = socket.remoteAddress ?? '-';
     this.name = `${this.ip}:${socket.remotePort}`;
     this.certificate = socket instanceof TLSSocket && socket.authorized ? commonName(socket) : undefined;
+    this.wantsExceptions = options.wantsExceptions;
     this.#maxOutputBuffer = options.maxOutputBuffer;
+    this.#onBacklog = options.onBacklog;
     this.#connection = new Connection(socket, {
       magic: 'RES',
       peer: this.name,
@@ -112,6 +122,16 @@ export class ServerConnection {
       send();
       this.#kept = kept;
     }, 0);
+  }
+
+  /** Bytes that wait for the peer to read. */
+  get pendingBytes(): number {
+    return this.#connection.pendingBytes + this.#keptBytes;
+  }
+
+  /** Hangs up on a peer that does not read. */
+  cutOff(reason: string): void {
+    this.#connection.destroy(new GearmanError('peer-too-slow', `${this.name} does not read: ${reason}`));
   }
 
   async close(): Promise<void> {
@@ -169,9 +189,9 @@ export class ServerConnection {
 
   /** Looks at what waits before more is added: one packet may be as large as the packets that are taken. */
   #checkOutput(): void {
-    if (this.#connection.pendingBytes + this.#keptBytes <= this.#maxOutputBuffer) return;
-    const message = `${this.name} does not read: over ${this.#maxOutputBuffer} bytes wait for it`;
-    this.#connection.destroy(new GearmanError('peer-too-slow', message));
+    const { pendingBytes } = this;
+    if (pendingBytes > this.#maxOutputBuffer) this.cutOff(`over ${this.#maxOutputBuffer} bytes wait for it`);
+    else if (pendingBytes > BACKLOG) this.#onBacklog(this);
   }
 }
 

@@ -132,6 +132,7 @@ test('commands that are not known or lack an argument are errors, and the connec
     'show',
     'cancel',
     'cancel job',
+    'cancel x',
     'toString',
     '__proto__',
     'shutdown',
@@ -152,6 +153,9 @@ test('commands that are not known or lack an argument are errors, and the connec
   }
   for (const line of ['show x', 'show unique', 'show jobs x', 'show unique jobs x']) {
     assert.deepEqual(await command(admin, line), ['ERR UNKNOWN_SHOW_ARGUMENTS'], line);
+  }
+  for (const line of ['cancel x y', 'cancel jobs x', 'cancel job x y']) {
+    assert.deepEqual(await command(admin, line), ['ERR UNKNOWN_ERROR'], `${line}, as gearmand answers`);
   }
   assert.deepEqual(await command(admin, 'STATUS'), ['.'], 'case does not count');
 });

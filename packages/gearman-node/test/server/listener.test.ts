@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
 import type { Logger } from '../../src/logger.ts';
@@ -64,7 +67,7 @@ test('who does not finish a TLS handshake in time is hung up on', async (t) => {
   const site = await JobServerSite.start(t, { tls, logger });
   const mute = await site.connect();
   await mute.closed;
-  assert.match(await warning, /a TLS handshake with 127\.0\.0\.1 failed: .*timeout/);
+  assert.match(await warning, /a TLS handshake with (127\.0\.0\.1:\d+|a peer) failed: .*timeout/);
 });
 
 test('a connection over maxConnections is hung up on; one that ends makes room', async (t) => {
@@ -75,7 +78,7 @@ test('a connection over maxConnections is hung up on; one that ends makes room',
   assert.deepEqual(await second.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
   const third = await site.connect();
   await third.closed;
-  assert.match(await warning, /a connection from 127\.0\.0\.1 was refused: there are 2 already/);
+  assert.match(await warning, /a connection from 127\.0\.0\.1:\d+ was refused: there are 2 already/);
   first.socket.end();
   await first.closed;
   const fourth = await site.connect();
@@ -94,4 +97,44 @@ test('drain takes no connection and no job, and waits for what runs, unless it i
   worker.send('WORK_COMPLETE', handle, 'done');
   await drained;
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
+});
+
+test('to listen twice, or on what is no port, is a typed error, and the server goes on', async (t) => {
+  const site = await JobServerSite.start(t);
+  const again = { code: 'listen-failed', message: new RegExp(`listens already, on 127.0.0.1:${site.port}`) };
+  await assert.rejects(site.server.listen(0), again);
+  const idle = new JobServer();
+  for (const port of [99_999, -1, Number.NaN, '4730' as never]) {
+    await assert.rejects(idle.listen(port), { code: 'invalid-argument' });
+  }
+  await idle.close();
+  const peer = await site.connect();
+  assert.deepEqual(await peer.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+});
+
+test('when there are no file descriptors left for a connection, that is logged', async (t) => {
+  const program = join(import.meta.dirname, '../fixtures/logging-server.ts');
+  const arguments_ = ['-c', 'ulimit -n 84 && exec "$@"', 'sh', process.execPath, program];
+  const server = spawn('sh', arguments_, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(server, 'close');
+  t.after(async () => {
+    server.kill();
+    await ended;
+  });
+  const lines = createInterface(server.stdout)[Symbol.asyncIterator]();
+  const port = Number((await lines.next()).value);
+  const peers = await Promise.all(Array.from({ length: 40 }, () => RawPeer.connect(port)));
+  t.after(() => Promise.all(peers.map((peer) => peer.close())));
+  assert.match(String((await lines.next()).value), /was refused: there are 20 already; .* ulimit -n/);
+  assert.deepEqual(await (peers[0] as RawPeer).ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+});
+
+test('a peer that breaks the protocol is named in the log', async (t) => {
+  const { logger, warning } = firstWarning();
+  const site = await JobServerSite.start(t, { logger });
+  const peer = await site.connect();
+  const { localPort } = peer.socket;
+  peer.sendBytes('\0XYZ\0\0\0\0\0\0\0\0');
+  await peer.closed;
+  assert.match(await warning, new RegExp(`^127\\.0\\.0\\.1:${localPort}: a packet begins with`));
 });

@@ -13,6 +13,10 @@ interface GearmandOptions extends TlsFiles {
   /** 0 is any number. */
   readonly jobRetries: number;
   readonly maxConnections?: number;
+  readonly maxPacketSize?: number;
+  readonly maxOutputBuffer?: number;
+  readonly maxTotalOutput?: number;
+  readonly exceptions?: true;
   readonly journal?: string;
   readonly accessList?: string;
   readonly allowShutdown?: true;
@@ -33,6 +37,19 @@ export function registerGearmand(program: Command): void {
       0,
     )
     .option('--max-connections <n>', 'connections at a time', positiveInteger)
+    .option('--max-packet-size <bytes>', 'size of a packet; default: 64 MiB', positiveInteger)
+    .option(
+      '--max-output-buffer <bytes>',
+      'kept for a peer that does not read; default: 64 MiB',
+      positiveInteger,
+    )
+    .option(
+      '--max-total-output <bytes>',
+      'kept for all such peers together; default: 256 MiB',
+      positiveInteger,
+    )
+    .option('--exceptions', 'send clients WORK_EXCEPTION without being asked')
+    .option('-R, --round-robin', 'let the functions of a worker take turns, as they always do here')
     .option('--journal <directory>', 'keep background jobs there, so that they survive a crash')
     .option('--tls-cert <file>', 'take TLS connections only, with this certificate')
     .option('--tls-key <file>', 'the key of the certificate')
@@ -69,6 +86,10 @@ async function run(options: GearmandOptions): Promise<void> {
     tls,
     access,
     maxConnections: options.maxConnections,
+    maxPacketSize: options.maxPacketSize,
+    maxOutputBuffer: options.maxOutputBuffer,
+    maxTotalOutput: options.maxTotalOutput,
+    exceptions: options.exceptions,
     maxAttempts: options.jobRetries === 0 ? undefined : options.jobRetries,
     journal: options.journal,
     onShutdown: options.allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
