@@ -23,6 +23,11 @@ test('its help names each option, and what SIGHUP does', async () => {
     '--tls-key',
     '--tls-ca',
     '--access-list',
+    '--max-packet-size',
+    '--max-output-buffer',
+    '--max-total-output',
+    '--exceptions',
+    '--round-robin',
     'SIGHUP',
     'Examples:',
   ]) {

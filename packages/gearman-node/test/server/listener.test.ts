@@ -114,8 +114,8 @@ test('to listen twice, or on what is no port, is a typed error, and the server g
 
 test('when there are no file descriptors left for a connection, that is logged', async (t) => {
   const program = join(import.meta.dirname, '../fixtures/logging-server.ts');
-  const arguments_ = ['-c', 'ulimit -n 84 && exec "$@"', 'sh', process.execPath, program];
-  const server = spawn('sh', arguments_, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const shell = ['-c', 'ulimit -n 84 && exec "$@"', 'sh', process.execPath, program];
+  const server = spawn('sh', shell, { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(server, 'close');
   t.after(async () => {
     server.kill();
