@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -8,8 +8,18 @@ import { promisify } from 'node:util';
 /** How long what is about to end may take, in milliseconds. */
 const SETTLE_TIMEOUT = 5_000;
 
-/** Where apt may leave what it fetched and did, and where set-up disables services of packages. */
-const APT_PATHS = ['var/cache/apt', 'var/lib/apt', 'var/log/apt', 'etc/rc[0-6S].d'];
+/**
+ * Where apt may leave what it fetched and did, where set-up disables services of packages, and where Debian's e2fsprogs
+ * and systemd-analyze note things for themselves.
+ */
+const SYSTEM_PATHS = [
+  'var/cache/apt',
+  'var/lib/apt',
+  'var/log/apt',
+  'etc/rc[0-6S].d',
+  'var/lib/libuuid',
+  'run/systemd',
+];
 
 /** A process of this machine. */
 interface Process {
@@ -70,7 +80,7 @@ export async function detachLoopDevicesOf(root: string): Promise<string[]> {
 }
 
 /**
- * Finds the files of a machine that were made or changed since a time, and the directories that were made. Where
+ * Finds the files of a machine that were made or changed since a time, and the empty directories that were made. Where
  * Debian packages were installed since, what they brought does not count.
  *
  * @param root - the directory that is the machine's root
@@ -80,7 +90,7 @@ export async function detachLoopDevicesOf(root: string): Promise<string[]> {
 export async function newFiles(root: string, began: number, ignored: readonly string[]): Promise<string[]> {
   const history = await lstat(join(root, 'var/log/apt/history.log')).catch(() => undefined);
   const since = Math.max(began, history?.mtimeMs ?? 0);
-  const pruned = [...APT_PATHS, ...ignored].flatMap((path) => ['-path', join(root, path), '-prune', '-o']);
+  const pruned = [...SYSTEM_PATHS, ...ignored].flatMap((path) => ['-path', join(root, path), '-prune', '-o']);
   const changed = ['-newerct', `@${since / 1000}`, '-printf', '%y %P\\0'];
   const { stdout } = await promisify(execFile)('find', [root, '-xdev', ...pruned, ...changed], {
     maxBuffer: 2 ** 30,
@@ -89,12 +99,17 @@ export async function newFiles(root: string, began: number, ignored: readonly st
     stdout.split('\0').map(async (entry) => {
       const [type, path] = [entry.slice(0, 1), entry.slice(2)];
       if (path === '') return [];
-      // Its entries count themselves.
-      if (type === 'd' && (await lstat(join(root, path))).birthtimeMs <= since) return [];
+      if (type === 'd' && !(await isNewAndEmpty(join(root, path), since))) return [];
       return [`${type === 'd' ? 'directory' : 'file'}: /${path}`];
     }),
   );
   return lines.flat().toSorted();
+}
+
+/** The entries of a directory that is not empty count themselves. */
+async function isNewAndEmpty(directory: string, since: number): Promise<boolean> {
+  const { birthtimeMs } = await lstat(directory);
+  return birthtimeMs > since && (await readdir(directory)).length === 0;
 }
 
 /** Undefined if it has ended. */

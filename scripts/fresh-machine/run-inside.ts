@@ -49,11 +49,12 @@ export async function runInside(machine: Machine, command: readonly string[]): P
 
 /** While the first process of the namespaces, a child of `pid`, waits. */
 async function findLeftBehind(machine: Machine, pid: number, began: number): Promise<string[]> {
+  const npmCaches = ['.npm', '.cache/node-gyp'].map((name) => join(machine.home, name));
   const running = await settled(() => grandchildrenOf(pid));
   return [
     ...running,
     ...mountsOf(pid),
     ...(await detachLoopDevicesOf(machine.root)),
-    ...(await newFiles(machine.root, began, [machine.checkout, join(machine.home, '.npm')])),
+    ...(await newFiles(machine.root, began, [machine.checkout, ...npmCaches])),
   ];
 }

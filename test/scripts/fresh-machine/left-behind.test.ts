@@ -9,7 +9,7 @@ import { grandchildrenOf, newFiles } from '../../../scripts/fresh-machine/left-b
 import { undoAfter } from '../../fixtures/undo-after.ts';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 
-test('new files and directories are found, but not below paths where all may change', async (t) => {
+test('new files and empty directories are found, but not below paths where all may change', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'left-behind-'));
   undoAfter(t, () => rm(root, { recursive: true, force: true }));
   const write = async (path: string): Promise<void> => {
@@ -27,14 +27,12 @@ test('new files and directories are found, but not below paths where all may cha
   // A time that a program sets hides nothing.
   await utimes(join(root, 'etc/changed'), 0, 0);
   await write('tmp/new dir/file\nof two lines');
+  await mkdir(join(root, 'opt/empty'), { recursive: true });
   await write('root/.npm/_cacache/entry');
   await write('var/lib/apt/lists/Packages');
   await rm(join(root, 'etc/old'));
   assert.deepEqual(await newFiles(root, began, ['/root/.npm', '/var/lib']), [
-    'directory: /root',
-    'directory: /tmp',
-    'directory: /tmp/new dir',
-    'directory: /var',
+    'directory: /opt/empty',
     'file: /etc/changed',
     'file: /mark',
     'file: /tmp/new dir/file\nof two lines',
