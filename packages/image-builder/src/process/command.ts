@@ -172,8 +172,8 @@ async function afterExit(child: ChildProcess, leader: number, output: Readable):
 
 /** Ends what the leader left behind in its group. */
 async function endRest(leader: number): Promise<void> {
-  for (const until = Date.now() + LINGER_PERIOD; groupExists(leader); await delay(20)) {
-    if (Date.now() > until) {
+  for (const until = performance.now() + LINGER_PERIOD; groupExists(leader); await delay(20)) {
+    if (performance.now() > until) {
       signalGroup(leader, 'SIGKILL');
       return;
     }

@@ -61,10 +61,10 @@ export function findProcesses({ roots, groups }: ProcessTraits): number[] {
 /** Ends all processes with one of the traits; false if some did not end. */
 export async function endProcesses(traits: ProcessTraits): Promise<boolean> {
   for (const pid of findProcesses(traits)) await kill(pid, 'SIGTERM');
-  for (const until = Date.now() + PATIENCE; Date.now() < until; await delay(20)) {
+  for (const until = performance.now() + PATIENCE; performance.now() < until; await delay(20)) {
     if (findProcesses(traits).length === 0) return true;
   }
-  for (const until = Date.now() + PATIENCE; Date.now() < until; await delay(20)) {
+  for (const until = performance.now() + PATIENCE; performance.now() < until; await delay(20)) {
     const left = findProcesses(traits);
     if (left.length === 0) return true;
     for (const pid of left) await kill(pid, 'SIGKILL');

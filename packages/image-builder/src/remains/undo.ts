@@ -29,7 +29,7 @@ export async function undo(traits: ProcessTraits, known: readonly LoopDevice[] =
     for (const loop of loops) await detach(loop).catch((error: unknown) => failures.push(error));
     if (await isUndone(traits.roots, loops)) return;
   }
-  for (const until = Date.now() + PATIENCE; Date.now() < until; await delay(20)) {
+  for (const until = performance.now() + PATIENCE; performance.now() < until; await delay(20)) {
     if (await isUndone(traits.roots, loops)) return;
   }
   const mounts = await mountsBelow(traits.roots);

@@ -156,7 +156,8 @@ export class SettledFiles {
     return {
       occasion: occasion === 'again' || occasion === 'found' ? (before?.occasion ?? 'found') : occasion,
       state,
-      lastChange: before !== undefined && isSame(state, before.state) ? before.lastChange : changedAt,
+      lastChange:
+        before !== undefined && isSame(state, before.state) ? Math.min(before.lastChange, now) : changedAt,
       delay,
       dueAt: now + delay,
     };
@@ -166,7 +167,8 @@ export class SettledFiles {
     clearTimeout(this.#timer);
     if (this.#unsettled.size === 0) return;
     const next = Math.min(...Array.from(this.#unsettled.values(), ({ dueAt }) => dueAt));
-    const delay = Math.max(0, next - Date.now());
+    // A clock that was set back holds no file up.
+    const delay = Math.min(LAST_DELAY, Math.max(0, next - Date.now()));
     // What is due is counted from `next`: a timer may fire a little before the clock says so.
     this.#timer = setTimeout(() => {
       this.#options.onDue?.(

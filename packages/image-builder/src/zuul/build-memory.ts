@@ -43,17 +43,18 @@ const MOST_BUILDS = 500;
 /** The memory of who has not seen a build yet. */
 export const NOTHING_SEEN: BuildMemory = { newest: undefined, builds: new Map() };
 
-/** What to remember of a build. */
+/** What to remember of a build. An end in the future counts as now, or it would be the newest until then. */
 export function remembered(
   { uuid, id, endTime = 0, pipeline }: ZuulBuild,
   artifacts: readonly ImageArtifact[],
+  now: number,
 ): RememberedBuild {
   const content = artifacts.map(({ format, url, sha256 }) => ({
     format,
     url: withoutQuery(url),
     ...(sha256 !== undefined && { sha256 }),
   }));
-  return { uuid, id, endTime, pipeline, content };
+  return { uuid, id, endTime: Math.min(endTime, now), pipeline, content };
 }
 
 /** The memory after the image of a build was taken. It never goes backwards. */

@@ -59,18 +59,20 @@ type ImageBuilds = [Candidate, ...Candidate[]];
  * that several builds return is that of the first of them.
  *
  * @param memory what was done before; {@link NOTHING_SEEN} to get the newest of all
+ * @param now milliseconds since the epoch
  */
 export function chooseBuild(
   builds: Iterable<ZuulBuild>,
   rules: ImageRules,
   memory: BuildMemory,
+  now: number = Date.now(),
 ): BuildChoice {
   const refused: RefusedBuild[] = [];
   const candidates: Candidate[] = [];
   const known: Candidate[] = [];
   const entries = [...memory.builds.values()];
   for (const build of builds) {
-    const candidate = examine(build, rules, memory);
+    const candidate = examine(build, rules, memory, now);
     if ('refusal' in candidate) refused.push(candidate);
     else if (entries.some((entry) => hasSameContent(entry, candidate.entry))) known.push(candidate);
     else candidates.push(candidate);
@@ -97,14 +99,19 @@ export function chooseBuild(
   };
 }
 
-function examine(build: ZuulBuild, rules: ImageRules, memory: BuildMemory): Candidate | RefusedBuild {
+function examine(
+  build: ZuulBuild,
+  rules: ImageRules,
+  memory: BuildMemory,
+  now: number,
+): Candidate | RefusedBuild {
   if (memory.builds.has(build.uuid)) return { build, refusal: 'seen' };
   if (build.result !== 'SUCCESS' || !build.final) return { build, refusal: 'unsuccessful' };
   if (build.endTime === undefined) return { build, refusal: 'unfinished' };
   try {
     const artifacts = imageArtifacts(build, rules);
     if (artifacts.length === 0) throw new Error(build.unusableArtifacts.join('; '));
-    return { build, artifacts, entry: remembered(build, artifacts) };
+    return { build, artifacts, entry: remembered(build, artifacts, now) };
   } catch (error) {
     return { build, refusal: 'unusable', detail: (error as Error).message };
   }

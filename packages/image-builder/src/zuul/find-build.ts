@@ -32,7 +32,7 @@ export async function findBuild(
   for await (const page of api.builds(query, signal)) {
     builds.push(...page);
     choice = chooseBuild(builds, rules, memory);
-    const newest = choice.chosen?.build.endTime ?? memory.newest?.endTime;
+    const newest = choice.chosen?.same[0].endTime ?? memory.newest?.endTime;
     const earliest = page.at(-1)?.startTime;
     if (newest !== undefined && earliest !== undefined && earliest < newest - LONGEST_BUILD) break;
   }

@@ -58,5 +58,6 @@ function parseAge({
   if (!Number.isSafeInteger(endTime) || !Number.isSafeInteger(id)) {
     throw new Error('endTime or id is not a whole number');
   }
-  return { endTime: endTime as number, id: id as number };
+  // An earlier release remembered an end in the future as it was.
+  return { endTime: Math.min(endTime as number, Date.now()), id: id as number };
 }

@@ -57,6 +57,16 @@ describe('the build whose image is taken', () => {
     });
   });
 
+  test('with an end in the future counts as of now, so that later ones are newer', () => {
+    const now = Date.UTC(2026, 4, 1);
+    const ahead = build(1, { endTime: Date.UTC(2036, 0, 1) });
+    const first = chooseBuild([ahead], RULES, NOTHING_SEEN, now).chosen;
+    assert.ok(first !== undefined);
+    const memory = withTaken(NOTHING_SEEN, first);
+    const later = build(2, { endTime: now + 60_000 });
+    assert.equal(chooseBuild([ahead, later], RULES, memory, now + 120_000).chosen?.build.id, 2);
+  });
+
   test('is none that was seen', () => {
     const only = build(1);
     assert.deepEqual(outcome([only], after(only)), { chosen: undefined, refused: { 1: 'seen' } });

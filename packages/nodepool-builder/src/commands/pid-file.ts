@@ -25,9 +25,9 @@ const INTERVAL = 100;
  * @throws CommandError if the process it names stays alive, or the file cannot be written.
  */
 export async function writePidFile(path: string, patience: number = PATIENCE): Promise<PidFile> {
-  const deadline = Date.now() + patience;
+  const deadline = performance.now() + patience;
   for (let owner = await readOwner(path); owner !== undefined; owner = await readOwner(path)) {
-    if (Date.now() >= deadline) {
+    if (performance.now() >= deadline) {
       throw new CommandError(
         `nodepool-builder runs already, as process ${owner} (${path}); stop it first, or use another -p`,
       );

@@ -23,5 +23,5 @@ export async function printRecords(
 function cell(record: ShownRecord, key: string): string {
   const value = record[key === 'age' ? 'requested' : key];
   if (value === null || value === undefined || value === '') return '-';
-  return key === 'age' ? formatAge(Date.now() - Date.parse(String(value))) : String(value);
+  return key === 'age' ? formatAge(Math.max(0, Date.now() - Date.parse(String(value)))) : String(value);
 }

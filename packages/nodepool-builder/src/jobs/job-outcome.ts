@@ -24,10 +24,10 @@ export class OtherCopyError extends Error {
  * anything else WORK_EXCEPTION with its message. WORK_FAIL carries no reason, so the log has to.
  */
 export async function settleJob<T>(what: string, logger: Logger, work: () => Promise<T>): Promise<T> {
-  const started = Date.now();
+  const started = performance.now();
   try {
     const result = await work();
-    logger.info(`${what}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+    logger.info(`${what}: done in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     return result;
   } catch (error) {
     if (isExpected(error)) logger.error(`${what}: failed: ${error.message}`);

@@ -5,6 +5,8 @@ export class Pacer {
   readonly #interval: number;
   readonly #clock: Clock;
   #next = 0;
+  /** What the clock said last. */
+  #seen = 0;
 
   /** `rate`: seconds between the starts of two requests. */
   constructor(rate: number, clock: Clock) {
@@ -15,6 +17,9 @@ export class Pacer {
   /** Resolves when the caller may begin. */
   async turn(signal?: AbortSignal): Promise<void> {
     const now = this.#clock.now();
+    // A clock that was set back must hold no request up.
+    if (now < this.#seen) this.#next -= this.#seen - now;
+    this.#seen = now;
     const start = Math.max(now, this.#next);
     this.#next = start + this.#interval;
     if (start > now) await this.#clock.sleep(start - now, signal);

@@ -26,6 +26,16 @@ it('waits from the start of the request before, not from its end', async () => {
   assert.deepEqual(clock.sleeps, [600]);
 });
 
+it('waits no longer when the clock is set back', async () => {
+  let time = 1_000_000_000;
+  const sleeps: number[] = [];
+  const pacer = new Pacer(1, { now: () => time, sleep: async (pause) => void sleeps.push(pause) });
+  await pacer.turn();
+  time -= 900_000_000;
+  await pacer.turn();
+  assert.deepEqual(sleeps, [1000]);
+});
+
 it('three who ask in the same turn get three different times', async () => {
   const clock = new ManualClock();
   const sleeps: number[] = [];
