@@ -115,9 +115,8 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
     file,
     'images-dir: images\ndiskimages: [{name: a}]\nproviders: [{name: p, type: directory, directory: p, images: []}]\n',
   );
-  const { diskimages, providers, timing } = toManagerConfiguration(
-    (await loadConfiguration(file)).configuration,
-  );
+  const { configuration } = await loadConfiguration(file);
+  const { diskimages, providers, timing } = toManagerConfiguration(configuration);
   const defaults: Readonly<Record<string, unknown>> = {
     'diskimages[].rebuild-age': diskimages[0]?.rebuildAge,
     'diskimages[].rebuild-cron': '',
@@ -127,6 +126,7 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
     'providers[].pause': providers[0]?.pause,
     'diskimages[].build-timeout': diskimages[0]?.buildTimeout,
     'providers[].image-upload-timeout': providers[0]?.uploadTimeout,
+    'providers[].upload-retry-limit': configuration.providers[0]?.uploadRetryLimit,
     'manager.retry-delay': timing.retryDelay,
     'manager.longest-retry-delay': timing.longestRetryDelay,
     'manager.leak-interval': timing.leakInterval,
