@@ -35,7 +35,7 @@ const root = join(cache, `machine-${process.pid}`);
 try {
   const machine = await prepareMachine({ base, root, checkout, user });
   let good = true;
-  for (const command of commands) good = good && (await succeeds(machine, command));
+  for (const command of commands) good = (await succeeds(machine, command)) && good;
   process.exitCode = good ? 0 : 1;
 } finally {
   await rm(root, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { dump, load } from 'js-yaml';
 import { exampleConfiguration } from '../example-configuration.ts';
 import type { AvailableDebian } from './debian-mirror.ts';
@@ -31,10 +32,19 @@ export function quickstartConfiguration(
   const diskimages = source.diskimages.map((diskimage) => ({
     ...diskimage,
     release: debian.release,
-    'env-vars': { ...diskimage['env-vars'], DIB_IMAGE_CACHE: cacheDirectory, ...debian.envVars },
+    'env-vars': { ...diskimage['env-vars'], ...cacheVariables(cacheDirectory), ...debian.envVars },
   }));
   const machine = { port, command: 'npm run quickstart' };
   return exampleConfiguration(template, templateFile, machine, { diskimages });
+}
+
+/** diskimage-builder and its Python library write below the home of the one who runs them otherwise. */
+function cacheVariables(directory: string): Readonly<Record<string, string>> {
+  return {
+    DIB_IMAGE_CACHE: directory,
+    DIB_LOCKFILES: join(directory, 'locks'),
+    XDG_CACHE_HOME: join(directory, 'xdg'),
+  };
 }
 
 /** The same without disk images, and without providers that use them: what there is of them is not wanted any more. */
