@@ -212,9 +212,10 @@ describe('without -d', () => {
     const other = await createSite(server.port);
     undoAfter(t, () => other.remove());
     const pidFile = join(other.directory, 'pid');
-    const started = await runCommand('-c', other.config, '-p', pidFile);
-    assert.deepEqual(started, { code: 0, stdout: '', stderr: '' });
+    const { code, stdout, stderr } = await runCommand('-c', other.config, '-p', pidFile);
     const pid = Number(await readFile(pidFile, 'utf8'));
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    assert.match(stdout, new RegExp(`^nodepool-builder serves in the background as process ${pid}; log: `));
     undoAfter(t, () => endIfAlive(pid));
     process.kill(pid, 'SIGTERM');
     await waitUntil('the pid file to go', () => !existsSync(pidFile));

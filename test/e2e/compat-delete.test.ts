@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdir, truncate, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
@@ -108,14 +109,22 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     await isGone('1');
   });
 
-  it('in the middle of a copy to a directory: nothing of it is there, and the upload fails', async () => {
+  it('in the middle of a copy to a directory: the copy there is whole', async () => {
     await drop('2', DIRECTORY_IMAGE);
+    const digest = createHash('md5')
+      .update(await readFile(join(site.images, '2.raw')))
+      .digest('hex');
     const upload = client.submit('image-upload:2', uploadArgument('pool', 'trusty'));
     await upload.progressed;
     assert.equal((await client.delete('2')).end, 'WORK_COMPLETE');
-    assert.equal((await upload.answer).end, 'WORK_FAIL');
-    await builder.logged(/upload of 2 as trusty failed: .*2\.raw" is not there any more/);
-    assert.deepEqual(await readdir(site.pool), []);
+    assert.equal((await upload.answer).data, '{"external-id": "trusty-2.raw"}');
+    const content = await readFile(join(site.pool, 'trusty-2.raw'));
+    assert.equal(createHash('md5').update(content).digest('hex'), digest);
+    assert.deepEqual((await readdir(site.pool)).toSorted(), [
+      'trusty-2.raw',
+      'trusty-2.raw.json',
+      'trusty-latest.raw',
+    ]);
     await isGone('2');
   });
 
