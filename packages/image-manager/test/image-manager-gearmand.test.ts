@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Admin } from '@nodepool-builder/gearman-node';
 import { startGearmand } from '../../../test/fixtures/gearmand.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
@@ -39,4 +41,37 @@ test('gearmand: a manager that dies in the middle of a build: the next follows t
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);
+});
+
+test('gearmand: a builder that dies with a deletion done, and its manager before it withdraws the job: the next ends it', async (t) => {
+  const gearmand = await startGearmand();
+  undoAfter(t, () => gearmand.stop());
+  const admin = new Admin({ host: '127.0.0.1', port: gearmand.port });
+  undoAfter(t, () => admin.close());
+  const timing = { absenceLimit: 0.5 };
+  const site = await ManagerSite.start(t, { ports: [gearmand.port], diskimage: { keep: 1 }, timing });
+  const builder = await site.builder();
+  const leader = site.manage();
+  const old = await site.untilInUse();
+  const hold = new Hold();
+  builder.beforeDelete = async ({ signal }) => {
+    builder.images.delete(old);
+    await hold.wait(signal);
+  };
+  site.configuration = site.withDebian({ digest: 'second', keep: 1 });
+  leader.manager.reconfigure(site.configuration);
+  await hold.reached;
+  await Promise.all([builder.die(), leader.stop()]);
+  await builder.start();
+  site.manage();
+  const { builds } = await site.until(
+    'the end of the deletion',
+    (state) => state.builds.get(old)?.state !== 'deleting',
+  );
+  assert.notEqual(builds.get(old)?.state, 'ready');
+  // gearmand may list it, and hands it to no builder.
+  await waitUntil('no job that could begin', async () =>
+    (await admin.showJobs()).every(({ ignored }) => ignored),
+  );
+  assert.equal(builder.jobsOf('image-delete').length, 1);
 });

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Admin, Client, Worker } from '@nodepool-builder/gearman-node';
+import { startGearmand } from '../fixtures/gearmand.ts';
+import { waitUntil } from '../fixtures/wait-until.ts';
+import { CloudDouble } from './cloud-double.ts';
+import { findFaults } from './find-faults.ts';
+
+/** A gearmand with a job, and what the soak finds there. */
+async function queueWithJob(t: TestContext) {
+  const gearmand = await startGearmand();
+  t.after(() => gearmand.stop());
+  const cloud = await CloudDouble.start(0);
+  t.after(() => cloud.stop());
+  const address = { host: '127.0.0.1', port: gearmand.port };
+  const client = new Client({ servers: [address] });
+  t.after(() => client.close());
+  const admin = new Admin(address);
+  t.after(() => admin.close());
+  const job = client.submit('image-delete:a', '', { unique: 'key' });
+  job.result.catch(() => {}); // it has none if its client leaves
+  const handle = await job.handle;
+  const settings = {
+    port: gearmand.port,
+    cloud: cloud.url,
+    store: '',
+    diskimages: 0,
+    providers: 0,
+    generation: 1,
+    faultRate: 0,
+  };
+  const scene = { settings, state: { builds: new Map(), uploads: new Map() }, cloud, directories: [] };
+  return { address, client, admin, handle, findFaults: () => findFaults(scene) };
+}
+
+const FAULT = ['gearmand: 1 jobs of image-delete:a are left'];
+
+test('a job in the queue that a client waits for is a fault', async (t) => {
+  const { findFaults } = await queueWithJob(t);
+  assert.deepEqual(await findFaults(), FAULT);
+});
+
+test('a job in the queue of a manager that was killed is no fault: gearmand lists it, and hands it to no builder', async (t) => {
+  const { address, client, admin, findFaults } = await queueWithJob(t);
+  await client.close();
+  await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
+  assert.deepEqual(await findFaults(), []);
+  let given = 0;
+  const worker = new Worker({ servers: [address] });
+  t.after(() => worker.close());
+  worker.add('image-delete:a', () => {
+    given += 1;
+    return '';
+  });
+  await waitUntil('gearmand to forget it', async () => (await admin.showJobs()).length === 0);
+  assert.equal(given, 0);
+});
+
+test('a job in the queue that is withdrawn is no fault: gearmand lists it until a builder offers its function', async (t) => {
+  const { admin, handle, findFaults } = await queueWithJob(t);
+  await admin.cancelJob(handle);
+  assert.deepEqual(
+    (await admin.status()).map(({ name, total }) => [name, total]),
+    [['image-delete:a', 1]],
+  );
+  assert.deepEqual(await findFaults(), []);
+});
+
+test('a job that runs is a fault, though its client has left', async (t) => {
+  const { address, client, admin, findFaults } = await queueWithJob(t);
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<string>();
+  const worker = new Worker({ servers: [address] });
+  t.after(() => worker.close());
+  worker.add('image-delete:a', () => {
+    begun.resolve();
+    return end.promise;
+  });
+  await begun.promise;
+  await client.close();
+  await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
+  assert.deepEqual(await findFaults(), FAULT);
+  end.resolve('');
+  await waitUntil('its end', async () => (await findFaults()).length === 0);
+});
