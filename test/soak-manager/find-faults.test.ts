@@ -30,21 +30,21 @@ async function queueWithJob(t: TestContext) {
     faultRate: 0,
   };
   const scene = { settings, state: { builds: new Map(), uploads: new Map() }, cloud, directories: [] };
-  return { address, client, admin, handle, findFaults: () => findFaults(scene) };
+  return { address, client, admin, handle, faults: () => findFaults(scene) };
 }
 
 const FAULT = ['gearmand: 1 jobs of image-delete:a are left'];
 
 test('a job in the queue that a client waits for is a fault', async (t) => {
-  const { findFaults } = await queueWithJob(t);
-  assert.deepEqual(await findFaults(), FAULT);
+  const { faults } = await queueWithJob(t);
+  assert.deepEqual(await faults(), FAULT);
 });
 
 test('a job in the queue of a manager that was killed is no fault: gearmand lists it, and hands it to no builder', async (t) => {
-  const { address, client, admin, findFaults } = await queueWithJob(t);
+  const { address, client, admin, faults } = await queueWithJob(t);
   await client.close();
   await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
-  assert.deepEqual(await findFaults(), []);
+  assert.deepEqual(await faults(), []);
   let given = 0;
   const worker = new Worker({ servers: [address] });
   t.after(() => worker.close());
@@ -57,17 +57,17 @@ test('a job in the queue of a manager that was killed is no fault: gearmand list
 });
 
 test('a job in the queue that is withdrawn is no fault: gearmand lists it until a builder offers its function', async (t) => {
-  const { admin, handle, findFaults } = await queueWithJob(t);
+  const { admin, handle, faults } = await queueWithJob(t);
   await admin.cancelJob(handle);
   assert.deepEqual(
     (await admin.status()).map(({ name, total }) => [name, total]),
     [['image-delete:a', 1]],
   );
-  assert.deepEqual(await findFaults(), []);
+  assert.deepEqual(await faults(), []);
 });
 
 test('a job that runs is a fault, though its client has left', async (t) => {
-  const { address, client, admin, findFaults } = await queueWithJob(t);
+  const { address, client, admin, faults } = await queueWithJob(t);
   const begun = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();
   const worker = new Worker({ servers: [address] });
@@ -79,7 +79,7 @@ test('a job that runs is a fault, though its client has left', async (t) => {
   await begun.promise;
   await client.close();
   await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
-  assert.deepEqual(await findFaults(), FAULT);
+  assert.deepEqual(await faults(), FAULT);
   end.resolve('');
-  await waitUntil('its end', async () => (await findFaults()).length === 0);
+  await waitUntil('its end', async () => (await faults()).length === 0);
 });
