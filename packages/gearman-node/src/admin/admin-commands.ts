@@ -95,10 +95,11 @@ function fromEnd(line: string, numbers: number): { readonly name: string; readon
   return { name: fields.slice(0, -numbers).join('\t'), values };
 }
 
-/** @param line what it is part of */
+/** @param line of the reply, for the error */
 function parseNumber(text: string, line: string): number {
-  if (!/^\d+$/.test(text)) throw malformed(line);
-  return Number(text);
+  const number = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;
+  throw malformed(line);
 }
 
 function malformed(line: string): ProtocolError {
@@ -127,8 +128,8 @@ export function parsePriorityStatus(line: string): FunctionPriorityStatus {
 export function parseWorker(line: string): WorkerInfo {
   const match = /^(\d+) (\S+) (.*?) ?:(?: (.*))?$/s.exec(line);
   if (!match) throw malformed(line);
-  const [, fd, ip = '', clientId = '', functions = ''] = match;
-  return { fd: Number(fd), ip, clientId, functions: functions === '' ? [] : functions.split(' ') };
+  const [, fd = '', ip = '', clientId = '', functions = ''] = match;
+  return { fd: parseNumber(fd, line), ip, clientId, functions: functions === '' ? [] : functions.split(' ') };
 }
 
 /** @throws ProtocolError `reply-malformed` */

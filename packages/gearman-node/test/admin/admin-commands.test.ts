@@ -71,12 +71,22 @@ test('a value comes after OK, or, from Perl’s server, by itself', () => {
 const MALFORMED = [
   [
     parseStatus,
-    ['', 'f', 'f\t1\t2', 'f\t1\t2\tx', 'f\t1\t\t2', 'f\t-1\t2\t3', 'f\t1e5\t2\t3', 'ERR X\t1\t2'],
+    [
+      '',
+      'f',
+      'f\t1\t2',
+      'f\t1\t2\tx',
+      'f\t1\t\t2',
+      'f\t-1\t2\t3',
+      'f\t1e5\t2\t3',
+      'f\t9007199254740992\t2\t3',
+      'ERR X\t1\t2',
+    ],
   ],
   [parsePriorityStatus, ['f\t1\t2\t3', 'f\t1\t2\t3\tInfinity']],
-  [parseWorker, ['', 'x 127.0.0.1 - :', '38 127.0.0.1 -', 'f\t1\t2\t3']],
+  [parseWorker, ['', `${'9'.repeat(400)} 127.0.0.1 - :`, 'x 127.0.0.1 - :', '38 127.0.0.1 -', 'f\t1\t2\t3']],
   [parseJob, ['H:x:1', 'H:x:1\t0\t1\tno']],
-  [parsePid, ['OK', 'OK x', '']],
+  [parsePid, ['OK', 'OK x', '', `OK ${'9'.repeat(400)}`]],
   [checkDone, ['', 'ok', 'f\t1\t2\t3', '.']],
 ] as const;
 
