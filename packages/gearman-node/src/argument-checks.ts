@@ -82,7 +82,7 @@ function fits(text: unknown, limit: number): boolean {
   return 3 * text.length <= limit || Buffer.byteLength(text) <= limit;
 }
 
-/** What was given, as far as it can be shown: to make text of an object may call code of its own. */
+/** Describes an argument in an error message. Objects are not converted to text: that could call their code. */
 function shown(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value !== 'string') return `(${value === null ? 'null' : typeof value})`;

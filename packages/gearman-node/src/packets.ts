@@ -101,7 +101,7 @@ export interface PacketType {
   readonly arguments: readonly ArgumentName[];
   /** Whether the last argument is a payload, which may hold NULs. All other arguments are text. */
   readonly hasPayload: boolean;
-  /** Whether a packet without the NUL before its payload is one with an empty payload: what a worker says of its job. */
+  /** Whether a missing NUL before the payload means an empty payload, as in a worker's packets about its job. */
   readonly mayLackPayload: boolean;
 }
 

@@ -49,7 +49,7 @@ test('a refused text is cut short in the message', () => {
   );
 });
 
-test('an argument of a wrong type is refused, whatever it is', () => {
+test('an argument of any wrong type is refused', () => {
   const wrong: readonly unknown[] = [undefined, null, 1, {}, [], Symbol('s'), () => {}, Object.create(null)];
   for (const value of wrong as readonly never[]) {
     for (const check of [checkFunctionName, checkHandle, checkPayload, checkUnique]) {
@@ -59,7 +59,7 @@ test('an argument of a wrong type is refused, whatever it is', () => {
   checkPayload(new Uint8Array(1));
 });
 
-test('a choice is one of those there are, and a range has its ends', () => {
+test('an unknown choice and a number out of range are refused', () => {
   checkChoice('priority', 'low', ['high', 'low']);
   assert.throws(() => checkChoice('priority', 'urgent', ['high', 'low']), refused(/"urgent".*high or low/));
   for (const value of [1, 2, undefined]) checkRange('timeout', value, 1, 2);

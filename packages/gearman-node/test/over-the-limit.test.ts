@@ -16,8 +16,8 @@ interface Limits {
 }
 
 /**
- * A client with another job in flight, a worker and a job server. `over` ends the other job and checks that it, and jobs
- * that follow, are none the worse.
+ * A client with another job in flight, a worker and a job server. `over` ends the other job and checks that it and
+ * later jobs succeed.
  */
 async function limited(t: TestContext, limits: Limits, handler: JobHandler = ({ payload }) => payload) {
   const site = await JobServerSite.start(t, limits.server);
@@ -108,7 +108,7 @@ test('worker: a piece of a result over its limit is an error of the handler’s'
   await over();
 });
 
-test('server: a submission over its limit is refused, and no other', async (t) => {
+test('server: only a submission over its limit is refused', async (t) => {
   const { client, over, runs } = await limited(t, { server: { maxPacketSize: LIMIT } });
   const [before, refused, after] = [
     client.submit('f', 'before').result,
@@ -137,7 +137,7 @@ test('server: a result over its limit ends that job with an exception, and it do
   await over();
 });
 
-test('server: WORK_FAIL goes to who did not ask for exceptions, JOB_NOT_FOUND to who does not run the job', async (t) => {
+test('server: a client without exceptions gets WORK_FAIL, a worker that does not run the job gets JOB_NOT_FOUND', async (t) => {
   const site = await JobServerSite.start(t, { maxPacketSize: LIMIT });
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -30,7 +30,7 @@ export interface BuildJob extends OperationOptions {
   readonly logDirectory?: string;
   /** How many logs of this image name are kept, this one included. Default 7. */
   readonly logRetention?: number;
-  /** The most that the log takes, in bytes: its beginning and its end stay. Default 64 MiB. */
+  /** Size limit of the log in bytes; beyond it, only its beginning and its end are kept. Default 64 MiB. */
   readonly logLimit?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;

@@ -1,4 +1,4 @@
-/** When an image was built, as whoever built it said, and its image-id. */
+/** An image-id and the build time that the builder reported. */
 export interface DatedImage {
   readonly imageId?: string | undefined;
   /** Milliseconds since 1970; undefined if unknown. */

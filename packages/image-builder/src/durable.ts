@@ -15,12 +15,12 @@ export async function syncToDisk(path: string): Promise<void> {
 /** Ends the name of what {@link writeDurably} has begun to write: a crash may leave it. */
 export const UNFINISHED = '.new';
 
-/** Writes a file so that after a crash it is there whole, or as it was before. Default: with the mode of state. */
+/** Writes a file atomically: a crash leaves the old or the new content. Default mode: that of state. */
 export async function writeDurably(path: string, text: string, mode: number = STATE_FILE): Promise<void> {
   const temporary = path + UNFINISHED;
   const handle = await open(temporary, 'w', mode);
   try {
-    await handle.chmod(mode); // whatever the umask is, or the mode of one that a crash left
+    await handle.chmod(mode); // independent of the umask, and of a file that a crash left
     await handle.writeFile(text);
     await handle.sync();
   } finally {

@@ -30,7 +30,7 @@ export interface Manifest {
   /** When the build began and ended, ISO 8601. */
   readonly started?: string;
   readonly finished?: string;
-  /** When the image was made, ISO 8601, if that was elsewhere before this build: default {@link finished}. */
+  /** Creation time of an image that was made elsewhere, ISO 8601. Default: {@link finished}. */
   readonly built?: string;
   readonly files: readonly ManifestFile[];
   /** Where it lies already without an upload. */

@@ -36,7 +36,7 @@ export async function makeStateDirectory(path: string): Promise<void> {
 }
 
 /**
- * Gives a file a mode, whatever the umask was when the file was made. A file of another user keeps its mode if that is
+ * Sets the mode of a file, independent of the umask. A file of another user keeps its mode if that is
  * not wider.
  *
  * @throws Error `EPERM` for a file of another user with a wider mode
@@ -50,9 +50,9 @@ export async function setMode(path: string, mode: number): Promise<void> {
 }
 
 /**
- * Takes from a regular file the rights that go beyond a mode.
+ * Removes the permissions of a regular file that go beyond a mode.
  *
- * @returns whether it had any
+ * @returns whether the mode changed
  * @throws Error `EPERM` for a file of another user
  */
 export async function limitMode(path: string, mode: number): Promise<boolean> {

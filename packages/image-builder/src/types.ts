@@ -105,7 +105,7 @@ export interface ProviderImage {
   readonly imageName: string;
   readonly format: ImageFormat;
   readonly size: number;
-  /** Digests of its bytes; unknown for what an earlier release or another program brought. */
+  /** Digests of its bytes; unknown for images of an earlier release or of another program. */
   readonly checksums?: Checksums;
   readonly uploadedAt: Date;
 }
@@ -117,7 +117,7 @@ export interface ImageCandidate {
   readonly name: string;
   /** The image's name under `providers[].images`; known of what this software uploaded. */
   readonly imageName?: string;
-  /** Known of what this software uploaded. */
+  /** Known for images that this software uploaded. */
   readonly imageId?: string;
   /** In the provider's own word. */
   readonly status: string;

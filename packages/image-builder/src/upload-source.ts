@@ -14,7 +14,7 @@ export interface UploadSourceOptions<Name extends DigestName> extends OperationO
   readonly digests?: readonly Name[];
   /** Shared by the sources of one process, so that there are few threads. Default: threads of its own. */
   readonly threads?: HashThreads;
-  /** Whether the file may be removed meanwhile: what is open stays readable. Default false. */
+  /** Whether the file may be removed while it is read. Default false. */
   readonly mayBeRemoved?: boolean;
 }
 

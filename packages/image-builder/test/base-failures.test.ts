@@ -10,7 +10,7 @@ import { processesWith } from './running-process.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 import { withCode } from './with-code.ts';
 
-/** How long a process of a test sleeps, in seconds: it is known by this. */
+/** Seconds that a test's process sleeps; identifies the process. */
 function uniqueSleep(): string {
   return `600.${randomInt(2 ** 40)}`;
 }
@@ -184,7 +184,7 @@ test('what a build that is done leaves running ends as well', async (t) => {
   assert.deepEqual(await processesWith(time), []);
 });
 
-test('a build of another user than root has no namespaces: its log says what may outlive it', async (t) => {
+test('a build of a user other than root has no namespaces: its log says so', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const { geteuid } = process;
   assert.ok(geteuid);

@@ -40,7 +40,7 @@ const MODES = [
 ];
 
 for (const umask of [0, 0o022, 0o077]) {
-  test(`a build leaves state for this user alone and images for all to read, with umask 0${umask.toString(8)}`, async (t) => {
+  test(`a build leaves private state and readable images, with umask 0${umask.toString(8)}`, async (t) => {
     withUmask(t, umask);
     const { repository, directory } = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(async (context) => {
@@ -61,7 +61,7 @@ for (const umask of [0, 0o022, 0o077]) {
   });
 }
 
-test('a directory for build logs elsewhere is made for the group to read', async (t) => {
+test('a separate directory for build logs is readable by the group', async (t) => {
   withUmask(t, 0);
   const { repository, outside } = await RepositoryFixture.open(t);
   const logDirectory = join(outside, 'made');
@@ -69,7 +69,7 @@ test('a directory for build logs elsewhere is made for the group to read', async
   assert.deepEqual(await modesBelow(outside), ['750 made', '640 made/debian-1.log']);
 });
 
-test('what the Python builder or an earlier release left open to everybody is tightened at the start', async (t) => {
+test('permissions that the Python builder or an earlier release left too wide are tightened at the start', async (t) => {
   withUmask(t, 0o022);
   const fixture = await RepositoryFixture.open(t);
   const { directory, logger } = fixture;

@@ -93,7 +93,7 @@ test('an image that was put there by hand is converted as well, and has no name 
   );
 });
 
-test('an image that names a file of the host is neither converted nor given as it is', async (t) => {
+test('an image that names a file of the host is neither converted nor offered', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('secret', Buffer.alloc(MEBIBYTE, 'x'));
   const args = ['create', '-q', '-f', 'qcow2', '-b', fixture.path('secret'), '-F', 'raw'];

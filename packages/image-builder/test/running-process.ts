@@ -8,7 +8,7 @@ export async function isRunning(pid: number): Promise<boolean> {
   return stat !== undefined && !/\) [ZX] /.test(stat);
 }
 
-/** The ids of the processes that run with this word as an argument, whatever ids they have in their namespace. */
+/** Ids, in this namespace, of the processes that run with this word as an argument. */
 export async function processesWith(word: string): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const found = await Promise.all(

@@ -58,7 +58,7 @@ describe('the image of a Zuul job', () => {
     });
   }
 
-  test('is not of the future, though the clock of Zuul is ahead', async (t) => {
+  test('has no date in the future, though Zuul's clock is ahead', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     row.end = new Date(Date.now() + 86_400_000);
@@ -207,7 +207,7 @@ describe('an artifact that is not what it should be', () => {
     ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
     ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
-  test('is refused: its URL leads to a service of the link, whatever else the job returns', async (t) => {
+  test('is refused if its URL leads to a link-local service, whatever else the job returns', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const row = site.zuul.table().add([{ ...artifact, url: 'http://169.254.169.254/image.qcow2' }]);
@@ -218,7 +218,7 @@ describe('an artifact that is not what it should be', () => {
     );
   });
 
-  test('is refused without its sha256, where that is required', async (t) => {
+  test('is refused without its sha256 where require-sha256 is set', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
@@ -237,7 +237,7 @@ describe('an artifact that is not what it should be', () => {
     await site.builder({ zuul }).build({ imageId: idOf(next), repository });
   });
 
-  test('is refused: its disk is larger than it may be, although its file is small', async (t) => {
+  test('is refused if its disk is above the size limit, although its file is small', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;

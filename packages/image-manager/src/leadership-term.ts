@@ -144,7 +144,7 @@ export class LeadershipTerm {
     for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has it`);
   }
 
-  /** Has what is due by age come due, though the clock ran ahead when a record was made. */
+  /** Corrects records that were made while the clock ran ahead, so that their ages count. */
   async #correctFutureDates(): Promise<void> {
     const { now, logger } = this.#options;
     const { builds, uploads } = correctFutureDates(this.#state, now());

@@ -57,9 +57,9 @@ export class LedState implements ManagerState {
   }
 
   /**
-   * Puts on record which bytes of a build are meant, unless that is known.
+   * Records the checksum of a build, unless it has one.
    *
-   * @returns what is on record then; undefined if the build was pruned
+   * @returns the checksum on record; undefined if the build was pruned
    */
   async meanBytes(id: string, checksum: string): Promise<string | undefined> {
     await this.#enqueue(({ build: find }) => {

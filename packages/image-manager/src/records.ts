@@ -25,7 +25,7 @@ export interface Build {
   /** Rolled back: it is uploaded no more, and what was uploaded goes once the one before stands in for it. */
   readonly withdrawn: boolean;
   /**
-   * Which bytes are meant: the format of a file and its sha256. After a partition two builders may have built under one
+   * Checksum of a build: the format of a file and its sha256. After a partition two builders may have built under one
    * image-id; the copy that differs is deleted. Absent if no builder has reported it.
    */
   readonly checksum?: string;

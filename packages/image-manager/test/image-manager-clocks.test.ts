@@ -5,7 +5,7 @@ import { ManagerSite } from './manager-site.ts';
 const DAY = 86_400_000;
 const MONTH = 30 * DAY;
 
-test('a clock that ran ahead for a while stops no rebuilds', async (t) => {
+test('rebuilds continue after a clock that ran ahead', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { rebuildAge: 86_400 } });
   const builder = await site.builder();
   site.ahead = MONTH;
@@ -21,7 +21,7 @@ test('a clock that ran ahead for a while stops no rebuilds', async (t) => {
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('a rebuild that a person asks for is used, though a build before it is from the future', async (t) => {
+test('a requested rebuild is used, though an earlier build has a date in the future', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 } });
   const builder = await site.builder();
   site.ahead = MONTH;
@@ -37,7 +37,7 @@ test('a rebuild that a person asks for is used, though a build before it is from
   assert.deepEqual([...builder.images.keys()], [second]);
 });
 
-test('a clock that is set back while a manager runs holds up neither plans nor retries', async (t) => {
+test('a clock that is set back while a manager runs delays neither plans nor retries', async (t) => {
   const timing = { retryDelay: 60, longestRetryDelay: 60 };
   const site = await ManagerSite.start(t, { providers: ['east'], timing });
   const builder = await site.builder();
@@ -58,7 +58,7 @@ test('a clock that is set back while a manager runs holds up neither plans nor r
   await site.untilInUse(first);
 });
 
-test('a clock that jumps ahead makes nothing absent for longer than it is', async (t) => {
+test('a clock that jumps ahead does not prolong an absence', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { absenceLimit: 3600 } });
   const builder = await site.builder();
   site.manage();

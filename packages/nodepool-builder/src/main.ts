@@ -34,7 +34,7 @@ export interface MainOptions {
 /** What argparse, and so the Python builder, exits with when the command line is wrong. */
 const USAGE_ERROR = 2;
 
-/** Of every process started here: the modes of files in an image follow from it, whoever starts the daemon. */
+/** Umask of the daemon and its children: file modes in an image must not depend on the caller's. */
 const UMASK = 0o022;
 
 /**
@@ -52,7 +52,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    // Not at the top: a builder alone does without, and starts the sooner.
+    // Imported on demand: a builder alone starts faster without it.
     const { StoreError } = await import('@nodepool-builder/image-manager');
     const { OpenStackError } = await import('@nodepool-builder/image-providers');
     const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];

@@ -153,7 +153,7 @@ export class AdminConnection {
   }
 }
 
-/** The error that a line tells of. The name of a function may begin like one; tabs and numbers follow it. */
+/** The error in a line. The name of a function may look like one, but tabs and numbers follow it. */
 function refusalIn(line: string): ServerError | undefined {
   const [start, code = '', ...words] = line.split(' ');
   if (start !== 'ERR' || code === '' || line.includes('\t')) return undefined;

@@ -36,11 +36,11 @@ export interface UniqueJobStatus extends JobStatus {
   readonly clients: number;
 }
 
-/** So many jobs are asked for at a time, those first that were asked for longest ago. */
+/** Number of jobs whose status is requested at a time, the least recently requested first. */
 const ASKED_AT_A_TIME = 100;
 
 /**
- * What ends a job, or comes of it, while it runs. It may be too large to be taken; then nothing but the job is lost.
+ * Packets with results of a running job. A packet over the limit costs only its job.
  */
 const OF_JOBS: ReadonlySet<PacketName> = new Set([
   'WORK_COMPLETE',
@@ -142,7 +142,7 @@ export class ClientConnection {
     this.#ended(packet)?.reject(new GearmanError('packet-too-large', message));
   }
 
-  /** A server that froze leaves this unanswered; one that no longer knows a job will never end it. */
+  /** A frozen server never answers this; a server that no longer knows a job will never end it. */
   #askForJobs(): void {
     for (const [handle, subscribers] of [...this.#jobs].slice(0, ASKED_AT_A_TIME)) {
       this.#jobs.delete(handle);
@@ -153,12 +153,12 @@ export class ClientConnection {
         onReply: (packet) => {
           if (packet.key('handle') === handle && packet.key('known') === '0') this.#forgotten(handle);
         },
-        onFailure: () => {}, // of the connection, which loses its jobs, or of a server that answers no such request
+        onFailure: () => {}, // the connection loses its jobs anyway, or the server does not support this request
       });
     }
   }
 
-  /** The final packet of a job precedes any later answer about it: this one will have none. */
+  /** A job's final packet precedes any later answer about it, so this job gets no final packet. */
   #forgotten(handle: string): void {
     const subscribers = this.#jobs.get(handle);
     this.#jobs.delete(handle);

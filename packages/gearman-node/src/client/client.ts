@@ -160,7 +160,7 @@ export class Client implements AsyncDisposable {
     this.#connecting = undefined;
   }
 
-  /** Tries each server once, those in a pause last. Returns why none could be reached, or nothing. */
+  /** Tries each server once, those that back off last. Returns the error if none could be reached. */
   async #tryAll(): Promise<ConnectionError | undefined> {
     const { timeout = DEFAULT_TIMEOUT } = this.#options;
     const { signal } = this.#stop;
@@ -199,7 +199,7 @@ export class Client implements AsyncDisposable {
   }
 }
 
-/** Whatever is wrong with one request concerns no other that waits for the connection. */
+/** A request that cannot be sent fails alone; the others that wait for the connection are sent. */
 function start(waiting: Waiting, connection: ClientConnection): void {
   try {
     waiting.start(connection);

@@ -33,7 +33,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   #isHeld = false;
   #isOver = false;
   #error: GearmanError | undefined;
-  /** Ends the waits of those that read on, in the order in which they came. */
+  /** Wakes waiting readers in order of arrival. */
   #waiting: (() => void)[] = [];
 
   constructor(flow: FlowControl) {

@@ -28,7 +28,7 @@ export class RequestQueue {
     this.#timer.sent();
   }
 
-  /** A packet came that answers a request; what answers none is ignored. Returns whether it answered one. */
+  /** Takes a reply. A reply without a request is ignored. Returns whether it answered a request. */
   answer(packet: Packet): boolean {
     const overtaken: PendingRequest[] = [];
     for (const request of this.#requests) {
@@ -44,7 +44,7 @@ export class RequestQueue {
     return false;
   }
 
-  /** An ERROR packet came: it answers the oldest request. Returns whether it answered one. */
+  /** Takes an ERROR packet, the reply to the oldest request. Returns whether it answered a request. */
   refuse(error: ServerError): boolean {
     for (const request of this.#requests) {
       this.#fail(request, error);
@@ -53,7 +53,7 @@ export class RequestQueue {
     return false;
   }
 
-  /** The silence was not the server's: it starts to count again. */
+  /** Restarts the timeout: the silence was not the server's. */
   restartTimer(): void {
     this.#timer.answered(0);
   }

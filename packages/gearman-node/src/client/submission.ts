@@ -85,7 +85,7 @@ export function submissionOf(
   };
 }
 
-/** What the caller said of how long to wait for the job, and what to do when its server is lost. */
+/** Time limit of the job, and what to do when its server is lost. */
 function checkWait({ background, signal, timeout, onServerLost = 'reject' }: SubmitOptions): void {
   refuseIf(background !== undefined && typeof background !== 'boolean', 'background is true or false');
   if (signal !== undefined && !(signal instanceof AbortSignal))

@@ -56,7 +56,7 @@ export class SubmittedJob implements Job {
     return this.#result.promise;
   }
 
-  /** What to send; undefined once it need not be sent, so that nothing keeps the payload. */
+  /** Packet to send; undefined once it is no longer needed, so that the payload is freed. */
   get submission(): Submission | undefined {
     return this.#submission;
   }

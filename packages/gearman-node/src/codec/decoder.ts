@@ -11,7 +11,7 @@ const FIRST_ALLOCATION = 64 * 1024;
 /** … or so many times what it has sent. */
 const GROWTH = 32;
 
-/** So much is read of a packet over the limit: all arguments but the payload, for they have 512 bytes at most each. */
+/** Bytes read of a packet over the limit: all arguments but the payload, at most 512 bytes each. */
 const OVERSIZED_HEAD = 2048;
 
 const MAX_LINE_SIZE = 8192;
@@ -45,7 +45,7 @@ export class PacketDecoder {
   /** The beginning of a packet or of a line whose rest has not arrived. */
   #held: Buffer = Buffer.alloc(0);
   #heldLength = 0;
-  /** Bytes to come of a packet over the limit. */
+  /** Bytes still to skip of a packet over the limit. */
   #skipped = 0;
   #stopped = false;
 
@@ -59,7 +59,7 @@ export class PacketDecoder {
    * be written to afterwards: packets are views of it.
    *
    * @throws ProtocolError for a bad magic, an unknown type, too great a length or too few arguments. The stream
-   * cannot be followed any further: whatever is decoded later is ignored. Results of workers may lack the NUL before
+   * cannot be resynchronised: later bytes are ignored. Results of workers may lack the NUL before
    * an empty payload, as those of Perl's do.
    */
   decode(chunk: Buffer): void {

@@ -4,10 +4,10 @@ import type { ServerAddress } from './server-address.ts';
 /** The smallest limit of a packet's size: room for the header and the longest handle. */
 const MIN_PACKET_SIZE = 76;
 
-/** The last port. */
+/** Highest TCP port. */
 const MAX_PORT = 65_535;
 
-/** What clients and workers have in common. */
+/** Options common to clients and workers. */
 interface PeerOptions {
   readonly servers: readonly ServerAddress[];
   readonly clientId?: string | undefined;

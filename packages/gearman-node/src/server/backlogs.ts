@@ -9,7 +9,7 @@ export class Backlogs {
     this.#limit = limit;
   }
 
-  /** A peer is slow. Hangs up on the slowest one if too many bytes wait for all of them. */
+  /** Registers a slow peer. Disconnects the slowest one if too many bytes wait for all of them. */
   add(connection: ServerConnection): void {
     this.#connections.add(connection);
     let total = 0;

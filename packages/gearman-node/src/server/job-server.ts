@@ -57,7 +57,7 @@ export interface JobServerOptions {
    */
   readonly journal?: string | undefined;
   /**
-   * How many connections there may be; more are hung up on, which is logged. Default: as many as the limit of file
+   * Maximum number of connections; further ones are closed, which is logged. Default: as many as the limit of file
    * descriptors has room for.
    */
   readonly maxConnections?: number | undefined;
@@ -74,7 +74,7 @@ export interface JobServerOptions {
   /** Bytes that are kept for a peer that does not read, before it is cut off. Default 64 MiB. */
   readonly maxOutputBuffer?: number | undefined;
   /**
-   * Bytes that are kept for all peers together that are slow to read; beyond it, the one with the most is cut off.
+   * Bytes buffered for all slow peers together; beyond it, the peer with the most is disconnected.
    * Default 256 MiB.
    */
   readonly maxTotalOutput?: number | undefined;
@@ -139,7 +139,7 @@ export class JobServer implements AsyncDisposable {
    *
    * @param port 0 takes a free one
    * @throws GearmanError `listen-failed`, for instance because the port is taken, or because it listens already;
-   * `invalid-argument` for what is no port; `journal-failed`
+   * `invalid-argument` for an invalid port; `journal-failed`
    */
   async listen(port: number = DEFAULT_PORT, host = '127.0.0.1'): Promise<ListenAddress> {
     const { journal, logger } = this.#options;
@@ -225,7 +225,7 @@ export class JobServer implements AsyncDisposable {
     else this.#handle(handler, from, packet);
   }
 
-  /** Costs a worker the job that it says something of, and any other peer this one request. */
+  /** Ends the job that a worker's packet is about; refuses only this request of another peer. */
   #onOversized(from: ServerConnection, packet: Packet, size: number): void {
     const limit = this.#options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
     const { message } = tooLarge(`the ${packet.name} from ${from.name}`, size, limit);

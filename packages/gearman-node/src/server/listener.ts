@@ -61,7 +61,7 @@ export class Listener {
     return address ? { host: address.address, port: address.port } : undefined;
   }
 
-  /** @throws GearmanError `listen-failed`; `invalid-argument` for what is no port */
+  /** @throws GearmanError `listen-failed`; `invalid-argument` for an invalid port */
   async listen(port: number, host: string): Promise<ListenAddress> {
     checkRange('port', port, 0, MAX_PORT);
     const { address } = this;
@@ -118,8 +118,8 @@ export class Listener {
 }
 
 /**
- * How many connections the limit of file descriptors has room for; undefined where it cannot be known. Node hangs up on
- * those beyond it without a word.
+ * Connections that the limit of file descriptors has room for; undefined if unknown. Node silently closes
+ * those beyond it.
  */
 function descriptorLimit(): number | undefined {
   let limits: string;
@@ -132,7 +132,7 @@ function descriptorLimit(): number | undefined {
   return Number.isNaN(openFiles) ? undefined : Math.max(1, openFiles - RESERVED_DESCRIPTORS);
 }
 
-/** Who had the other end, if that is still known: the socket may be closed. */
+/** Address of the peer, if it is still known: the socket may be closed. */
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return remoteAddress === undefined ? 'a peer' : `${remoteAddress}:${remotePort}`;
 }

@@ -7,13 +7,13 @@ import { GearmanError, type ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { Peer } from './peer.ts';
 
-/** Characters of a long reply that are made in one turn of the event loop. */
+/** Characters of a long reply that are produced in one turn of the event loop. */
 const PIECE = 16 * 1024;
 
-/** A peer for which more bytes wait is slow to read. */
+/** Buffered bytes above which a peer counts as slow. */
 export const BACKLOG: number = 64 * 1024;
 
-/** What an answer that is kept costs beside its payload, in bytes. */
+/** Overhead of a buffered reply, in bytes. */
 const KEPT_OVERHEAD = 128;
 
 /** A reply of the admin text protocol, line ends included: a short one whole, a long one in parts. */
@@ -28,7 +28,7 @@ export interface ServerConnectionOptions {
   readonly maxOutputBuffer: number;
   /** Whether the peer gets WORK_EXCEPTION without asking for it. */
   readonly wantsExceptions: boolean;
-  /** Called before more is added to what waits for a peer that is slow to read. */
+  /** Called before more is buffered for a slow peer. */
   readonly onBacklog: (connection: ServerConnection) => void;
   readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
   /** Takes the beginning of a packet over the limit, and its size. */
@@ -56,7 +56,7 @@ export class ServerConnection {
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
   readonly #onBacklog: (connection: ServerConnection) => void;
-  /** What waits its turn to be sent; the first is being sent. */
+  /** Replies that wait to be sent; the first is being sent. */
   #kept: { readonly send: () => Promise<void> | void; readonly size: number }[] = [];
   #keptBytes = 0;
 

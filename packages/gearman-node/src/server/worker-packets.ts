@@ -51,7 +51,7 @@ export const WORKER_PACKETS: PacketHandlers = {
   ),
 };
 
-/** Ends the job that a packet over the limit is for: it would be as large the next time. */
+/** Ends the job of a packet over the limit: the packet would be as large on a retry. */
 export function failOversized(message: string): PacketHandler {
   return ofRunningJob((_from, _packet, job, server) => endWithException(job, message, server));
 }
@@ -68,7 +68,7 @@ function endWithException(
   finish(job, server);
 }
 
-/** What is no decimal number is no limit: npm's gearman sends four bytes of a binary number. */
+/** A timeout that is not decimal means no limit: npm's gearman sends a four-byte binary number. */
 function timeLimitOf(packet: Packet): number | undefined {
   const text = packet.key('timeout');
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;

@@ -21,7 +21,7 @@ export type JobOutcome =
 /** A line longer than this helps nobody. */
 const MAX_EXCEPTION_LENGTH = 1000;
 
-/** Runs a handler to its end, whatever it does. A result that is too large to be sent ends the job with an exception. */
+/** Runs a handler and reports its outcome. A result over the packet limit ends the job with an exception. */
 export async function runHandler(handler: JobHandler, job: AssignedJob): Promise<JobOutcome> {
   try {
     const result: unknown = (await handler(job)) ?? '';

@@ -51,7 +51,7 @@ export interface WorkerContext {
   readonly dispatch: () => void;
 }
 
-/** What a connection shares with the others to the same server, earlier ones included. */
+/** State shared by all connections to one server, earlier ones included. */
 export interface ServerContext {
   readonly echo: EchoKnowledge;
   /** Called whenever the server has answered a request. */
@@ -114,7 +114,7 @@ export class WorkerConnection {
       send: (name, ...args) => this.#connection.send(name, ...args),
       writable: () => this.#connection.writable(),
       confirm: () => this.confirm(),
-      // Only Perl's server knows no other grab, and it waits for WORK_FAIL.
+      // Only Perl's server supports no other grab, and it waits for WORK_FAIL.
       wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
       maxPacketSize: context.maxPacketSize,
     };
@@ -234,7 +234,7 @@ export class WorkerConnection {
     this.#spinGuard.slept();
   }
 
-  /** The job fails, or every worker with the same limit would be given it in turn. */
+  /** Fails the job; otherwise every worker with the same limit would get it in turn. */
   #onOversized(packet: Packet, size: number): void {
     const error = tooLarge(
       `the ${packet.name} from ${this.#peer}`,

@@ -15,7 +15,7 @@ export interface TimedFunction {
 /** What a worker does for a function: its handler, or that and a time limit. */
 export type WorkerFunction = JobHandler | TimedFunction;
 
-/** @throws GearmanError `invalid-argument` for what has no handler, or a time limit that is no whole number from 1 on */
+/** @throws GearmanError `invalid-argument` without a handler, or if the time limit is not a whole number of at least 1 */
 export function checkWorkerFunction(name: string, declared: WorkerFunction): void {
   if (typeof declared === 'function') return;
   if (typeof declared?.handler !== 'function') {

@@ -39,7 +39,7 @@ export interface WorkerJob {
   /**
    * Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one.
    *
-   * @throws GearmanError `invalid-argument` for what is neither text nor bytes, `packet-too-large`
+   * @throws GearmanError `invalid-argument` unless the data is text or bytes, `packet-too-large`
    */
   sendData(data: string | Uint8Array): Promise<void>;
   /** Sends a warning (WORK_WARNING). Resolves when there is room for the next one. @throws as {@link sendData} */

@@ -186,7 +186,7 @@ test('the limit is for a reply, not for all of them', async (t) => {
   for (const reply of replies) assert.deepEqual(await reply, keys);
 });
 
-test('a long line that begins like a refusal is read in a moment', async (t) => {
+test('a long line that begins like an error is read in linear time', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();

@@ -273,7 +273,7 @@ test('a job that its server no longer knows is lost; one that it knows goes on',
   assert.equal(String(await running), 'done');
 });
 
-test('a result that comes before the answer about the job counts', async (t) => {
+test('a result that precedes the answer about its job completes the job', async (t) => {
   const { submit } = await scripted(t, { timeout: 100 });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');

@@ -178,7 +178,7 @@ test('a timeout covers the wait for a worker', async (t) => {
   });
 });
 
-test('a server that accepts and hangs up is asked at growing intervals for a job that is resubmitted', async (t) => {
+test('a resubmitted job backs off from a server that accepts and hangs up', async (t) => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], reconnect: { minDelay: 10, maxDelay: 10_000 } });
   t.after(() => Promise.all([server.close(), client.close()]));
@@ -196,7 +196,7 @@ test('a server that accepts and hangs up is asked at growing intervals for a job
   await closed;
 });
 
-test('a job that is resubmitted goes to another server than the one that hangs up on it', async (t) => {
+test('a resubmitted job goes to another server than the one that hung up', async (t) => {
   const [hangsUp, site] = [await ScriptedServer.listen(), await JobServerSite.start(t)];
   const client = new Client({ servers: [hangsUp.address, site.address] });
   const worker = new Worker({ servers: [site.address] });
@@ -207,7 +207,7 @@ test('a job that is resubmitted goes to another server than the one that hangs u
   assert.equal(String(await job), 'done after all');
 });
 
-/** Submissions that no server can have, as a program without types makes them. */
+/** Invalid submissions, as an untyped program makes them. */
 const WRONG: readonly (readonly unknown[])[] = [
   [undefined],
   [{ name: 'f' }],
@@ -229,7 +229,7 @@ const WRONG: readonly (readonly unknown[])[] = [
   ['f', '', { onServerLost: 'retry' }],
 ];
 
-test('a wrong submission is refused at the call, and what waits beside it for the connection is not harmed', async (t) => {
+test('an invalid submission is refused at the call and harms no other waiting request', async (t) => {
   const { client, worker } = await working(t);
   worker.add('echo', (job) => job.payload);
   const before = client.submit('echo', 'before').result;

@@ -91,7 +91,7 @@ test('after the loop was left nothing is kept', async () => {
   assert.deepEqual(await events.next(), { done: true, value: undefined });
 });
 
-test('several that wait at a time get the events in order, and all settle at the end', async () => {
+test('concurrent readers get the events in order, and all of them end', async () => {
   const { events } = recorded();
   const waiting = Array.from({ length: 4 }, () => events.next());
   const statuses = [1, 2].map((numerator): JobEvent => ({ type: 'status', numerator, denominator: 2 }));

@@ -84,7 +84,7 @@ test('a packet as large as the limit is taken, and one byte more is not', () => 
   });
 });
 
-test('of a packet over the limit the beginning and the size come out, and the packets after it', () => {
+test('a packet over the limit yields its head and its size, and later packets are decoded', () => {
   const tooLarge = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', 'x'.repeat(5000));
   const next = encodePacket('RES', 'WORK_FAIL', 'H:x:2');
   const stream = Buffer.concat([tooLarge, tooLarge, next]);
@@ -101,7 +101,7 @@ test('of a packet over the limit the beginning and the size come out, and the pa
   }
 });
 
-test('a packet over the limit that has no payload, or no end of its handle, is a ProtocolError all the same', () => {
+test('a packet over the limit without a payload, or with an unterminated handle, is a ProtocolError', () => {
   const faulty: readonly (readonly [Buffer, GearmanErrorCode])[] = [
     [encodePacket('RES', 'JOB_CREATED', 'x'.repeat(5000)), 'packet-too-large'],
     [encodePacket('RES', 'SUBMIT_JOB', 'x'.repeat(5000), '', ''), 'argument-missing'],

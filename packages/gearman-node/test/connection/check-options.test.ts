@@ -23,7 +23,7 @@ test('options that cannot be used are refused', () => {
   }
 });
 
-test('addresses that no server can have are refused', () => {
+test('invalid server addresses are refused', () => {
   const wrong: readonly unknown[] = [null, 'localhost', {}, { host: '' }, { host: 'h', port: 99_999 }];
   for (const server of [...wrong, { host: 'h', port: '4730' }, { host: 'h', tls: true }]) {
     assert.throws(() => checkServer(server as never), refused, JSON.stringify(server));

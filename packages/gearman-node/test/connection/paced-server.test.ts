@@ -26,7 +26,7 @@ test('a pause ends by itself, or by a signal', async () => {
   assert.ok(long.pause > 0);
 });
 
-test('delays that make no sense are refused', () => {
+test('invalid delays are refused', () => {
   for (const options of [{ minDelay: 0 }, { maxDelay: Number.NaN }, { minDelay: 200, maxDelay: 100 }]) {
     assert.throws(() => new PacedServer(address, options), { code: 'invalid-argument' });
   }

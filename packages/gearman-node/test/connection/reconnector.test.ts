@@ -70,7 +70,7 @@ test('stop ends an attempt and a pause, and opens nothing more', async () => {
   await reconnector.stop();
 });
 
-test('a server that accepts and hangs up is asked at growing intervals, however long its connections last', async () => {
+test('a server that accepts and hangs up is retried at growing intervals, however long its connections last', async () => {
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {
     minDelay: 10,

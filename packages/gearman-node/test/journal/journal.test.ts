@@ -207,7 +207,7 @@ test('a job that comes while the file is written anew is not lost', async (t) =>
   assert.deepEqual(await found(directory), [job(2), job(3)]);
 });
 
-test('its files are for this user alone, whatever the umask, and whatever they were', async (t) => {
+test('journal files are private to this user, whatever the umask and their earlier mode', async (t) => {
   const umask = process.umask(0);
   t.after(() => process.umask(umask));
   const directory = join(await temporaryDirectory(t), 'made');

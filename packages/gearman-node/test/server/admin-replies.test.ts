@@ -191,7 +191,7 @@ test('shutdown is answered also when it closes the server at once', async (t) =>
   await Promise.all([closing.promise, admin.closed]);
 });
 
-test('a long list is sent in pieces: others are served meanwhile, and who does not read costs little', async (t) => {
+test('a long list is sent in pieces: other peers are served meanwhile, and one that does not read uses little memory', async (t) => {
   const [functions, lists] = [2000, 200];
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: functions }, (_, index) => `function-${index}`));
@@ -215,7 +215,7 @@ test('a long list is sent in pieces: others are served meanwhile, and who does n
   assert.ok(lines >= lists * (functions - 1) && lines < lists * functions, `${lines}`);
 });
 
-test('commands are carried out in their order, also those behind a long list', async (t) => {
+test('commands run in order, also those behind a long list', async (t) => {
   const site = await JobServerSite.start(t);
   await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const operator = await site.connect();
@@ -232,7 +232,7 @@ test('commands are carried out in their order, also those behind a long list', a
   );
 });
 
-test('what waits behind a long list that is not read is limited too', async (t) => {
+test('replies that wait behind an unread long list are limited too', async (t) => {
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const [client, handle] = await site.submit('function-0');

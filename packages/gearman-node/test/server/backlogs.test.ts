@@ -4,7 +4,7 @@ import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
 const MIB = 1024 * 1024;
 
-test('of the peers that do not read, the one for which the most waits is cut off when it is too much together', async (t) => {
+test('when slow peers exceed their common limit, the one with the most buffered bytes is disconnected', async (t) => {
   const warnings: string[] = [];
   const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error: assert.fail };
   const site = await JobServerSite.start(t, { logger, maxTotalOutput: 20 * MIB });

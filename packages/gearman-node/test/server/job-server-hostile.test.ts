@@ -40,7 +40,7 @@ test('slow-loris: clients that never send the end of a packet hold up nobody, an
   for (const peer of peers) assert.equal(peer.socket.destroyed, false);
 });
 
-test('4 GiB: clients that claim such a length are told so, and cost little', async (t) => {
+test('4 GiB: clients that claim this length get an ERROR and use little memory', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(100_000));
   beginning.writeUInt32BE(0xffff_ffff, 8);

@@ -99,7 +99,7 @@ test('drain takes no connection and no job, and waits for what runs, unless it i
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
 });
 
-test('to listen twice, or on what is no port, is a typed error, and the server goes on', async (t) => {
+test('listening twice or on an invalid port is a typed error, and the server keeps running', async (t) => {
   const site = await JobServerSite.start(t);
   const again = { code: 'listen-failed', message: new RegExp(`listens already, on 127.0.0.1:${site.port}`) };
   await assert.rejects(site.server.listen(0), again);
@@ -112,7 +112,7 @@ test('to listen twice, or on what is no port, is a typed error, and the server g
   assert.deepEqual(await peer.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
-test('when there are no file descriptors left for a connection, that is logged', async (t) => {
+test('running out of file descriptors for connections is logged', async (t) => {
   const program = join(import.meta.dirname, '../fixtures/logging-server.ts');
   const shell = ['-c', 'ulimit -n 84 && exec "$@"', 'sh', process.execPath, program];
   const server = spawn('sh', shell, { stdio: ['ignore', 'pipe', 'inherit'] });

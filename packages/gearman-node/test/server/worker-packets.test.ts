@@ -192,7 +192,7 @@ test('WORK_COMPLETE without the NUL before its empty data, as Perl sends it, end
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });
 
-test('CAN_DO_TIMEOUT with what is no decimal number registers the function without a limit', async (t) => {
+test('CAN_DO_TIMEOUT with a timeout that is not decimal registers the function without a limit', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const site = await JobServerSite.start(t);
   const worker = await site.connect();
@@ -206,7 +206,7 @@ test('CAN_DO_TIMEOUT with what is no decimal number registers the function witho
   }
 });
 
-test('what a worker says of its progress counts as 0 in an answer unless it is decimal', async (t) => {
+test('progress that is not decimal counts as 0 in STATUS_RES', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -15,7 +15,7 @@ test('a time limit is a whole number of milliseconds', () => {
   }
 });
 
-test('what has no handler is refused', () => {
+test('a function without a handler is refused', () => {
   const wrong: readonly unknown[] = [
     undefined,
     null,

@@ -12,7 +12,7 @@ import { visible } from './visible.ts';
 /** How many logs of one image name are kept, unless an option says otherwise. */
 const RETENTION = 7;
 
-/** The most that a log takes, in bytes, unless an option says otherwise. */
+/** Default size limit of a log, in bytes. */
 const LIMIT = 64 * 1024 * 1024;
 
 const HEADER = /^# image-name: (.*)$/;
@@ -24,7 +24,7 @@ export interface BuildLogOptions {
   readonly imageName: string;
   /** How many logs of one image name are kept, this one included. Default 7. */
   readonly retention?: number | undefined;
-  /** The most that the log takes, in bytes: its beginning and its end stay. Default 64 MiB. */
+  /** Size limit of the log in bytes; beyond it, only its beginning and its end are kept. Default 64 MiB. */
   readonly limit?: number | undefined;
   /** What is not to be shown: `***` stands in its place. */
   readonly secrets?: readonly string[] | undefined;
@@ -73,7 +73,7 @@ export class BuildLog {
   write(text: string): Promise<void> | undefined {
     const lines = this.#withoutSecrets(text).split('\n').map(visible);
     for (const line of lines) this.#onLine?.(line);
-    // A builder that was given up may still write when the log is closed.
+    // An abandoned builder may still write when the log is closed.
     const isClosed = this.#failed || this.#stream.writableEnded;
     if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
     return new Promise((resolve) => {

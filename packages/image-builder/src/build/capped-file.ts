@@ -13,10 +13,10 @@ export class CappedFile extends Writable {
   readonly #handle: FileHandle;
   readonly #limit: number;
   #size: number;
-  /** Where the middle begins, once it is cut out. */
+  /** Offset of the cut, once the middle has been removed. */
   #head: number | undefined;
   #removed = 0;
-  /** What stands in the place of the middle. */
+  /** Line that replaces the middle. */
   #notice: Buffer = Buffer.alloc(0);
 
   private constructor(handle: FileHandle, size: number, limit: number) {
@@ -79,7 +79,7 @@ export class CappedFile extends Writable {
     return found === -1 ? position : start + found + 1;
   }
 
-  /** Copies all from `from` on to a lower position. Returns where it ends then. */
+  /** Moves everything from `from` on to a lower position. Returns the new end. */
   async #move(from: number, to: number): Promise<number> {
     let target = to;
     for (let source = from; source < this.#size; source += PIECE) {
@@ -103,7 +103,7 @@ export class CappedFile extends Writable {
   }
 }
 
-/** Tells the end of `work` to a callback. */
+/** Calls a callback with the outcome of `work`. */
 async function tell(work: Promise<void>, done: (error?: Error) => void): Promise<void> {
   const fault = await work.then(
     () => undefined,

@@ -19,7 +19,7 @@ export function checkedVariables({ name, envVars = {} }: DiskImage): Record<stri
   );
 }
 
-/** Why a value of `env-vars` cannot be one, and what to do. Never the value: it may be a secret. */
+/** Reason why a value of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */
 export function variableFault(value: unknown): string | undefined {
   if (typeof value !== 'string') return 'is not a string; put it in quotes';
   return value.includes('\0') ? 'holds a NUL; remove that' : undefined;

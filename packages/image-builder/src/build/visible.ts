@@ -1,7 +1,7 @@
 /** Control characters but the tab, and characters that start a line or turn the direction of writing. */
 const CONTROL = /(?!\t)\p{Cc}|\p{Zl}|\p{Zp}|\p{Bidi_Control}/gu;
 
-/** Shows control characters by their numbers: a terminal that shows the text obeys none of them. */
+/** Replaces control characters by their numbers, so that a terminal does not interpret them. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (character) => {
     const code = character.charCodeAt(0).toString(16);

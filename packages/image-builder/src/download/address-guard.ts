@@ -4,10 +4,10 @@ import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { ImageError } from '../errors.ts';
 import { nameOf } from './artifact-url.ts';
 
-/** Who reaches an address: this host alone, the hosts of its link, or those of its site. */
+/** Scope of an address: this host, its link, or its site. */
 export type Network = 'loopback' | 'link-local' | 'private';
 
-/** Special-purpose addresses by IANA's registries. Linux connects 0.0.0.0 and :: to this host. */
+/** Special-purpose addresses by IANA's registries. On Linux 0.0.0.0 and :: reach this host. */
 const NETWORKS: Readonly<Record<Network, string>> = {
   loopback: '127.0.0.0/8 0.0.0.0/8 ::1/128 ::/128',
   'link-local': '169.254.0.0/16 fe80::/10',
@@ -75,7 +75,7 @@ export class AddressGuard {
     throw refused(nameOf(url), host);
   }
 
-  /** For the option `lookup` of requests: gives a name's addresses without those that are not allowed. */
+  /** For the option `lookup` of requests: resolves a name and leaves out addresses that are not allowed. */
   readonly lookup: LookupFunction = (host, options, callback) => {
     void this.#answer(host, options, callback);
   };
@@ -109,7 +109,7 @@ export class AddressGuard {
     return (await this.#networks).has(network);
   }
 
-  /** The networks of what is configured. A name that cannot be resolved now counts for none. */
+  /** Networks of the configured URLs. A name that cannot be resolved adds none. */
   async #configuredNetworks(): Promise<ReadonlySet<Network>> {
     const networks = this.#options.configuredUrls.map(async (url) => {
       const host = hostOf(url);

@@ -15,7 +15,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MOST_REDIRECTS = 5;
 
-/** Bytes a second below which a server counts as one that sends nothing; less than a block comes in a minute then. */
+/** Bytes a second below which a server counts as stalled. */
 const LOWEST_RATE = 1024;
 
 /** Header fields for each host (`host` or `host:port`) that is to get them. */
@@ -114,7 +114,7 @@ export class HttpSource {
   }
 }
 
-/** A body in chunks. If it breaks off, or comes too slowly to be of use, that is a {@link TransientFailure}. */
+/** Reads a body in chunks. A body that breaks off or is too slow is a {@link TransientFailure}. */
 export async function* bodyOf(
   { url, response, stall }: Answer,
   signal: AbortSignal,

@@ -10,7 +10,7 @@ interface Signature {
   readonly bytes: string;
 }
 
-/** Bytes that every file of a format has. The disks among the formats have headers, and an ACI may be packed in any way. */
+/** Signatures of formats. Disks are recognised by their headers; an ACI may have any compression. */
 const SIGNATURES: Readonly<Partial<Record<ImageFormat, Signature>>> = {
   iso: { position: 32_769, bytes: 'CD001' },
   tar: { position: 257, bytes: 'ustar' },
@@ -19,7 +19,7 @@ const SIGNATURES: Readonly<Partial<Record<ImageFormat, Signature>>> = {
 };
 
 /**
- * Refuses a file that is not of the format that a person says. A raw disk may hold anything but the header of another
+ * Refuses a file that is not of the declared format. A raw disk may hold anything but the header of another
  * format.
  *
  * @throws ImageError `image-missing`, `conversion-failed`, `image-not-self-contained`, `directory-not-usable`

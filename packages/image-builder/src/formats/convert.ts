@@ -90,7 +90,7 @@ export async function convertImage(
 }
 
 /**
- * Refuses a disk that is larger than it may be.
+ * Refuses a disk above the size limit.
  *
  * @param largestDisk default {@link DEFAULT_LARGEST_DISK}
  * @throws ImageError `image-too-large`

@@ -3,7 +3,7 @@ import { SteadyFile } from '../upload-source/steady-file.ts';
 /** qemu-img's names of the formats that are known by their first bytes. */
 export type DiskDriver = 'qcow2' | 'vmdk' | 'vpc' | 'vhdx' | 'vdi';
 
-/** What the header of a disk image says, read in this process: no other program has opened the file. */
+/** Header of a disk image, read in this process: no other program has opened the file. */
 export interface DiskHeader {
   /** The format of the header. Undefined for a file without a header of these formats, such as a raw disk. */
   readonly driver?: DiskDriver;
@@ -11,7 +11,7 @@ export interface DiskHeader {
   readonly references: readonly string[];
 }
 
-/** A part of the file; shorter than `length` where the file ends. */
+/** Reads a part of the file; shorter than `length` at its end. */
 type Read = (position: number, length: number) => Promise<Buffer>;
 
 /** How one format is recognised, and how the names of other files are found in its header. */
@@ -27,7 +27,7 @@ const KIBIBYTE = 1024;
 /** Covers every header at the beginning of a file, and the longest text that QEMU reads as a VMDK descriptor. */
 const HEAD_LENGTH = 1024 * KIBIBYTE;
 
-/** Of a VHD: the first bytes of its footer, and the type of a disk that holds the differences to its parent. */
+/** Of a VHD: the first bytes of its footer, and the type of a differencing disk. */
 const VHD_COOKIE = 'conectix';
 const VHD_DIFFERENCING = 4;
 
@@ -169,7 +169,7 @@ function findEntry(table: Buffer, start: number, guid: string): Buffer | undefin
   return undefined;
 }
 
-/** A disk of differences has a type of its own, or names its parent by an id. */
+/** A differencing disk has a type of its own, or names its parent by an id. */
 function vdiReferences(head: Buffer): readonly string[] {
   const isWhole = [1, 2].includes(uint32(head, 0x4c));
   const hasParent = head.subarray(0x1a8, 0x1c8).some((byte) => byte !== 0);

@@ -21,7 +21,7 @@ const SECTOR = 512;
 /** Seconds for `qemu-img info`, `measure` and `check`, which read no more than the tables of an image. */
 const INSPECTION_LIMIT = 600;
 
-/** Settings of what looks at an image. */
+/** Settings for inspecting an image. */
 export interface InspectionOptions {
   readonly signal?: AbortSignal;
   /** Seconds that one program may take; default ten minutes. */

@@ -3,7 +3,7 @@ import { formatRow } from '../formats.ts';
 import { readDiskHeader } from './disk-header.ts';
 import type { DiskFile } from './disk-information.ts';
 
-/** Characters of a name in a header that an error shows: the header may come from anybody. */
+/** Characters of a name in a header that an error shows: the header is untrusted. */
 const LONGEST_NAME = 200;
 
 /**
@@ -23,7 +23,7 @@ export async function checkSelfContained(
 }
 
 /**
- * Refuses what must not be given to qemu-img: an image that names other files, and a file without a header of its
+ * Refuses files that are unsafe for qemu-img: an image that names other files, and a file without a header of its
  * format. A raw image has no header: all of it is data.
  *
  * @throws ImageError `image-not-self-contained`, `conversion-failed`, `image-missing`, `directory-not-usable`

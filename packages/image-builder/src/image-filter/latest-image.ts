@@ -20,7 +20,7 @@ export interface LatestImage {
 /**
  * The most recent image that passes a filter, whatever the provider has already left out.
  *
- * The build decides, by {@link byBuild}, if all that pass have its time: to copy an image, or to upload it again, makes
+ * If all candidates have a build time, {@link byBuild} decides: copying an image, or uploading it again, makes
  * it no newer. Otherwise it is the time of creation in the provider, by the provider's clock alone; of several with the
  * same time the one that was built later, and then the one with the greater id.
  *
@@ -68,7 +68,7 @@ const created: Criterion = {
   compare: (one, other) => other.createdAt.getTime() - one.createdAt.getTime(),
 };
 
-/** The criterion by which a candidate comes after the latest, in words. */
+/** The criterion by which a candidate is older than the latest, in words. */
 function lost(
   candidate: ImageCandidate,
   latest: ImageCandidate | undefined,

@@ -28,7 +28,7 @@ const CANNOT_START: Readonly<Record<string, string>> = {
   E2BIG: 'gets more arguments and variables than the kernel takes; shorten the elements or env-vars',
 };
 
-/** Errors that may pass without a change by anyone. */
+/** Transient errors of starting a command. */
 const PASSING: ReadonlySet<string> = new Set(['ETXTBSY', 'EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
 
 /** Settings of {@link runCommand}. */
@@ -43,7 +43,7 @@ export interface CommandOptions {
   readonly onPartialLine?: (text: string) => void;
   /** Called with the process id, which is the process group's id as well. */
   readonly onStart?: (pid: number) => void;
-  /** Gives the command that runs this one elsewhere, with the same process group, output and exit. */
+  /** Wraps the command so that it runs elsewhere, with the same process group, output and exit status. */
   readonly wrap?: (command: string, args: readonly string[], cwd: string) => [string, string[]];
   /** Milliseconds between SIGTERM and SIGKILL; default {@link GRACE_PERIOD}. */
   readonly gracePeriod?: number;

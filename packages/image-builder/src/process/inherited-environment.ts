@@ -51,7 +51,7 @@ export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly 
 
 const INHERITED: readonly string[] = INHERITED_VARIABLES.flatMap(({ names }) => names);
 
-/** Names of variables whose value is a secret, not the place of one. */
+/** Names of variables whose value is a secret, not the path of one. */
 const SECRET_NAME = /PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY(?!_ID$)/i;
 const PLACE_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
 
@@ -73,7 +73,7 @@ export function inheritedEnvironment(
   );
 }
 
-/** The values in an environment that no log may show. */
+/** Secret values in an environment, which logs must not show. */
 export function secretValues(environment: Environment = process.env): string[] {
   return Object.entries(environment).flatMap(([name, value = '']) => {
     if (SECRET_NAME.test(name) && !PLACE_NAME.test(name)) return [value];

@@ -4,10 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram } from '../process/find-program.ts';
 import { isRoot, SYSTEM_PATH } from './privileged.ts';
 
-/** How long the kernel may take to end all processes of a namespace, in milliseconds. */
+/** Time limit for the kernel to end all processes of a namespace, in milliseconds. */
 const END_PERIOD = 10_000;
 
-/** What unshare of util-linux up to 2.38 says, and exits with 1, when SIGKILL ended the command that it ran. */
+/** Message of unshare up to util-linux 2.38 when SIGKILL ended its command; unshare exits with 1 then. */
 export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
 
 /**
@@ -33,7 +33,7 @@ export class BuildNamespace {
    * Opens a namespace.
    *
    * @param onStart called with the id of the process group that keeps the namespace.
-   * @returns the reason, as a text, if the host does not allow one
+   * @returns the reason as text if the host does not allow namespaces
    */
   static async open(onStart: (pid: number) => void): Promise<BuildNamespace | string> {
     if (!isRoot()) return 'only root may make namespaces';

@@ -44,7 +44,7 @@ export function isSameImage(one: Image, other: Image): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What is known of an image; a damaged manifest is logged, and counts as none. Other users read none. */
+/** Manifest of an image; a damaged one is logged and ignored. Only its owner can read it. */
 export async function readManifestOrWarn(
   imageId: string,
   layout: Layout,

@@ -37,11 +37,11 @@ async function recoverStaging(layout: Layout, staging: Staging, logger: Logger |
   if (imageId === undefined) logger?.info(`"${staging.directory}": the remains of a build were cleared`);
 }
 
-/** Takes the rights that an earlier release or the Python builder, with its umask of 0, gave to everybody. */
+/** Removes permissions that an earlier release or the Python builder, with its umask of 0, left too wide. */
 async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
   for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
     const path = join(layout.workspace, entry.name);
-    // What lies in staging and in the trash is about to go; it may be the file system of an image.
+    // Staging and trash are about to be deleted; they may hold the file system of an image.
     if ([layout.staging, layout.trash].includes(path)) continue;
     if (entry.isDirectory()) await tightenStateDirectory(path, path === layout.logs ? BUILD_LOG : STATE_FILE);
     else await limitMode(path, STATE_FILE).catch(() => false);

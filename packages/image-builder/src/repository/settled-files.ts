@@ -47,7 +47,7 @@ interface Unsettled {
 export interface SettledFilesOptions {
   /** Called with the names of files that are to be looked at again. */
   readonly onDue?: (names: readonly string[]) => void;
-  /** Called for what has the name of an image and cannot be one, with the reason. */
+  /** Called with the reason for a file that has an image's name but is not an image. */
   readonly onRefused?: (name: string, reason: string) => void;
   /** Replaces {@link findWriters} in tests. */
   readonly find?: (paths: readonly string[]) => Promise<Writers>;
@@ -167,7 +167,7 @@ export class SettledFiles {
     clearTimeout(this.#timer);
     if (this.#unsettled.size === 0) return;
     const next = Math.min(...Array.from(this.#unsettled.values(), ({ dueAt }) => dueAt));
-    // A clock that was set back holds no file up.
+    // A clock that is set back must not delay a file.
     const delay = Math.min(LAST_DELAY, Math.max(0, next - Date.now()));
     // What is due is counted from `next`: a timer may fire a little before the clock says so.
     this.#timer = setTimeout(() => {
@@ -183,7 +183,7 @@ async function each<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Pr
   await Promise.all(Array.from(items, work));
 }
 
-/** Why a file is not an image. */
+/** Reason why a file is not an image. */
 function refusalOf(state: Stats): string | undefined {
   if (state.isSymbolicLink()) return 'it is a symbolic link; put the file itself there';
   if (!state.isFile()) return 'it is not a regular file';

@@ -21,7 +21,7 @@ const TEMPORARY_DIRECTORIES = '.temporary-directories';
 export class Staging {
   readonly directory: string;
   #namespace: Promise<BuildNamespace | undefined> | undefined;
-  /** Those that were seen from within the namespace: later their files may lie nowhere. */
+  /** Loop devices seen from within the namespace; later their files may be unreachable. */
   #loops: readonly LoopDevice[] = [];
 
   /** What an earlier process left in `directory`. */
@@ -68,7 +68,7 @@ export class Staging {
     return await this.#namespace;
   }
 
-  /** Ends all processes that run in the namespaces: nothing writes to the files here any more. */
+  /** Ends all processes in the namespaces, so that nothing writes to the files here. */
   async endNamespace(): Promise<void> {
     const namespace = await this.#namespace;
     this.#namespace = undefined;

@@ -27,7 +27,7 @@ const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
     'write the address where the API is served as api-url; if a login is asked for, configure a token',
 };
 
-/** Remedies for what Zuul calls an error in its 401. */
+/** Remedies by the error in Zuul's 401. */
 const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
     'the token has the claim zuul.admin, as those of zuul-admin create-auth-token do; configure shared-secret instead',

@@ -19,7 +19,7 @@ export interface ApiSessionOptions {
   readonly random?: () => number;
 }
 
-/** Reads JSON from one Zuul API: sends the token, and retries what may pass. */
+/** Reads JSON from one Zuul API: sends the token, and retries transient errors. */
 export class ApiSession {
   readonly #api: string;
   readonly #logger: Logger;

@@ -5,8 +5,8 @@ import type { ZuulImage } from './zuul-image.ts';
 
 /**
  * How the artifacts of an image are asked for. They get no credentials, and no host of a loopback, link-local or private
- * network is asked unless the configuration is there: the token is for the API, and where an artifact lies is what a job
- * says.
+ * network is asked unless the configuration names one: the token is for the API, and the job decides the artifact's
+ * URL.
  */
 export type ArtifactAccess = Omit<ArtifactPlace, 'url' | 'headers'>;
 

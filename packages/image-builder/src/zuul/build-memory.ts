@@ -43,7 +43,7 @@ const MOST_BUILDS = 500;
 /** The memory of who has not seen a build yet. */
 export const NOTHING_SEEN: BuildMemory = { newest: undefined, builds: new Map() };
 
-/** What to remember of a build. An end in the future counts as now, or it would be the newest until then. */
+/** Record of a build. An end in the future counts as now, or it would be the newest until then. */
 export function remembered(
   { uuid, id, endTime = 0, pipeline }: ZuulBuild,
   artifacts: readonly ImageArtifact[],

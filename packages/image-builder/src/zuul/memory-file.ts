@@ -58,6 +58,6 @@ function parseAge({
   if (!Number.isSafeInteger(endTime) || !Number.isSafeInteger(id)) {
     throw new Error('endTime or id is not a whole number');
   }
-  // An earlier release remembered an end in the future as it was.
+  // An earlier release stored ends in the future unchanged.
   return { endTime: Math.min(endTime as number, Date.now()), id: id as number };
 }

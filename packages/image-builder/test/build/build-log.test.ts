@@ -116,7 +116,7 @@ test('a log that cannot be opened is an error', async (t) => {
   await assert.rejects(openLog(directory), { code: 'EISDIR' });
 });
 
-test('a log beyond its limit keeps its beginning and its end', async (t) => {
+test('a log above its limit keeps its beginning and its end', async (t) => {
   const directory = await temporaryDirectory(t);
   const log = await openLog(directory, { limit: 100_000 });
   for (let index = 0; index < 100_000; index += 1) await log.write(`line ${index}`);
@@ -127,7 +127,7 @@ test('a log beyond its limit keeps its beginning and its end', async (t) => {
   assert.match(text, /^# \d+ bytes are left out here/m);
 });
 
-test('terminal escapes reach neither the log nor its reader, and a text of several lines is several', async (t) => {
+test('terminal escapes are replaced in the log and for its reader, and a text with line ends becomes several lines', async (t) => {
   const told: string[] = [];
   const log = await openLog(await temporaryDirectory(t), {
     onLine: (line) => told.push(line),

@@ -44,7 +44,7 @@ function guardOf(options: Partial<AddressGuardOptions> = {}): AddressGuard {
   });
 }
 
-/** What Node's `net` asks for before it connects. */
+/** The lookup that Node's `net` makes before it connects. */
 async function lookUp(
   guard: AddressGuard,
   host: string,
@@ -68,7 +68,7 @@ test('an address in a URL is checked, in whichever form it is written', async ()
   await guardOf().check(new URL('http://rebound.example.com/image.qcow2')); // lookup decides
 });
 
-test('a name is checked by the addresses that a connection would be made to', async () => {
+test('a name is checked by the addresses to which a connection would be made', async () => {
   for (const host of ['rebound.example.com', 'metadata.example.com', 'logs.local']) {
     await assert.rejects(lookUp(guardOf(), host), REFUSED);
     await assert.rejects(lookUp(guardOf(), host, { family: 4 }), REFUSED);
@@ -77,7 +77,7 @@ test('a name is checked by the addresses that a connection would be made to', as
   assert.deepEqual(await lookUp(guardOf(), 'mixed.example.com'), [{ address: '203.0.113.6', family: 4 }]);
 });
 
-test('hosts of the network that something configured is in are allowed, those of other networks are not', async () => {
+test('hosts in the network of a configured URL are allowed, hosts in other networks are not', async () => {
   const guard = guardOf({ configuredUrls: ['https://zuul.local/'] });
   assert.deepEqual(await lookUp(guard, 'logs.local'), [{ address: '10.0.0.6', family: 4 }]);
   await guard.check(new URL('http://192.168.0.1/'));

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { withCode } from '../with-code.ts';
 import { BLOCK, DownloadFixture, oddServer, sendRange } from './download-fixture.ts';
 
-/** A service of this host that nothing but this host may ask. */
+/** A service that only this host may use. */
 async function innerService(t: TestContext): Promise<{ readonly url: string; readonly asked: () => number }> {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -21,10 +21,10 @@ async function innerService(t: TestContext): Promise<{ readonly url: string; rea
   return { url: `http://127.0.0.2:${(server.address() as AddressInfo).port}/secret`, asked: () => asked };
 }
 
-/** Stands for a server on the internet: it is listed, and nothing else on loopback is. */
+/** Stands for a server on the internet: the only loopback address that is allowed. */
 const ON_INTERNET = { configuredUrls: ['http://203.0.113.5/'], allowedHosts: ['127.0.0.1'] };
 
-test('a redirect to a service of this host is not followed, unless what is configured is on this host', async (t) => {
+test('a redirect to a service of this host is followed only if a configured URL is on this host', async (t) => {
   const inner = await innerService(t);
   const server = await oddServer(t, (_request, response) => {
     response.writeHead(302, { location: inner.url }).end();
@@ -41,7 +41,7 @@ test('a redirect to a service of this host is not followed, unless what is confi
   await fixture.download(url);
 });
 
-test('an address that the configuration is not near is not asked in the first place', async (t) => {
+test('an internal address is refused before a request if no configured URL is in its network', async (t) => {
   const inner = await innerService(t);
   const fixture = await DownloadFixture.create(t);
   await assert.rejects(fixture.download(inner.url, ON_INTERNET), withCode('artifact-refused'));
@@ -68,16 +68,16 @@ for (const location of [
   });
 }
 
-/** Short enough for a test, long enough for a busy machine to answer in. */
+/** Milliseconds: short for a test, long enough for a busy machine. */
 const STALL = 500;
 
-/** Writes a byte every now and then until the connection ends. */
+/** Writes single bytes until the connection ends. */
 function drip(write: (text: string) => void, ended: (listener: () => void) => void): void {
   const timer = setInterval(() => write('x'), STALL / 10);
   ended(() => clearInterval(timer));
 }
 
-test('a body that comes one byte after the other does not go on for ever', async (t) => {
+test('a body that arrives byte by byte times out', async (t) => {
   const server = await oddServer(t, (_request, response) => {
     response.writeHead(200, { 'content-length': BLOCK });
     drip(
@@ -92,7 +92,7 @@ test('a body that comes one byte after the other does not go on for ever', async
   );
 });
 
-test('header fields that come one byte after the other do not go on for ever', async (t) => {
+test('header fields that arrive byte by byte time out', async (t) => {
   const server = await oddServer(t, (_request, response) => {
     const { socket } = response;
     socket?.write('HTTP/1.1 200 OK\r\nX-Field: ');

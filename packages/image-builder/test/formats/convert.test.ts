@@ -208,7 +208,7 @@ test('a disk for Azure is a fixed VHD of whole mebibytes, and the same otherwise
   assert.ok(file.subarray(odd.size, 6 * MEBIBYTE).every((byte) => byte === 0));
 });
 
-test('a disk that is larger than it may be is not converted, however small its file is', async (t) => {
+test('a disk above the size limit is not converted, however small its file is', async (t) => {
   const { directory } = await setUp(t);
   const path = join(directory, 'large.qcow2');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '400G']);
@@ -226,7 +226,7 @@ test('a disk that is larger than it may be is not converted, however small its f
 });
 
 for (const command of ['info', 'measure', 'check', 'convert']) {
-  test(`a "qemu-img ${command}" that does not end is ended`, async (t) => {
+  test(`a "qemu-img ${command}" that hangs is killed`, async (t) => {
     const { directory } = await setUp(t);
     const path = join(directory, 'source.qcow2');
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', path, '1M']);

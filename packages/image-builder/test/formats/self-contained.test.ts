@@ -12,7 +12,7 @@ import { withCode } from '../with-code.ts';
 
 interface Fixture {
   readonly directory: string;
-  /** What an image must not name: a file of the host. */
+  /** A file of the host, which an image must not name. */
   readonly secret: string;
   readonly image: (format: ImageFormat) => DiskFile;
   readonly create: (format: ImageFormat, ...args: readonly string[]) => DiskFile;
@@ -31,7 +31,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return { directory, secret, image, create };
 }
 
-/** A conversion that would wait for a writer of a FIFO, or end with its content. */
+/** A conversion that would wait for a FIFO, or copy its content. */
 async function convert(file: DiskFile): Promise<void> {
   await convertImage(file, 'raw', `${file.path}.raw`, { signal: AbortSignal.timeout(10_000) });
 }
@@ -48,20 +48,20 @@ for (const [format, ...options] of [
   ['vpc'],
   ['vpc', '-o', 'subformat=fixed'],
 ] as const) {
-  test(`an ordinary ${[format, ...options].join(' ')} is fine`, async (t) => {
+  test(`an ordinary ${[format, ...options].join(' ')} is accepted`, async (t) => {
     const { create } = await setUp(t);
     await checkDisk(create(format, ...options));
   });
 }
 
-test('a raw image is data for qemu-img, whatever it begins with', async (t) => {
+test('a raw image is only data for qemu-img, whatever it begins with', async (t) => {
   const { create, secret } = await setUp(t);
   const { path } = create('qcow2', '-b', secret, '-F', 'raw');
   await checkDisk({ format: 'raw', path });
   await assert.rejects(checkSelfContained({ path }), REFUSED);
 });
 
-test('a backing file is refused, one that is not there as well', async (t) => {
+test('a backing file is refused, even a missing one', async (t) => {
   const { create, secret } = await setUp(t);
   for (const options of [
     ['-b', secret, '-F', 'raw'],
@@ -73,14 +73,14 @@ test('a backing file is refused, one that is not there as well', async (t) => {
   }
 });
 
-test('the backing file that an image may have is fine', async (t) => {
+test('the expected backing file is accepted', async (t) => {
   const { create, secret } = await setUp(t);
   const overlay = create('qcow2', '-b', secret, '-F', 'raw');
   await checkDisk(overlay, secret);
   await assert.rejects(checkDisk(overlay, `${secret}-other`), REFUSED);
 });
 
-test('an external data file is refused, also where only the bit or only the name is there', async (t) => {
+test('an external data file is refused, even if the header has only the bit or only the name', async (t) => {
   const { create, directory } = await setUp(t);
   const data = join(directory, 'data');
   const file = create('qcow2', '-o', `data_file=${data},data_file_raw=on`);
@@ -103,7 +103,7 @@ for (const subformat of ['monolithicFlat', 'twoGbMaxExtentSparse', 'twoGbMaxExte
   });
 }
 
-/** A descriptor that stands for a file of the host. */
+/** A descriptor that names a file of the host. */
 function descriptorOf(extent: string): string {
   return `# Disk DescriptorFile\nversion=1\nCID=1\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 8 FLAT "${extent}" 0\n`;
 }
@@ -125,7 +125,7 @@ test('a vmdk whose extent is a FIFO is refused before a program waits for it', a
   }
 });
 
-test('a sparse vmdk is refused whose descriptor names a parent or other extents', async (t) => {
+test('a sparse vmdk whose descriptor names a parent or other extents is refused', async (t) => {
   const { create, secret } = await setUp(t);
   const file = create('vmdk');
   const whole = await readFile(file.path);
@@ -148,7 +148,7 @@ test('a sparse vmdk is refused whose descriptor names a parent or other extents'
   }
 });
 
-test('a disk of differences is refused: vhd, vhdx and vdi name their parent', async (t) => {
+test('a differencing disk is refused: vhd, vhdx and vdi name their parent', async (t) => {
   const { create } = await setUp(t);
   const vhd = create('vpc');
   const vdi = create('vdi');
@@ -176,7 +176,7 @@ function setHasParent(bytes: Buffer): void {
   bytes.writeUInt32LE(0x2, parameters + 4);
 }
 
-test('what has no header of its format is not given to qemu-img', async (t) => {
+test('a file without a header of its format is not passed to qemu-img', async (t) => {
   const { create, image } = await setUp(t);
   const { path } = create('vdi');
   await assert.rejects(
@@ -193,7 +193,7 @@ test('what has no header of its format is not given to qemu-img', async (t) => {
   }
 });
 
-test('a header that is cut short, at any length, is read without a fault', async (t) => {
+test('a header truncated at any length is read without an error', async (t) => {
   const { create, secret } = await setUp(t);
   for (const format of ['qcow2', 'vmdk', 'vdi', 'vhdx', 'vpc'] as const) {
     const file = create(format, ...(format === 'qcow2' ? ['-b', secret, '-F', 'raw'] : []));
@@ -208,7 +208,7 @@ test('a header that is cut short, at any length, is read without a fault', async
   }
 });
 
-test('only a regular file under its own name is looked at', async (t) => {
+test('only a regular file is read', async (t) => {
   const { create, directory } = await setUp(t);
   const { path } = create('qcow2');
   const [fifo, link, folder] = ['fifo', 'link', 'folder'].map((name) => join(directory, name));

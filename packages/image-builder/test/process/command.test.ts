@@ -108,7 +108,7 @@ async function writeProgram(directory: string, mode = 0o755): Promise<string> {
 }
 
 for (const { what, prepare, args = [], message } of NOT_STARTED) {
-  test(`a command that cannot be started is an error at once, in namespaces, too: ${what}`, async (t) => {
+  test(`a command that cannot be started fails at once, in namespaces, too: ${what}`, async (t) => {
     const cwd = await temporaryDirectory(t);
     const command = await prepare(cwd);
     await assert.rejects(runCommand(command, args, { cwd }), withCode('command-not-found', message));
@@ -129,7 +129,7 @@ test('a command that is being written may start later', async (t) => {
   await assert.rejects(runCommand(path, [], { cwd }), withCode('command-failed', /is being written/));
 });
 
-test('a command whose directory is not there is no command that is not installed', async (t) => {
+test('a missing working directory is not reported as a missing command', async (t) => {
   const cwd = join(await temporaryDirectory(t), 'missing');
   await assert.rejects(
     runCommand('true', [], { cwd }),

@@ -16,7 +16,7 @@ async function openNamespace(t: TestContext): Promise<BuildNamespace> {
   return namespace;
 }
 
-test('a mount of one command is seen by the next, and by no process of the host', async (t) => {
+test('the next command sees a mount of the one before; processes of the host do not', async (t) => {
   const cwd = await temporaryDirectory(t);
   const namespace = await openNamespace(t);
   const wrap: BuildNamespace['enter'] = (...args) => namespace.enter(...args);
@@ -31,7 +31,7 @@ test('a mount of one command is seen by the next, and by no process of the host'
   assert.equal(spawnSync('mountpoint', ['-q', join(cwd, 'm')]).status, 32);
 });
 
-test('a mount of the host that is made, or undone, during a build is so in the build', async (t) => {
+test('mounts and unmounts on the host during a build appear in the build', async (t) => {
   const shared = await mountTmpfs(t, 'size=1m');
   execFileSync('mount', ['--make-shared', shared]); // as systemd makes all of a host's
   const [cwd, host] = [await temporaryDirectory(t), join(shared, 'host')];
@@ -50,7 +50,7 @@ test('a mount of the host that is made, or undone, during a build is so in the b
   assert.equal(await isMounted(), false);
 });
 
-test('the exit of a command, its signal and SIGTERM are as without a namespace', async (t) => {
+test('exit status, signal and SIGTERM of a command are the same as without a namespace', async (t) => {
   const cwd = await temporaryDirectory(t);
   const namespace = await openNamespace(t);
   const run = (script: string, signal?: AbortSignal, onLine = (_: string): void => {}) =>
@@ -72,7 +72,7 @@ test('the exit of a command, its signal and SIGTERM are as without a namespace',
   assert.deepEqual(lines, ['ready', 'cleaned']);
 });
 
-test('a loop device is freed whose file lay on a mount of the namespace', async (t) => {
+test('a loop device whose file lay on a mount of the namespace is freed', async (t) => {
   const images = await mountTmpfs(t, 'size=64m');
   const staging = await Staging.create(images);
   const namespace = await staging.namespace(assert.fail);
@@ -92,7 +92,7 @@ test('a loop device is freed whose file lay on a mount of the namespace', async 
   );
 });
 
-test('a loop device is freed by the next process whose mount point went with the namespace', async (t) => {
+test('the next process frees a loop device whose mount point vanished with the namespace', async (t) => {
   const images = await mountTmpfs(t, 'size=64m');
   await mkdir(join(images, 'staging'));
   const staging = await Staging.create(join(images, 'staging'));

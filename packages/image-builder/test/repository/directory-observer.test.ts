@@ -73,7 +73,7 @@ test('a symbolic link does not publish a file of the host, and an image that is 
   await symlink('/etc/shadow', fixture.path('later.raw'));
   await truncate(fixture.path('a.raw'));
   assert.equal((await removed).id, 'a');
-  // Events come in order: when this one has been offered, the link was looked at as well.
+  // Events come in order: once this one is offered, the link has been examined.
   const added = fixture.next('added');
   await fixture.write('b.raw');
   await added;

@@ -108,7 +108,7 @@ test('a removed file is gone, settled or not', async (t) => {
   assert.deepEqual(await fixture.look('moved'), []);
 });
 
-test('only a regular file that lies there is settled', async (t) => {
+test('only a regular file settles', async (t) => {
   const fixture = await setUp(t);
   const target = `${fixture.path}.target`;
   await writeFile(target, 'content');
@@ -129,7 +129,7 @@ test('only a regular file that lies there is settled', async (t) => {
   }
 });
 
-test('a settled file in whose place a symbolic link comes is settled no longer', async (t) => {
+test('a settled file that is replaced by a symbolic link is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.look('moved');
@@ -139,7 +139,7 @@ test('a settled file in whose place a symbolic link comes is settled no longer',
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
-test('a file is not settled as long as it is empty, nor once it is empty again', async (t) => {
+test('an empty file is not settled, nor one that is emptied later', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, '');
   assert.deepEqual(await fixture.look('moved'), []);
@@ -154,7 +154,7 @@ test('a file is not settled as long as it is empty, nor once it is empty again',
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
-test('a file that an invisible process creates is not settled when it has its first bytes', async (t) => {
+test('a file that an invisible process creates does not settle with its first bytes', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'the first bytes');

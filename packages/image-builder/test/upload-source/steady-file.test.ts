@@ -47,7 +47,7 @@ for (const [name, change, code] of CHANGES) {
   });
 }
 
-test('a file that may be removed is read on, and still may not change', async (t) => {
+test('a file that may be removed is read to its end, but must not change', async (t) => {
   const { path, content } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path, { mayBeRemoved: true });
   t.after(() => file.close());

@@ -57,7 +57,7 @@ describe('the build whose image is taken', () => {
     });
   });
 
-  test('with an end in the future counts as of now, so that later ones are newer', () => {
+  test('with an end in the future counts as built now, so that later builds are newer', () => {
     const now = Date.UTC(2026, 4, 1);
     const ahead = build(1, { endTime: Date.UTC(2036, 0, 1) });
     const first = chooseBuild([ahead], RULES, NOTHING_SEEN, now).chosen;

@@ -14,7 +14,7 @@ export interface ActContext {
   readonly observe: () => Promise<Observation>;
   /** What they said last. */
   readonly lastObservation: () => Observation;
-  /** For how many milliseconds no builder has offered this image; undefined if one does. */
+  /** Milliseconds for which no builder has offered this image; undefined if one does. */
   readonly absence: (imageId: string) => number | undefined;
   /** The configured provider of that name. */
   readonly provider: (name: string) => ImageProvider | undefined;

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { JobExceptionError } from '@nodepool-builder/gearman-node';
 import type { ActContext } from './act-context.ts';
 
-/** How long a builder may take to compare its copy, in seconds: it may have to read it. */
+/** Time limit for comparing a copy, in seconds: the builder may have to read all of it. */
 const COMPARE_TIME = 3600;
 
 /**
- * Has one of the builders that offer an image compare its copy with the bytes on record. Which one it is is up to the
- * job server. A copy that differs is deleted there.
+ * Asks one of the builders that offer an image to compare its copy with the checksum on record; the job server
+ * chooses which. That builder deletes a copy that differs.
  */
 export async function compareCopy(
   { fleet, state, logger }: ActContext,

@@ -67,7 +67,7 @@ export async function followUpload(
   }
 }
 
-/** The first upload of a build whose bytes nothing is known of says which are meant. */
+/** The first upload of a build without a checksum puts one on record. */
 async function checkBytes(
   { state }: ActContext,
   { imageId }: Upload,
@@ -81,7 +81,7 @@ async function checkBytes(
   );
 }
 
-/** The format of the file that a checksum is of. */
+/** Format of the file that a checksum belongs to. */
 function formatOf(checksum: string): string | undefined {
   return checksum.split(':')[0];
 }

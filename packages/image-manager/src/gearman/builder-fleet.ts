@@ -36,7 +36,7 @@ interface Server {
   readonly client: Client;
   /** Functions with a worker, as it last said; none while it does not answer. */
   functions: ReadonlySet<string>;
-  /** Those with several workers. */
+  /** Functions with several workers. */
   shared: ReadonlySet<string>;
   isAway: boolean;
 }
@@ -140,7 +140,7 @@ export class BuilderFleet implements AsyncDisposable {
   }
 }
 
-/** Functions with at least so many workers. */
+/** Functions with at least that many workers. */
 function functionsWith(status: readonly FunctionStatus[], workers: number): ReadonlySet<string> {
   return new Set(
     status.filter(({ availableWorkers }) => availableWorkers >= workers).map(({ name }) => name),

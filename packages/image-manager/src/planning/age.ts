@@ -5,10 +5,10 @@ import type { Build, Upload } from '../records.ts';
 export type Dated = Pick<Build, 'id' | 'requestedAt'>;
 
 /**
- * Orders what was asked for last first: by the numbers of the store, and what has none by date. A clock that was set
+ * Orders records newest first: by the numbers of the store, those without a number by date. A clock that was set
  * back makes nothing older.
  *
- * @param all whatever is compared
+ * @param all the records to compare
  */
 export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): (one: T, other: T) => number {
   const dates = new Map(all.map((each) => [each, dateOf(each)]));

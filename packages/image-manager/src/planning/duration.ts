@@ -6,7 +6,7 @@ const UNITS = [
   SECOND,
 ];
 
-/** `25 hours`, `90 minutes`: in the largest unit of which there are at least two, rounded down; never below 0. */
+/** `25 hours`, `90 minutes`: in the largest unit that gives at least two, rounded down; never below 0. */
 export function durationInWords(seconds: number): string {
   const unit = UNITS.find((each) => seconds >= 2 * each.seconds) ?? SECOND;
   const count = Math.max(0, Math.floor(seconds / unit.seconds));

@@ -58,7 +58,7 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
   `;
 }
 
-/** Statements that bring the tables of an earlier release up to date; empty if they are. */
+/** Statements that migrate the tables of an earlier release; empty if none are needed. */
 export function upgradeOf(version: number, prefix: string): string {
   if (version >= SCHEMA_VERSION) return '';
   return `

@@ -70,20 +70,20 @@ for (const answer of [
   });
 }
 
-test('the first upload of a build says which bytes are meant, if nothing is known of them', async () => {
+test('the first upload of a build without a checksum puts one on record', async () => {
   const { after, of, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}');
   assert.equal(after?.state, 'ready');
   assert.equal(of?.checksum, 'raw:aa');
   assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: '' });
 });
 
-test('a builder is asked for the bytes on record', async () => {
+test('the upload job names the checksum on record', async () => {
   const { after, asked } = await recordsAfter('{"external-id": "x", "checksum": "raw:aa"}', 'raw:aa');
   assert.equal(after?.state, 'ready');
   assert.deepEqual(asked, { provider: 'cloud', 'image-name': 'debian-bookworm', checksum: 'raw:aa' });
 });
 
-test('an upload of other bytes than those on record is a failure, and is to be removed', async () => {
+test('an upload of bytes that differ from the record fails, and is removed', async () => {
   const { after, of } = await recordsAfter('{"external-id": "x", "checksum": "raw:bb"}', 'raw:aa');
   assert.equal(after?.state, 'failed');
   assert.equal(after?.leftovers, true);
@@ -91,7 +91,7 @@ test('an upload of other bytes than those on record is a failure, and is to be r
   assert.equal(of?.checksum, 'raw:aa');
 });
 
-test('a checksum of a file in another format tells nothing', async () => {
+test('a checksum of a file in another format is ignored', async () => {
   const after = await recordAfter('{"external-id": "x", "checksum": "qcow2:bb"}', 'raw:aa');
   assert.equal(after?.state, 'ready');
 });

@@ -41,7 +41,7 @@ test('a rollback withdraws the build with the highest number', () => {
   equal('withdrawn' in result && result.withdrawn.id, imageId(2));
 });
 
-test('records from the future are corrected, others stay as they are', () => {
+test('records with dates in the future are corrected, others are unchanged', () => {
   const given = debianInCloud()
     .build(1, 'ready', AHEAD)
     .build(2, 'ready', { ago: -30 })

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import { withCode } from './state-store-contract.ts';
 
-test('a URL of another database is refused, without a word of its password, and nothing is made', async (t) => {
+test('a URL of another database is refused without showing its password, and nothing is created', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'open-state-store-'));
   const before = process.cwd();
   process.chdir(directory);

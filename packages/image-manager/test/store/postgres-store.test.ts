@@ -131,7 +131,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 });
 
 describe('PostgreSQL: a database that cannot be used', () => {
-  it('is brought up to date when an earlier release wrote it', async (t) => {
+  it('is migrated when an earlier release wrote it', async (t) => {
     const location = await server.createDatabase();
     const store = await openStateStore(location);
     const record = build(store.owner, 1);

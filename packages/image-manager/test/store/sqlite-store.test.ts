@@ -32,7 +32,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('that others could read is tightened, whatever the umask', async (t) => {
+  it('gets private permissions, whatever the umask', async (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const path = join(directory, 'wide', 'state.sqlite');
@@ -80,7 +80,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is brought up to date when an earlier release wrote it', async (t) => {
+  it('is migrated when an earlier release wrote it', async (t) => {
     const path = newPath();
     const store = await openStateStore(path);
     const record = build(store.owner, 1);

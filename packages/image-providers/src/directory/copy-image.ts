@@ -14,7 +14,7 @@ export async function copyImage(file: ImageFile, target: string, options: CopyOp
   const { path, checksums: known } = file;
   const isShared = known !== undefined && (await reflink(path, target));
   const checksums = isShared ? await checksumsOf(target, options) : await sparseCopy(path, target, options);
-  await chmod(target, PUBLISHED); // whatever the umask is, or the mode of the file
+  await chmod(target, PUBLISHED); // independent of the umask, and of the file's mode
   if (known === undefined || checksums.sha256 === known.sha256) return checksums;
   throw new ImageError(
     'provider-refused',

@@ -201,7 +201,7 @@ export class DirectoryProvider implements ImageProvider {
   }
 
   /**
-   * First the link moves on, then the image goes, and its manifest last: a crash in between leaves nothing that
+   * Moves the link, then deletes the image, and its manifest last: a crash in between leaves no link that
    * dangles, and a second call finishes the work.
    */
   async #remove(externalId: string, manifest: DirectoryManifest): Promise<void> {
@@ -213,11 +213,11 @@ export class DirectoryProvider implements ImageProvider {
     await this.#latest.update({ imageName, format, uploadId }); // another process may have moved it back
   }
 
-  /** Takes the rights to write that an earlier release, with a umask of 0, gave to everybody. */
+  /** Removes write permissions that an earlier release, with a umask of 0, gave to all. */
   async #tighten(): Promise<void> {
     for (const { externalId } of await readEntries(this.#directory)) {
       for (const path of [externalId, manifestPath(externalId)]) {
-        // One of another user is that user's to change.
+        // Only its owner can change the mode of a file.
         await limitMode(join(this.#directory, path), PUBLISHED).catch(() => false);
       }
     }

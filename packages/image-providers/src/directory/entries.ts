@@ -4,7 +4,7 @@ import { unlessMissing } from '@nodepool-builder/image-builder';
 import { type DirectoryManifest, imageOfManifest, readManifest } from './manifest.ts';
 
 /**
- * An image's manifest, and whether the file is there that it describes: a regular one of that size. Without it, an upload
+ * An image's manifest, and whether its file exists: a regular file of that size. If it does not, an upload
  * or a deletion was cut short.
  */
 export interface Entry {
@@ -29,7 +29,7 @@ export async function readEntries(directory: string): Promise<readonly Entry[]> 
   return found;
 }
 
-/** Images of ours that are whole. */
+/** Complete images of ours. */
 export async function readWholeImages(directory: string): Promise<readonly Entry[]> {
   return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
 }

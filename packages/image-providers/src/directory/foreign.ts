@@ -5,10 +5,10 @@ import { type DirectoryManifest, manifestPath, readManifest } from './manifest.t
 import { isLinkedPartial } from './partial-file.ts';
 
 /**
- * Refuses to replace a file that is not of this image: a person's, or that of another image, for `a-b` of image `c` and
+ * Refuses to replace a file of another owner or of another image, for `a-b` of image `c` and
  * `a` of image `b-c` share a file name. A shared upload replaces nothing at all.
  *
- * @returns the manifest of the image that is there
+ * @returns the manifest of the existing image
  * @throws ImageError `provider-refused`
  */
 export async function refuseForeign(
@@ -31,7 +31,7 @@ export async function refuseForeign(
 }
 
 /**
- * Refuses to replace a file, or a link of a person, by a link of ours.
+ * Refuses to replace a file, or a link that is not ours, by a link.
  *
  * @throws ImageError `provider-refused`
  */
@@ -39,7 +39,7 @@ export async function refuseForeignLink(path: string): Promise<void> {
   if (!(await isOurLink(path))) await refuseExisting([path]);
 }
 
-/** Whether a path is free for a link of ours, or has one: it leads to a file beside it. */
+/** Whether a path is free, or has a link of ours: one to a file beside it. */
 export async function isOurLink(path: string): Promise<boolean> {
   const state = await unlessMissing(lstat(path));
   if (state === undefined) return true;

@@ -20,13 +20,13 @@ export interface LatestLinksOptions {
   readonly now: () => number;
 }
 
-/** Images of one name and format, and who changes their link. */
+/** Images of one name and format, and the upload that changes their link. */
 export interface LinkChange {
   readonly imageName: string;
   readonly format: ImageFormat;
   /** Owns the temporary file. */
   readonly uploadId: string;
-  /** External id of an image that is about to go. */
+  /** External id of an image that is about to be deleted. */
   readonly without?: string;
 }
 
@@ -35,7 +35,7 @@ export class LatestLinks {
   readonly #options: LatestLinksOptions;
   /** Links are set one after the other: two uploads that end together must leave the newer one as `latest`. */
   #linking: Promise<void> = Promise.resolve();
-  /** External ids of images that a warning was logged about. */
+  /** External ids of images with a logged warning. */
   readonly #warned = new Set<string>();
 
   constructor(options: LatestLinksOptions) {
@@ -49,14 +49,14 @@ export class LatestLinks {
   /** Points a link at the image that was built last; removes it if there is none. A file that is no link of ours stays. */
   async update(change: LinkChange): Promise<void> {
     const turn = this.#linking.then(() => this.#point(change));
-    this.#linking = turn.catch(() => {}); // the failure is the caller's; the next one starts again
+    this.#linking = turn.catch(() => {}); // the caller gets the failure; the next update tries again
     await turn;
   }
 
   async #point({ imageName, format, uploadId, without }: LinkChange): Promise<void> {
     const { directory } = this.#options;
     const latest = this.path(imageName, format);
-    // Once more after each change: another process may have made one, too, and not have seen this one's image.
+    // Repeated after each change: another process may have changed the link without seeing this image.
     for (;;) {
       const images = (await readWholeImages(directory)).filter(
         ({ externalId, manifest }) =>

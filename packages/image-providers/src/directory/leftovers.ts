@@ -16,7 +16,7 @@ export async function listPartials(directory: string): Promise<readonly Leftover
   return found;
 }
 
-/** A file that an aborted upload or deletion left; undefined if it is gone. */
+/** A file left by an aborted upload or deletion; undefined if it is gone. */
 export async function leftoverFile(
   path: string,
   uploadId: string,

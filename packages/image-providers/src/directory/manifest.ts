@@ -31,7 +31,7 @@ export function manifestPath(imagePath: string): string {
   return `${imagePath}.json`;
 }
 
-/** The image that a manifest is of, by their file names; undefined for a file that is no manifest. */
+/** File name of a manifest's image; undefined for a file that is not a manifest. */
 export function imageOfManifest(fileName: string): string | undefined {
   return fileName.endsWith('.json') ? fileName.slice(0, -'.json'.length) : undefined;
 }
@@ -39,7 +39,7 @@ export function imageOfManifest(fileName: string): string | undefined {
 /** Reads a manifest; undefined if there is none, or if what is there is not one of ours. */
 export async function readManifest(imagePath: string): Promise<DirectoryManifest | undefined> {
   const path = manifestPath(imagePath);
-  // A FIFO would never end, and a symbolic link is not ours.
+  // Reading a FIFO would never end, and a symbolic link is not ours.
   if ((await unlessMissing(lstat(path)))?.isFile() !== true) return undefined;
   try {
     const manifest: unknown = JSON.parse(await readFile(path, 'utf8'));

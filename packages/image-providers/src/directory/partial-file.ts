@@ -6,14 +6,14 @@ import { manifestPath } from './manifest.ts';
 
 /**
  * `.upload-<encoded upload-id>.<random>.part`: hidden from consumers of the directory. It names its upload, and neither a
- * host nor a process: whoever resumes or discards the upload removes it.
+ * host nor a process: resuming or discarding the upload removes it.
  */
 const PARTIAL_NAME = /^\.upload-(?<upload>[^.]+)\.[0-9a-f]{8}\.part$/;
 
 /** The longest encoded upload-id that leaves room for the rest of a file name. */
 const LONGEST_OWNER = 200;
 
-/** Mode of what the directory serves: everybody reads it, and only its owner writes it. */
+/** Mode of published files: readable by all, writable by their owner. */
 export const PUBLISHED = 0o644;
 
 function ownerOf(uploadId: string): string {
@@ -69,12 +69,12 @@ function isPartialOf(uploadId: string): (name: string) => boolean {
   return (name) => name.startsWith(prefix) && PARTIAL_NAME.test(name);
 }
 
-/** Writes a small file, under a temporary name and on the disk; a rename puts it in its place. */
+/** Writes and flushes a small file under a temporary name, for a rename into place. */
 export async function writePartial(directory: string, uploadId: string, content: string): Promise<string> {
   const partial = partialPath(directory, uploadId);
   const file = await open(partial, 'wx', PUBLISHED);
   try {
-    await file.chmod(PUBLISHED); // whatever the umask is
+    await file.chmod(PUBLISHED); // independent of the umask
     await file.writeFile(content);
     await file.sync();
   } catch (error) {
@@ -91,7 +91,7 @@ export async function replaceFile(path: string, content: string, uploadId: strin
   await rename(await writePartial(dirname(path), uploadId, content), path);
 }
 
-/** Has the disk keep renames and removals in `directory` over a loss of power. */
+/** Flushes renames and removals in `directory` to the disk. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

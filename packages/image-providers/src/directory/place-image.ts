@@ -15,10 +15,10 @@ import type { CopyOptions } from './sparse-copy.ts';
 
 /** Settings of {@link placeImage} and {@link placeSharedImage}. */
 export interface PlaceOptions extends CopyOptions {
-  /** When the image was built, as its manifest has it. */
+  /** Build time in the manifest. */
   readonly built: Date;
   readonly uploaded: Date;
-  /** Takes an image away that has the same id and other bytes. */
+  /** Removes an image with the same id and other bytes. */
   readonly remove: (manifest: DirectoryManifest) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export async function placeImage(
     options.signal?.throwIfAborted();
     const text = manifestText(request, copied, (await stat(partial)).size, options);
     hidden = await writePartial(dirname(target), uploadId, text);
-    const there = await refuseForeign(target, request); // the copy took its time
+    const there = await refuseForeign(target, request); // again: the copy took time
     // An image never has the manifest of other bytes, not even for a moment.
     if (there !== undefined && there.sha256 !== copied.sha256) await options.remove(there);
     await rename(hidden, manifestPath(target));
@@ -45,18 +45,18 @@ export async function placeImage(
     await rm(target, { force: true });
     throw superseded(uploadId);
   } catch (error) {
-    // Another process that got the same job removed the temporary files. The manifest is its own by now.
+    // Another process with the same job removed the temporary files, and the manifest is that process's.
     if (await isSuperseded(error, [partial, hidden])) throw superseded(uploadId);
     await removeUnlessWhole(target, uploadId).catch(() => {}); // a discard removes it
     throw error;
   } finally {
-    // A failure here hides no other one: the next try or a discard removes the files.
+    // Errors here must not replace the first one; the next try or a discard removes the files.
     for (const path of [partial, hidden]) await rm(path, { force: true }).catch(() => {});
   }
 }
 
 /**
- * Does the same beside other processes. The first one's file stays, so that every manifest describes it. Until it has a
+ * Places an image that other processes may place, too. The first file stays, so that every manifest fits it. Until it has a
  * manifest the file has its hidden name as well, by which other processes, a discard and a list of leftovers find it.
  */
 export async function placeSharedImage(
@@ -125,7 +125,7 @@ function superseded(uploadId: string): ImageError {
   );
 }
 
-/** Removes the manifest of an upload that did not get its image there. */
+/** Removes the manifest of an upload whose image is missing. */
 async function removeUnlessWhole(target: string, uploadId: string): Promise<void> {
   if ((await readManifest(target))?.['upload-id'] !== uploadId) return;
   if ((await unlessMissing(lstat(target))) === undefined) await rm(manifestPath(target), { force: true });
@@ -138,7 +138,7 @@ async function removeUnlessNeeded(partial: string, target: string): Promise<void
   if (!isNeeded || (await readManifest(target)) !== undefined) await rm(partial, { force: true });
 }
 
-/** Gives a file one more name, unless there is a file of that name; returns whether it did. */
+/** Links a file to another name, unless that name exists; returns whether it did. */
 async function linkUnlessThere(path: string, name: string): Promise<boolean> {
   try {
     await link(path, name);

@@ -70,7 +70,7 @@ async function errorOf(work: Promise<unknown>): Promise<ImageError> {
 
 describe('an upload to a directory', () => {
   for (const umask of [0, 0o22, 0o77]) {
-    it(`leaves files that others read and only their owner writes, with umask 0${umask.toString(8)}`, async (t) => {
+    it(`leaves files that are readable by all and writable by their owner, with umask 0${umask.toString(8)}`, async (t) => {
       const before = process.umask(umask);
       t.after(() => process.umask(before));
       const externalId = await upload('0001', '2016-05-01');
@@ -240,7 +240,7 @@ describe('an upload to a directory', () => {
         provider.upload({ uploadId: `u${index}`, imageId: `${index}`, imageName: 'debian', file }),
       ),
     );
-    // The first piece goes at once.
+    // The first piece is not delayed.
     assert.ok(performance.now() - started > 450, `it took ${performance.now() - started} ms`);
   });
 
@@ -255,7 +255,7 @@ describe('an upload to a directory', () => {
   });
 });
 
-describe('a manifest that somebody else wrote', () => {
+describe('a manifest that another program wrote', () => {
   const OTHER = 'debian-0002.qcow2';
   const forge = async (size: number): Promise<void> => {
     const manifest = JSON.parse(await readFile(join(pool, 'debian-0001.qcow2.json'), 'utf8'));
@@ -352,7 +352,7 @@ describe('the link to the latest image under wrong clocks', () => {
 });
 
 describe('a crash', () => {
-  /** Kills a process right before it gives a file its public name. */
+  /** Kills an uploading process right before it renames a file to its public name. */
   const killedBefore = (name: string): void => {
     const script = `
       import fs from 'node:fs/promises';
@@ -404,7 +404,7 @@ describe('a crash', () => {
       assert.deepEqual(await readdir(pool), []);
     });
 
-    it(`before ${name} has its name is made good by the next try, or by who removes leftovers`, async () => {
+    it(`before ${name} has its name is repaired by the next try, or by removing the leftovers`, async () => {
       await imageFile('0001', '2016-05-01');
       killedBefore(name);
       for (const leftover of await provider.leftovers()) assert.equal(await leftover.remove(), true);
@@ -419,7 +419,7 @@ describe('a crash', () => {
     });
   }
 
-  it('of a deletion leaves a manifest that the list of leftovers has', async () => {
+  it('during a deletion leaves a manifest that is listed as a leftover', async () => {
     await upload('0001', '2016-05-01');
     await rm(join(pool, 'debian-0001.qcow2'));
     const [leftover] = await provider.leftovers();
@@ -472,7 +472,7 @@ describe('the file system below', { skip }, () => {
   it('that fills up at the manifest fails the upload, and nothing has the public name', async () => {
     const content = 'x'.repeat(1024 * 1024);
     const file = await imageFile('0001', '2016-05-01', content);
-    // The image takes all of it.
+    // The image fills the disk.
     await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', pool], async () => {
       const error = await errorOf(
         provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),

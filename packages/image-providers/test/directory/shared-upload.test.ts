@@ -83,7 +83,7 @@ describe('a shared upload to a directory', () => {
     assert.deepEqual(await names(), [IMAGE]);
   });
 
-  it('of which a file without a manifest stays is removed by a discard', async () => {
+  it('that left a file without a manifest is removed by a discard', async () => {
     await writeFile(join(pool, PARTIAL), 'one');
     await link(join(pool, PARTIAL), join(pool, IMAGE));
     await openProvider().discard(UPLOAD_ID);

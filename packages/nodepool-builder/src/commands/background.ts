@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 
-/** The option that the copy in the background gets: its log, which standard output and error go to as well. */
+/** Option of the copy in the background: its log, which also gets standard output and standard error. */
 export const BACKGROUND_OPTION = '--in-background';
 
 /** Where the log of the background lies, below `images-dir`, unless `-l` says otherwise. */
 export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
 
-/** Mode of the log: it lies beside state. */
+/** Mode of the log, which lies beside state. */
 const LOG_MODE = 0o600;
 
 /** What the copy in the background says once it serves, or when it cannot. */

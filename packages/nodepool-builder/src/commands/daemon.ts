@@ -51,7 +51,7 @@ export function registerDaemon(
 }
 
 async function serveInBackground(options: DaemonOptions, builders: readonly string[]): Promise<void> {
-  // An error in it is shown here, where a person reads it.
+  // Errors in the file are shown here, where a person reads them.
   const { configuration } = await loadConfiguration(options.config, { builders, secure: options.secure });
   const { pid, log } = await startInBackground(backgroundArguments(options), configuration.imagesDir);
   const { loggingConfig } = options;

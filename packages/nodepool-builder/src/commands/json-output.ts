@@ -4,12 +4,12 @@ import { Option } from 'commander';
 /** Options of a command that prints JSON on request. */
 export interface JsonOptions {
   readonly json?: true;
-  /** File that gets the JSON, whatever is printed. */
+  /** File that gets the JSON, in addition to any output. */
   readonly jsonFile?: string;
 }
 
 /**
- * `--json-file`: the way for programs that run a command in a Zuul job, where both output streams arrive as one.
+ * `--json-file`: for programs in a Zuul job, which get both output streams as one.
  * The file appears once the command has done its work, and never half-written.
  */
 export function jsonFileOption(): Option {

@@ -11,7 +11,7 @@ export interface PidFile {
 /** How long a predecessor may take to end, in milliseconds, as the Python builder waited for its lock. */
 const PATIENCE = 10_000;
 
-/** Of the file, whatever the umask is. */
+/** Mode of the file, independent of the umask. */
 const MODE = 0o644;
 
 /** Between two looks at it, in milliseconds. */

@@ -22,7 +22,7 @@ export interface ServeOptions {
   /** Path of a file with `env-vars` that are kept apart. */
   readonly secure?: string;
   readonly pidfile?: string;
-  /** Path of the log of a copy in the background: everything without {@link loggingConfig}, else what it crashes with. */
+  /** Path of the log of a copy in the background: everything without {@link loggingConfig}, else only crashes. */
   readonly inBackground?: string;
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
@@ -109,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Standard error leads to the log as it was at the start: what ends the process goes to the present one. */
+/** Writes a crash to the current log: standard error still leads to the log as it was at the start. */
 function logCrash(log: string): void {
   process.on('uncaughtExceptionMonitor', (error) => appendFileSync(log, `${error.stack ?? String(error)}\n`));
 }

@@ -30,7 +30,7 @@ export interface FileUpload {
   readonly withProgress: WithProgress;
 }
 
-/** The file that was given, in the JSON. */
+/** The source file, in the JSON. */
 export interface SourceFile extends Checksums {
   readonly file: string;
   readonly format: ImageFormat;
@@ -47,11 +47,11 @@ export interface UploadedFile {
   readonly 'upload-id': string;
   /** Format of the image in the provider. */
   readonly format: ImageFormat;
-  /** Size and digests of the image in the provider; null as long as no file of that format is there to tell. */
+  /** Size and digests of the image in the provider; null until a file of that format exists. */
   readonly size: number | null;
   readonly md5: string | null;
   readonly sha256: string | null;
-  /** The file that was given. It was converted if its format differs. */
+  /** The source file. It was converted if its format differs. */
   readonly source: SourceFile;
   /** Whether it was there before. */
   readonly existed: boolean;
@@ -60,8 +60,8 @@ export interface UploadedFile {
 /**
  * Brings a file into a provider, once: whoever asks for the same again, or at the same time, gets the same image.
  *
- * @throws CommandError if it is in no format that the provider takes, nor can be converted to one; ImageError if it is
- *   not of its format; what the provider and the conversion throw
+ * @throws CommandError if the provider takes neither its format nor one that it can be converted to; ImageError if it is
+ *   not of its format; errors of the provider and of the conversion
  */
 export async function uploadFile(
   provider: ImageProvider,
@@ -103,12 +103,12 @@ export async function uploadFile(
     const { externalId } = await withProgress(`upload of ${title} to ${provider.name}`, (onProgress) =>
       provider.upload(request, { signal, onProgress }),
     );
-    // Another job may have been faster, with a conversion of its own.
+    // Another job may have finished first, with its own conversion.
     return result(externalId, (isConverted && (await find())) || file);
   });
 }
 
-/** What is known of the bytes of an image. */
+/** Size and digests of an image. */
 type Uploaded = Pick<ProviderImage, 'size' | 'checksums'>;
 
 function sizeAndDigests(image: Uploaded | undefined): Pick<UploadedFile, 'size' | 'md5' | 'sha256'> {

@@ -66,7 +66,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       if (fault !== undefined)
         throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
       const upload = {
-        // An image is read under its own name. The error for a file that is missing comes later.
+        // Images must not be symbolic links. A missing file is reported later.
         path: await realpath(file).catch(() => resolve(file)),
         format,
         name,

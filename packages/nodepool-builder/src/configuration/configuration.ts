@@ -17,7 +17,7 @@ export interface Configuration {
   readonly buildLogRetention: number;
   /** The largest disk in bytes that is converted, or taken from Zuul. */
   readonly largestDisk: number;
-  /** The most that the log of a build takes, in bytes. */
+  /** Size limit of a build's log, in bytes. */
   readonly buildLogLimit: number;
   /** Names of variables that builds and hooks get besides those that they always get; a `*` ends a prefix. */
   readonly buildEnvironment: readonly string[];
@@ -42,7 +42,7 @@ export interface ManagerSettings {
 export interface GearmanServer {
   readonly host: string;
   readonly port: number;
-  /** Without it the connection is not encrypted. */
+  /** Absent for an unencrypted connection. */
   readonly tls?: GearmanTls;
 }
 
@@ -52,7 +52,7 @@ export interface GearmanTls {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** The name in its certificate. Default: its host. */
+  /** Name in the server's certificate. Default: its host. */
   readonly serverName?: string;
 }
 

@@ -3,8 +3,8 @@ import type { Position } from './yaml-document.ts';
 /** One thing that is wrong with a configuration file. */
 export interface Fault extends Position {
   /**
-   * An error refuses the file. With a job error the file is used, as the Python builder used it, but jobs of one image
-   * fail on every host; `validate` refuses it. A warning is only shown.
+   * An error refuses the file. A job error does not, as in the Python builder, but jobs of one image
+   * fail on every host, and `validate` refuses the file. A warning is only shown.
    */
   readonly severity: 'error' | 'job-error' | 'warning';
   /** What is wrong, and where: `diskimages[0].name must be a string, but is a number`. */

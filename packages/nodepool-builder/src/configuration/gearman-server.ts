@@ -12,7 +12,7 @@ const PARTS = ['ca', 'cert', 'key'] as const;
 
 type Part = (typeof PARTS)[number];
 
-/** Keys that ask for TLS, or for a part of it, in other words than ours. */
+/** Keys of TLS settings that this builder does not support. */
 const OTHER_TLS_KEYS =
   '^(?!ssl[-_](?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|cert|verify|secure).*|(?:.*[-_])?(?:ca|key|pem)(?:[-_].*)?)$';
 
@@ -66,14 +66,14 @@ export function toGearmanServer(
   return { host, port, tls };
 }
 
-/** The key by which a part is named: nodepool's, with an underscore, or ours. */
+/** The key in use: nodepool's, with an underscore, or ours. */
 function keyOf(source: GearmanServerSource, part: Part): `ssl-${Part}` | `ssl_${Part}` {
   return source[`ssl_${part}`] === undefined ? `ssl-${part}` : `ssl_${part}`;
 }
 
 /**
- * Reports settings of TLS that cannot be used: a part that is named twice or lacks its counterpart, a file that cannot
- * be read or is not what its key says.
+ * Reports invalid TLS settings: a key that is set twice or lacks its counterpart, a file that cannot
+ * be read or has other content than its key says.
  */
 export async function gearmanServerFaults(
   document: YamlDocument,
@@ -110,7 +110,7 @@ function keyFindings(server: GearmanServerSource, pointer: string): readonly Fin
   return found;
 }
 
-/** How the content of each file is checked. */
+/** Checks of the content of each file. */
 const CHECKS: Readonly<Record<Part, (pem: string) => unknown>> = {
   ca: (pem) => new X509Certificate(pem),
   cert: (pem) => new X509Certificate(pem),

@@ -16,7 +16,7 @@ interface Needed {
   readonly pointer: string;
   readonly path: string;
   readonly kind: 'directory' | 'program';
-  /** Where a program without a slash is looked for. Default: PATH of this process. */
+  /** Search path for a program without a slash. Default: PATH of this process. */
   readonly searchPath?: string;
 }
 
@@ -30,7 +30,7 @@ export async function hostFaults(
   source: ConfigurationSource,
   absolute: Absolute,
 ): Promise<readonly Fault[]> {
-  // What several entries need is reported for the first of them.
+  // A need of several entries is reported once, for the first of them.
   const needed = Map.groupBy(needs(source, absolute), keyOf).values();
   const findings = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
   return findings

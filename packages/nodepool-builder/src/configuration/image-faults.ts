@@ -10,7 +10,7 @@ import { escapePointer, type YamlDocument } from './yaml-document.ts';
 const ID_END = '-0000000001-aaaaaaaa';
 
 /**
- * Reports settings that the schema accepts and that jobs cannot use: names that cannot be part of a file name, elements
+ * Reports settings that the schema accepts but jobs cannot use: names that cannot be part of a file name, elements
  * with an open quote, and `env-vars` that are not strings.
  *
  * @param source before inheritance, so that each fault is found where it is written
@@ -81,7 +81,7 @@ function providerFindings({ name, type, images }: ProviderSource, pointer: strin
   ];
 }
 
-/** A warning: the Python builder had no hook that gets the name for an argument. */
+/** A warning: the Python builder had no hook with the name as an argument. */
 function optionFindings(name: string, pointer: string): readonly Finding[] {
   if (!name.startsWith('-')) return [];
   const reason = 'begins with a "-": commands and hooks take it for an option';

@@ -7,12 +7,12 @@ import type { YamlDocument } from './yaml-document.ts';
 
 type ByName = ReadonlyMap<string, DiskImageSource>;
 
-/** Where a name stands twice, the later entry counts. */
+/** The later of two entries with one name counts. */
 function byName(diskimages: readonly DiskImageSource[]): ByName {
   return new Map(diskimages.map((diskimage) => [diskimage.name, diskimage]));
 }
 
-/** Reports parents that do not exist, and disk images that are their own ancestors. */
+/** Reports missing parents, and disk images that are their own ancestors. */
 export function inheritanceFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
   const diskimages = source.diskimages ?? [];
   const all = byName(diskimages);
@@ -34,15 +34,15 @@ function parentFinding({ name, parent }: DiskImageSource, all: ByName, pointer: 
     line.push(next);
     next = all.get(next)?.parent;
   }
-  if (next !== name) return undefined; // a circle further up is reported there
+  if (next !== name) return undefined; // a cycle among ancestors is reported there
   const reason = `leads back to the disk image itself: ${[...line, name].join(', ')}`;
   return { pointer, reason, remedy: 'remove one of these parents' };
 }
 
 /**
- * The file as it would be written without `parent`: each disk image has what it inherits. As in nodepool, elements come
+ * Resolves `parent`: each disk image gets the settings that it inherits. As in nodepool, elements come
  * after those of the parent, `env-vars` are added to the parent's, and any other value takes the place of the parent's
- * unless it is empty or false. An abstract entry keeps its place, with nothing but its name: it is never built.
+ * unless it is empty or false. An abstract entry keeps only its name: it is never built.
  *
  * @param source without an {@link inheritanceFaults}
  */
@@ -71,7 +71,7 @@ function inherit(diskimage: DiskImageSource, all: ByName): DiskImageSource {
   };
 }
 
-/** `rebuild-age` and `rebuild-cron` say the same thing in two ways. */
+/** `rebuild-age` and `rebuild-cron` replace each other. */
 function hasRebuildTime({ 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource): boolean {
   return age !== undefined || cron !== undefined;
 }
@@ -85,7 +85,7 @@ function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string,
   return isMapping(variables) ? variables : {};
 }
 
-/** One by one; a string with an open quote stays as it is, so that the builds that get it are refused. */
+/** Splits elements; a string with an open quote is kept whole, so that its builds are refused. */
 function elementsOf({ elements }: DiskImageSource): readonly string[] {
   if (typeof elements !== 'string') return elements ?? [];
   try {

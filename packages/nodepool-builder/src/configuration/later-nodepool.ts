@@ -3,7 +3,7 @@ import { toFault } from './finding.ts';
 import { isMapping } from './scalar.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
-/** Keys of a provider that nodepool has had since 0.4, each with what to write here. */
+/** Keys of a provider since nodepool 0.4, each with its replacement here. */
 const PROVIDER_KEYS: Readonly<Record<string, string>> = {
   driver: '"type: openstack" (or directory, or qemu) in place of "driver"',
   diskimages: '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
@@ -15,7 +15,7 @@ const PROVIDER_KEYS: Readonly<Record<string, string>> = {
 export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS);
 
 /**
- * The one message about a file for a later nodepool, which tells its builders by ZooKeeper what to do. It is an error
+ * The single message about a file for a later nodepool, which controls its builders by ZooKeeper. It is an error
  * where a provider lacks `images`, which the nodepool of Gearman required; otherwise the file may serve both.
  */
 export function laterNodepoolFault(document: YamlDocument): Fault | undefined {
@@ -47,7 +47,7 @@ function laterLabelsFault(document: YamlDocument, labels: unknown): Fault | unde
   });
 }
 
-/** The mappings in a list, and where they stand. */
+/** The mappings in a list, with their positions. */
 function entriesOf(list: unknown): readonly { entry: Readonly<Record<string, unknown>>; index: number }[] {
   const entries: readonly unknown[] = Array.isArray(list) ? list : [];
   return entries.flatMap((entry, index) => (isMapping(entry) ? [{ entry, index }] : []));

@@ -104,7 +104,7 @@ export async function loadConfiguration(
   };
 }
 
-/** Where the file is of another form altogether, that is the only fault: the schema would find one in each line. */
+/** A file for another nodepool gets one error: the schema would find one in each line. */
 function formFaults(document: YamlDocument): readonly Fault[] {
   const later = laterNodepoolFault(document);
   if (later?.severity === 'error') return [later];

@@ -53,13 +53,13 @@ export function normalise(
   };
 }
 
-/** Seconds for the download of an image and what is made of it: what a server sends may have no end. */
+/** Seconds for the download of an image and its conversions: a server may send without end. */
 const ZUUL_BUILD_TIMEOUT = 14_400;
 
 /** The builder of what `zuul-images` has. */
 export const ZUUL_BUILDER = 'zuul-artifact';
 
-/** A `manager.store` that is a database; everything else is a path. */
+/** A `manager.store` that is a database URL; anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 /** The times have the defaults that the manager documents. */

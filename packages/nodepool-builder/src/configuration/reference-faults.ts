@@ -41,7 +41,7 @@ function placesOf(list: string, entries: readonly { readonly name: string }[]): 
   return entries.map(({ name }, index) => ({ pointer: `${list}/${index}/name`, name }));
 }
 
-/** A URL of any scheme, whole or misspelt: a colon in what does not begin as a path. */
+/** A URL of any scheme, even misspelt: text with a colon that does not begin like a path. */
 const URL_LIKE = /^[^./].*:/;
 
 /** How much metadata Nova takes, and nodepool with it. */

@@ -7,10 +7,10 @@ export interface SchemaNode {
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SchemaNode;
-  /** By a regular expression of their names. */
+  /** Schemas of keys, by a regular expression of the keys. */
   readonly patternProperties?: Readonly<Record<string, SchemaNode>>;
   readonly not?: SchemaNode;
-  /** With `not`: what to write instead. */
+  /** With `not`: text that says what to write instead. */
   readonly $comment?: string;
   readonly items?: SchemaNode;
   readonly enum?: readonly unknown[];

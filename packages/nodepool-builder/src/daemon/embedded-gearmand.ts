@@ -39,7 +39,7 @@ export interface EmbeddedGearmand {
  * Starts the embedded job server: where the first loopback entry of `gearman-servers` says, so that every
  * client that reads the same file finds it, else on 127.0.0.1:4730. It never listens on another interface.
  *
- * @throws GearmanError `invalid-argument` if the configuration wants TLS of it
+ * @throws GearmanError `invalid-argument` if the configuration asks for TLS
  * @throws Error if the port is taken.
  */
 export async function startEmbeddedGearmand(

@@ -5,37 +5,37 @@ import { askServers } from './ask-servers.ts';
 import { subjectOf, type Verb } from './functions.ts';
 
 /**
- * Milliseconds between two looks, and for which a look may take: a job is answered within 10 s, even if one of several
+ * Milliseconds between two scans, and time limit of a scan: a job is answered within 10 s, even if one of several
  * job servers does not reply.
  */
 const INTERVAL = 2_000;
 
-/** How many ids are remembered; the oldest are forgotten. */
+/** Maximum number of remembered ids; the oldest are dropped. */
 const MAX_REMEMBERED = 10_000;
 
-/** What {@link FormerImages} works with. */
+/** Settings of {@link FormerImages}. */
 export interface FormerImagesOptions {
   readonly servers: readonly ServerAddress[];
   /** Called when {@link FormerImages.waiting} has changed. */
   readonly onChange: () => void;
   readonly logger: Logger;
-  /** Milliseconds between two looks at the job servers. Default 2,000. */
+  /** Milliseconds between two scans of the job servers. Default 2,000. */
   readonly interval?: number | undefined;
 }
 
 /**
- * Finds jobs that wait for images that this process has offered and that are no longer here. Without a builder that
- * offers their functions, such jobs, and the clients that wait for them, would wait for ever.
+ * Finds jobs for images that this process offered and no longer has. Without a builder that
+ * offers their functions, these jobs and their clients would wait for ever.
  *
- * A job counts as waiting once two looks in a row have seen it without any builder that offers its function: a builder
- * that has the image may just be connecting again.
+ * A job counts as waiting once two consecutive scans found no builder that offers its function: a builder
+ * that has the image may be reconnecting.
  */
 export class FormerImages {
   readonly #options: FormerImagesOptions;
   readonly #stop = new AbortController();
   #offered: ReadonlySet<string> = new Set();
   readonly #former = new Set<string>();
-  /** Functions with waiting jobs, as the last look saw them. */
+  /** Functions with waiting jobs in the last scan. */
   #suspects: ReadonlySet<string> = new Set();
   #waiting: ReadonlyMap<string, Verb> = new Map();
   #looking: Promise<void> | undefined;
@@ -44,7 +44,7 @@ export class FormerImages {
     this.#options = options;
   }
 
-  /** The functions to offer for the jobs that wait, until they are answered. */
+  /** Functions to offer until the waiting jobs are answered. */
   get waiting(): ReadonlyMap<string, Verb> {
     return this.#waiting;
   }
@@ -65,13 +65,13 @@ export class FormerImages {
     await this.#looking;
   }
 
-  /** Looks until no image is missing. */
+  /** Scans until no image is missing. */
   async #lookOn(): Promise<void> {
     const { signal } = this.#stop;
     const { servers, interval = INTERVAL } = this.#options;
     while (this.#former.size > 0) {
       await delay(interval, undefined, { signal }).catch(() => {});
-      // Job servers that do not answer are asked again.
+      // Job servers that do not answer are asked in the next scan.
       const status = await askServers(servers, (admin) => admin.status(), signal, INTERVAL).catch(() => []);
       if (signal.aborted) return;
       this.#judge(status);
@@ -108,11 +108,11 @@ export class FormerImages {
   }
 }
 
-/** What all job servers together say of a function. */
+/** Status of a function, summed over all job servers. */
 interface Totals {
   readonly total: number;
   readonly queued: number;
-  /** The connections that offer it, at the server with most of them. */
+  /** Connections that offer the function, at the server with most of them. */
   readonly offers: number;
 }
 

@@ -22,9 +22,9 @@ export interface BuildJobContext {
   readonly buildLogDir: string | undefined;
   /** How many logs of one disk image are kept. */
   readonly buildLogRetention: number;
-  /** The most that a log takes, in bytes. */
+  /** Size limit of a log, in bytes. */
   readonly buildLogLimit: number;
-  /** The variables that builds get. */
+  /** Environment of builds. */
   readonly environment: Readonly<Record<string, string>>;
   readonly statistics: Statistics;
   logger(name: string): Logger;

@@ -1,7 +1,7 @@
 import { checksumsOf, type Image, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { OtherCopyError } from './job-outcome.ts';
 
-/** `qcow2:<sha256>` of one file of an image; undefined if no digest is known. Another build has another one. */
+/** `qcow2:<sha256>` of one file of an image; undefined if no digest is known. It differs between builds. */
 export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined {
   return files
     .flatMap(({ format, checksums }) => (checksums === undefined ? [] : [`${format}:${checksums.sha256}`]))
@@ -9,10 +9,10 @@ export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined 
 }
 
 /**
- * Refuses to work with an image that is not the one that is meant, and deletes it: after a partition another builder
- * has built under the same image-id, and its copy is on record.
+ * Refuses and deletes an image whose bytes differ from those on record: after a partition another builder
+ * may have built under the same image-id.
  *
- * @param meant as {@link checksumOf} reported it
+ * @param meant the checksum on record, from {@link checksumOf}
  * @throws OtherCopyError
  */
 export async function refuseOtherCopy(
@@ -23,7 +23,7 @@ export async function refuseOtherCopy(
 ): Promise<void> {
   const [format, sha256] = meant.split(':');
   const file = repository.get(imageId)?.files.find((each) => each.format === format);
-  if (file === undefined) return; // made in other formats: it cannot be told
+  if (file === undefined) return; // no file of that format to compare
   const found = file.checksums ?? (await checksumsOf(file.path, { signal }));
   if (found.sha256 === sha256) return;
   logger.warn(`image ${imageId} is not the one on record, which another builder made; it is deleted here`);

@@ -4,7 +4,7 @@ import { createAjv } from '../create-ajv.ts';
 /** The argument of `image-build:<name>`; other keys are ignored. */
 export interface BuildArguments {
   readonly 'image-id': string;
-  /** Whether the result is to have the image's checksum; only our own clients ask for it. */
+  /** Whether the result has the image's checksum; only our own clients ask for it. */
   readonly checksum?: boolean;
 }
 
@@ -15,8 +15,8 @@ export interface UploadArguments {
   /** `providers[].images[].name`: not the name of the disk image. */
   readonly 'image-name': string;
   /**
-   * Which bytes are meant, as an `image-build` or an earlier upload reported them; empty if unknown. The result then has
-   * those that were uploaded. Only our own clients send it.
+   * Checksum that an `image-build` or an earlier upload reported; empty if unknown. The result then has
+   * the checksum of the uploaded bytes. Only our own clients send it.
    */
   readonly checksum?: string;
 }

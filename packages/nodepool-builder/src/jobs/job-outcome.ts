@@ -14,7 +14,7 @@ export class UploadError extends Error {
   override readonly name = 'UploadError';
 }
 
-/** This builder has other bytes under an image-id than the client means. The job ends in WORK_EXCEPTION. */
+/** This builder's image differs from the checksum on record. The job ends with WORK_EXCEPTION. */
 export class OtherCopyError extends Error {
   override readonly name = 'OtherCopyError';
 }

@@ -1,7 +1,7 @@
 /**
  * The payload of WORK_COMPLETE, to the byte as Python's `json.dumps` writes it.
  *
- * @param checksum what a client of our own asked for
+ * @param checksum for our own clients that asked for it
  */
 export function jobResult(key: 'image-id' | 'external-id', value: string, checksum?: string): string {
   const more = checksum === undefined ? '' : `, "checksum": ${asPythonWrites(checksum)}`;

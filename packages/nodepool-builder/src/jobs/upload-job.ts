@@ -40,7 +40,7 @@ export interface UploadJobContext {
   /** Whether there is a provider of that name that runs machines, and takes no images. */
   takesNoImages(provider: string): boolean;
   readonly record: UploadRecord;
-  /** The variables that a `post-upload-hook` gets. */
+  /** Environment of a `post-upload-hook`. */
   readonly environment: Readonly<Record<string, string>>;
   readonly snapshots: Pick<Snapshots, 'find' | 'claim'>;
   readonly statistics: Statistics;
@@ -140,7 +140,7 @@ async function upload(
   }
 }
 
-/** Whether an upload failed for its file, which is gone or is another: the provider is not to blame. */
+/** Whether an upload failed because its file is gone or has changed, not because of the provider. */
 function isLocal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && LOCAL.has(cause.code)) return true;

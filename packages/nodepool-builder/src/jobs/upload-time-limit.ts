@@ -7,11 +7,11 @@ export class UploadTimeoutError extends Error {
   readonly retriable = true;
 }
 
-/** Does a part of an upload in what is left of `image-upload-timeout`. */
+/** Runs a part of an upload within the remaining `image-upload-timeout`. */
 export type WithinTimeLimit = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * Starts the time of `image-upload-timeout`, in which all parts of an upload have to end, its conversion included. A part
+ * Starts `image-upload-timeout`, which covers all parts of an upload, its conversion included. A part
  * that ends with an error after that time rejects with UploadTimeoutError.
  *
  * @param seconds undefined for no limit

@@ -4,7 +4,7 @@ import { parsePythonSettings } from './python/python-settings.ts';
 import { textFormat } from './record-format.ts';
 import { parseYamlSettings } from './yaml-settings.ts';
 
-/** When the log of the background is rotated, and how many old ones are kept. */
+/** Rotation of the log in the background: size limit and number of old logs. */
 const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
 
 /** To standard error, without a file of settings. */
@@ -12,7 +12,7 @@ export function defaultLogSettings(level: LogLevel): LogSettings {
   return everythingTo({ type: 'stderr' }, level);
 }
 
-/** To a file that is rotated, without a file of settings. */
+/** Settings for a rotated file, without a file of settings. */
 export function backgroundLogSettings(level: LogLevel, filename: string): LogSettings {
   return everythingTo({ type: 'file', filename, rotation: ROTATION }, level);
 }

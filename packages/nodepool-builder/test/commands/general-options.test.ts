@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { type Command, CommanderError, type Option } from 'commander';
 import { createProgram } from '../../src/main.ts';
 
-/** What a value of an option may look like. */
+/** Sample values of options. */
 const VALUES: Readonly<Record<string, string>> = {
   '--config': '/etc/staging.yaml',
   '--logging-config': '/etc/logging.yaml',
@@ -19,7 +19,7 @@ interface Parsed {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Parses a command line without doing what it says. */
+/** Parses a command line without running its command. */
 async function parse(args: readonly string[]): Promise<Parsed> {
   const program = createProgram({});
   const parsed: Parsed[] = [];
@@ -72,7 +72,7 @@ describe('an option before a command', () => {
           );
         });
       } else {
-        it(`${line.join(' ')}: counts as it does behind it`, async () => {
+        it(`${line.join(' ')}: has the same effect as after it`, async () => {
           const before = await parse(line);
           assert.equal(before.command, command.name());
           assert.equal(before.options[own.attributeName()], VALUES[option.long ?? '']);
@@ -82,7 +82,7 @@ describe('an option before a command', () => {
     }
   }
 
-  it('may be given behind it, too, if both say the same', async () => {
+  it('may be repeated after the command with the same value', async () => {
     const { options: parsed } = await parse(['-c', 'a.yaml', 'validate', '-c', 'a.yaml']);
     assert.equal(parsed.config, 'a.yaml');
     assert.match(
@@ -91,7 +91,7 @@ describe('an option before a command', () => {
     );
   });
 
-  it('does not make a daemon of a command that is misspelt', async () => {
+  it('does not start a daemon for a misspelt command', async () => {
     assert.match(await usageError(['-c', 'a.yaml', 'rebuidl', 'debian']), /rebuidl|too many arguments/);
   });
 

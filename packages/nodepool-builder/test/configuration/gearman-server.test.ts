@@ -72,10 +72,10 @@ describe('TLS of a job server', () => {
     assert.notDeepEqual(renewed.key, first.key);
   });
 
-  it('is not spoken by the embedded job server, which refuses it', async () => {
+  it('is refused by the embedded job server, which does not support it', async () => {
     const { configuration } = await load(lines(ALL));
     const logger = { debug() {}, info() {}, warn() {}, error() {} };
-    // One that starts all the same is closed, so that the test ends.
+    // Closes a server that starts regardless, so that the test ends.
     const starting = startEmbeddedGearmand(configuration, logger).then(({ jobServer }) => jobServer.close());
     await assert.rejects(starting, {
       code: 'invalid-argument',
@@ -92,7 +92,7 @@ describe('TLS of a job server', () => {
         [/:4:5: gearman-servers\[0\]\.ssl-ca cannot be used: ENOENT.*/],
       ],
       [
-        'an authority that is no certificate',
+        'an authority that is not a certificate',
         { 'ssl-ca': 'nonsense.pem' },
         [new RegExp(`:4:5: .*ssl-ca cannot be used: .*; ${PEM}$`)],
       ],
@@ -160,14 +160,14 @@ describe('TLS of a job server', () => {
     'ca-cert',
     'verify',
   ]) {
-    it(`refuses the key "${key}", which asks for TLS in other words`, async () => {
+    it(`refuses the key "${key}", which is not supported for TLS`, async () => {
       assert.deepEqual(await faultsOf(`    ${key}: true\n`), [
         `nodepool.yaml:4:5: gearman-servers[0].${key} is not understood; name PEM files with ssl-ca, ssl-cert and ssl-key`,
       ]);
     });
   }
 
-  it('is not asked for by "tls: false", nor by keys that mean something else', async () => {
+  it('is off with "tls: false" and with unrelated keys', async () => {
     const { configuration, warnings } = await load(
       '    tls: false\n    ssl:\n    weight: 1\n    keepalive: 5\n',
     );

@@ -6,7 +6,7 @@ import { formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
-/** What is reported of a file that is used all the same: severity, line and reason. */
+/** Diagnostics of a file that is not refused: severity, line and reason. */
 async function reportsOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\n${text}`);
@@ -33,7 +33,7 @@ describe('names of disk images', () => {
     });
   }
 
-  it('are free for an abstract disk image; plain names are fine', async (t) => {
+  it('may be anything for an abstract disk image; plain names cause no warning', async (t) => {
     const text = `diskimages:
   - {name: base/all, abstract: true}
   - {name: ubuntu-24.04_arm64+test, parent: base/all}

@@ -83,7 +83,7 @@ describe('a disk image with a parent', () => {
     }
   });
 
-  it('is built at its own times if it names some, however its parent says so', async (t) => {
+  it('has its own rebuild times if it sets any, in either form', async (t) => {
     const { jammy, noble } = await imagesOf(t, FAMILY);
     assert.deepEqual([jammy?.rebuildAge, jammy?.rebuildCron], [7200, undefined]);
     assert.deepEqual([noble?.rebuildAge, noble?.rebuildCron], [undefined, '14 2 * * *']);
@@ -111,8 +111,8 @@ describe('an abstract disk image', () => {
   });
 });
 
-describe('a parent that cannot be', () => {
-  it('is one that is not there', async (t) => {
+describe('an invalid parent', () => {
+  it('is a missing disk image', async (t) => {
     assert.deepEqual(await faultsOf(t, '  - name: a\n    parent: base\n'), [
       'nodepool.yaml:4:5: diskimages[0].parent "base" is not among diskimages; name another disk image, or remove it',
     ]);

@@ -6,7 +6,7 @@ import { ConfigurationError, formatFault } from '../../src/configuration/fault.t
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
-/** The messages about a file, as lines; those of a file that is refused come with `refused` in front. */
+/** The messages about a file, as lines; `refused` precedes those of a refused file. */
 async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, text);
@@ -19,7 +19,7 @@ async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   }
 }
 
-/** As the documentation of later releases shows it. */
+/** An example of the documentation of later releases. */
 const LATER = `images-dir: /i
 zookeeper-servers:
   - host: localhost
@@ -75,7 +75,7 @@ providers:
     ]);
   });
 
-  it('shows in its labels alone by a warning', async (t) => {
+  it('causes a warning if only its labels show it', async (t) => {
     assert.deepEqual(await messagesOf(t, 'images-dir: /i\nlabels:\n  - name: noble\n    min-ready: 2\n'), [
       'nodepool.yaml:3:5: warning: labels[0] has neither image nor providers, as in nodepool 0.4 and later, which uses ' +
         'ZooKeeper; it is ignored here; a nodepool that uses Gearman needs both',

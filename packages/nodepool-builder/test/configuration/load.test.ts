@@ -48,7 +48,7 @@ describe('manager.store', () => {
     'postgresql//u:hunter2@db/nodepool',
     'u_x:hunter2@db/nodepool',
   ]) {
-    it(`as a URL that is not of PostgreSQL is refused, and not shown: ${store}`, async () => {
+    it(`as a URL of another database is refused, and not shown: ${store}`, async () => {
       assert.deepEqual(await faultsOf(`images-dir: i\nmanager:\n  store: ${store}\n`), [
         'nodepool.yaml:3:3: manager.store is a URL, but not of a PostgreSQL database; write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon',
       ]);

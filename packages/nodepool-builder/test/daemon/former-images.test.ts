@@ -11,12 +11,12 @@ type Status = readonly (readonly [name: string, total: number, running: number, 
 
 interface Site {
   readonly former: FormerImages;
-  /** What was to be offered after each look. */
+  /** Functions to offer after each scan. */
   readonly waiting: () => Promise<string[][]>;
   readonly logger: RecordingLogger;
 }
 
-/** Job servers that answer one look after the other with these lines. */
+/** Job servers that answer successive scans with these lines. */
 async function site(t: TestContext, ...servers: readonly (readonly Status[])[]): Promise<Site> {
   const seen: string[][] = [];
   const lookedAll = Promise.withResolvers<void>();
@@ -26,7 +26,7 @@ async function site(t: TestContext, ...servers: readonly (readonly Status[])[]):
       const server = createServer((socket) => {
         socket.on('error', () => {});
         socket.once('data', () => {
-          // What came of the look before is there when the next one comes.
+          // The result of a scan is known when the next one begins.
           if (index === 0 && look > 0) seen.push([...former.waiting.keys()]);
           const status = looks[look];
           look += 1;
@@ -59,7 +59,7 @@ const UPLOAD = 'image-upload:1';
 const DELETE = 'image-delete:1';
 
 describe('a job for an image that is no longer here', () => {
-  it('is answered once two looks have seen that no builder offers its function, and no longer', async (t) => {
+  it('is answered once two scans found no builder for its function, and its function is offered no longer than that', async (t) => {
     const { waiting, logger } = await site(t, [
       [[UPLOAD, 1, 0, 0]],
       [
@@ -102,7 +102,7 @@ describe('a job for an image that is no longer here', () => {
     deepEqual(await waiting(), [[], [UPLOAD], []]);
   });
 
-  it('is none of an image that is here, or that this process never had', async (t) => {
+  it('is not answered if the image is present, or was never offered by this process', async (t) => {
     const others: Status = [
       ['image-upload:2', 1, 0, 0],
       ['image-upload:3', 1, 0, 0],
@@ -113,7 +113,7 @@ describe('a job for an image that is no longer here', () => {
   });
 });
 
-it('an image that comes back is offered as any other', async (t) => {
+it('a restored image is offered normally', async (t) => {
   const { former, waiting } = await site(t, [[[UPLOAD, 1, 0, 0]], [[UPLOAD, 1, 0, 0]]]);
   deepEqual(await waiting(), [[], [UPLOAD]]);
   former.update(new Set(['1', '2']));

@@ -29,7 +29,7 @@ interface Setup {
   readonly run: (argument: object) => Promise<string>;
 }
 
-/** Image 1, a raw one. */
+/** Image 1 in format raw. */
 async function setUp(t: TestContext): Promise<Setup> {
   const directory = temporaryDirectory(t);
   const path = join(directory, '1.raw');
@@ -68,13 +68,13 @@ async function setUp(t: TestContext): Promise<Setup> {
 const UPLOAD = { provider: 'fake', 'image-name': 'debian' };
 
 describe('an upload of an image whose bytes are on record', () => {
-  it('is done if they are those of this copy, which the result confirms', async (t) => {
+  it('succeeds if the copy has these bytes, and the result has their checksum', async (t) => {
     const { run, provider } = await setUp(t);
     assert.equal(JSON.parse(await run({ ...UPLOAD, checksum: MEANT })).checksum, MEANT);
     assert.equal((await provider.list()).length, 1);
   });
 
-  it('fails if this copy has others: nothing is uploaded, and the copy is deleted', async (t) => {
+  it('fails if the copy has other bytes: nothing is uploaded, and the copy is deleted', async (t) => {
     const { run, provider, path, repository } = await setUp(t);
     await assert.rejects(
       run({ ...UPLOAD, checksum: OTHER }),
@@ -86,7 +86,7 @@ describe('an upload of an image whose bytes are on record', () => {
     assert.deepEqual([...repository.pendingDeletes], []);
   });
 
-  it('is done if this copy has no file of the format on record', async (t) => {
+  it('succeeds if the copy has no file of the format on record', async (t) => {
     const { run, provider } = await setUp(t);
     await run({ ...UPLOAD, checksum: `qcow2:${SHA256}` });
     assert.equal((await provider.list()).length, 1);
@@ -94,14 +94,14 @@ describe('an upload of an image whose bytes are on record', () => {
 });
 
 describe('a result of an upload', () => {
-  it('has nothing more than nodepool knows if it is not asked for', async (t) => {
+  it('has no checksum unless the client asks for one', async (t) => {
     const { run } = await setUp(t);
     assert.match(await run(UPLOAD), /^\{"external-id": "[^"]+"\}$/);
   });
 });
 
 describe('a comparison of a copy with the record', () => {
-  it('ends well if the bytes are the same, and uploads nothing', async (t) => {
+  it('succeeds if the bytes are the same, and uploads nothing', async (t) => {
     const { run, provider, path } = await setUp(t);
     assert.equal(await run({ compare: MEANT }), '');
     assert.equal(existsSync(path), true);

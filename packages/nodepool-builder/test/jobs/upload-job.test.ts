@@ -17,7 +17,7 @@ import { UploadRecord } from '../../src/jobs/upload-record.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
-/** What uploads of the images in a directory to the provider `fake` work with. */
+/** Context for uploads of the images in a directory to the provider `fake`. */
 async function setUp(
   t: TestContext,
   directory: string,
@@ -51,7 +51,7 @@ async function setUp(
 
 const UPLOAD = fakeJob('image-upload:1', '{"provider": "fake", "image-name": "debian"}');
 
-it('the hook gets the file that was carried; of a snapshot that was claimed, one that is here', async (t) => {
+it('the hook gets the uploaded file; for a claimed snapshot, an existing file', async (t) => {
   const directory = temporaryDirectory(t);
   for (const format of ['qcow2', 'raw']) writeFileSync(join(directory, `1.${format}`), 'an image');
   const provider = new FakeImageProvider({ formats: ['raw'] });
@@ -68,7 +68,7 @@ it('the hook gets the file that was carried; of a snapshot that was claimed, one
   }
 });
 
-it('a conversion counts in image-upload-timeout', async (t) => {
+it('a conversion counts towards image-upload-timeout', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, '1.raw'), 'an image');
   const { PATH } = process.env;

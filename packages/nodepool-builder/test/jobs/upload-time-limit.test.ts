@@ -46,7 +46,7 @@ it('what is stopped from outside is no time-out', async () => {
   await assert.rejects(work, /stopped/);
 });
 
-it('the parts of an upload share its time', async () => {
+it('the parts of an upload share its time limit', async () => {
   const within = startTimeLimit(0.01, NEVER);
   await assert.rejects(within(untilAborted), { name: 'UploadTimeoutError' });
   await assert.rejects(within(untilAborted), { name: 'UploadTimeoutError' });

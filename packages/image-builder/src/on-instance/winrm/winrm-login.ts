@@ -79,7 +79,7 @@ function asRefusal(error: unknown): unknown {
   return new ImageError('login-refused', error.message, { cause: error });
 }
 
-/** The password was not sent. */
+/** Error before the password was sent. */
 function untrusted(address: InstanceAddress, certificate: string, reason: string): ImageError {
   return new ImageError(
     'login-refused',

@@ -21,7 +21,7 @@ export interface MintSettings {
 }
 
 /**
- * Mints a token that can read what its subject may read. `zuul-admin create-auth-token` would add the claim `zuul.admin`.
+ * Mints a token with which its subject can only read. `zuul-admin create-auth-token` would add the claim `zuul.admin`.
  *
  * @param now milliseconds since the epoch
  * @throws ZuulError `credentials-unusable`

@@ -5,7 +5,7 @@ import {
   parseFingerprint,
 } from '../../../src/on-instance/winrm/certificate-fingerprint.ts';
 
-/** SHA-256 of nothing, from `openssl dgst -sha256` and its base64. */
+/** SHA-256 of empty input, from `openssl dgst -sha256` and its base64. */
 const HEXADECIMAL = 'E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855';
 const FINGERPRINT = 'SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU';
 
@@ -21,7 +21,7 @@ describe('a fingerprint of a certificate', () => {
     }
   });
 
-  it('is nothing shorter, longer or of another digest', () => {
+  it('must have the length of SHA-256', () => {
     for (const text of [
       '',
       HEXADECIMAL.slice(2),

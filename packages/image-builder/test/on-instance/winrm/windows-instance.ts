@@ -71,7 +71,7 @@ export class WindowsInstance implements Instance, InstanceProvider {
     return address;
   };
 
-  /** It has an SSH server, too; the keys of that do not matter to WinRM. */
+  /** The machine has an SSH server, too; WinRM ignores its keys. */
   async consoleLog(): Promise<string> {
     const ofSsh = `-----BEGIN SSH HOST KEY KEYS-----\nssh-ed25519 AAAA\n-----END SSH HOST KEY KEYS-----\n`;
     return ofSsh + announcement(this.announced);

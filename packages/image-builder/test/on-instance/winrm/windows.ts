@@ -16,7 +16,7 @@ export function fingerprint256({ cert }: { readonly cert: string }): string {
   return new X509Certificate(cert).fingerprint256;
 }
 
-/** What a machine prints to its console about its certificate. */
+/** Announcement of a certificate on a machine's console. */
 export function announcement(certificate: { readonly cert: string }): string {
   return [
     '-----BEGIN WINRM CERTIFICATE FINGERPRINT-----',

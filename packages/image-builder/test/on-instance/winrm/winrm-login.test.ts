@@ -145,7 +145,7 @@ describe('winrmLogin', () => {
     equal(double.requests, 0);
   });
 
-  it('sends no password where neither settings nor console say which certificate is the right one', async (t) => {
+  it('sends no password without a fingerprint in the settings or on the console', async (t) => {
     const { double, address, login } = await site(t, { fingerprint: '' });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',

@@ -49,7 +49,7 @@ describe('a token from a file', () => {
   });
 });
 
-test('a token of zuul-admin create-auth-token is warned of once, and its refusal says what to do', async (t) => {
+test('a token of zuul-admin create-auth-token causes one warning, and its 401 says what to do', async (t) => {
   const fixture = await TokenFixture.create(t);
   const { issuer: iss, clientId: aud, secret } = AUTHENTICATOR;
   const now = Math.floor(Date.now() / 1000);

@@ -5,7 +5,7 @@ export class Pacer {
   readonly #interval: number;
   readonly #clock: Clock;
   #next = 0;
-  /** What the clock said last. */
+  /** Last reading of the clock. */
   #seen = 0;
 
   /** `rate`: seconds between the starts of two requests. */
@@ -17,7 +17,7 @@ export class Pacer {
   /** Resolves when the caller may begin. */
   async turn(signal?: AbortSignal): Promise<void> {
     const now = this.#clock.now();
-    // A clock that was set back must hold no request up.
+    // A clock that is set back must not delay a request.
     if (now < this.#seen) this.#next -= this.#seen - now;
     this.#seen = now;
     const start = Math.max(now, this.#next);

@@ -31,7 +31,7 @@ export interface PatienceOptions {
   readonly random: () => number;
 }
 
-/** Tries again what failed for a passing reason, within the {@link RetryBudget} of the operation under way. */
+/** Retries after transient errors, within the {@link RetryBudget} of the operation under way. */
 export class Patience {
   readonly #limits: RetryLimits;
   readonly #clock: Clock;

@@ -34,12 +34,12 @@ export class RetryBudget {
     return CURRENT.run(this, work);
   }
 
-  /** The time of a failure, for the other methods. */
+  /** Time of a failure, an argument of the other methods. */
   failure(): number {
     return this.#now();
   }
 
-  /** Whether a retry may begin after a pause, of work that failed first at that time. */
+  /** Whether a retry may begin after a pause, for work that first failed at that time. */
   allows(pause: number, firstFailure: number): boolean {
     return this.#now() + pause - (this.#firstFailure ?? firstFailure) < this.#limit;
   }

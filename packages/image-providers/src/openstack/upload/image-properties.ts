@@ -103,7 +103,7 @@ export function checksumProperties(request: UploadRequest, { md5, sha256 }: Chec
   return Object.fromEntries(Array.from(CHECKSUM_PROPERTIES, ([name, key]) => [name, values[key]]));
 }
 
-/** The digests that {@link checksumProperties} or another client kept; undefined if one is missing. */
+/** Digests stored by {@link checksumProperties} or by another client; undefined if one is missing. */
 export function checksumsIn(properties: Readonly<Record<string, unknown>>): Checksums | undefined {
   const [md5, sha256] = (['md5', 'sha256'] as const).map((digest) =>
     Array.from(CHECKSUM_PROPERTIES, ([name, key]) => (key === digest ? properties[name] : undefined)).find(

@@ -145,7 +145,7 @@ describe('an endpoint', () => {
     await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));
   });
 
-  it('that is no URL is not shown if it may hold a password', async (t) => {
+  it('that is not a URL is not shown if it may hold a password', async (t) => {
     const { session } = await plainClient(t, { status: 200 });
     for (const endpointOverride of [
       'htps://admin:hunter2@glance:9292',

@@ -6,7 +6,7 @@ import { sdkView } from './openstacksdk.ts';
 import type { SettingsCase } from './settings-case.ts';
 import { settingsTree } from './settings-tree.ts';
 
-/** What the tests look at. */
+/** Settings that the tests compare. */
 interface View {
   readonly credentials: Readonly<Record<string, unknown>>;
   readonly region: unknown;
@@ -20,7 +20,7 @@ function credentialsOf(word: string): View['credentials'] {
   return { auth_url: `https://${word}.example`, username: word, password: word, project_name: word };
 }
 
-/** Settings of the cloud that a letter of the table stands for; the provider's come on top. */
+/** Settings of the cloud that a letter of the table stands for, below those of the provider. */
 function cloudOf(letter: string, environment: Readonly<Record<string, string>>): View {
   if (letter === 'o') return OWN;
   if (letter !== 'e')

@@ -16,7 +16,7 @@ const OPTIONS: RetryOptions = {
   signal: new AbortController().signal,
 };
 
-/** Throws these, one after the other, and then returns the number of the try. */
+/** Throws these errors in turn, then returns the number of the try. */
 function failing(...errors: readonly Error[]): (attempt: number) => Promise<number> {
   return async (attempt) => {
     const error = errors[attempt - 1];
@@ -30,7 +30,7 @@ function errorOf(code: OpenStackErrorCode, status?: number): OpenStackError {
 }
 
 describe('an upload that fails', () => {
-  it('is retried if the reason may pass', async () => {
+  it('is retried after a transient error', async () => {
     equal(await retry(failing(errorOf('service-unavailable'), errorOf('connection-failed')), OPTIONS), 3);
     await rejects(retry(failing(errorOf('forbidden')), OPTIONS), failsWith('forbidden'));
   });
@@ -68,7 +68,7 @@ describe('an upload that fails', () => {
   });
 });
 
-/** An operation with a budget of so many seconds, and requests that take part in it. */
+/** An operation with a budget in seconds, and its requests. */
 function operation(seconds: number): { clock: ManualClock; budget: RetryBudget; patience: Patience } {
   const clock = new ManualClock();
   const patience = new Patience({ limits: DEFAULT_RETRY_LIMITS, clock, logger: SILENT, random: () => 0 });
@@ -90,7 +90,7 @@ describe('the budget of an operation', () => {
     });
   });
 
-  it('does not count what passed', async () => {
+  it('does not count an outage that has passed', async () => {
     const { clock, budget, patience } = operation(10);
     await budget.run(async () => {
       let isAway = true;

@@ -52,7 +52,7 @@ export class LogFile {
   }
 }
 
-/** Opens a log for its owner alone to write, whatever the umask is. One of another user keeps its mode. */
+/** Opens a log that only its owner may write, whatever the umask. The log of another user keeps its mode. */
 function openForOwner(path: string, flags: 'a' | 'w'): number {
   const descriptor = openSync(path, flags, MODE);
   const state = fstatSync(descriptor);

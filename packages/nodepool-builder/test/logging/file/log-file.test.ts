@@ -39,7 +39,7 @@ describe('a log file', () => {
     assert.equal(existsSync(`${filename}.3`), false);
   });
 
-  it('is for its owner alone to write, whatever the umask', (t) => {
+  it('is writable by its owner alone, whatever the umask', (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const filename = join(temporaryDirectory(t), 'b.log');

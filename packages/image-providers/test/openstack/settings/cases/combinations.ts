@@ -15,7 +15,7 @@ const OTHER = `
     image_format: raw
 `;
 
-/** What `clouds.yaml` has. */
+/** Contents of `clouds.yaml`. */
 export const FILES = {
   'no file': {},
   'one cloud': { 'cwd/clouds.yaml': `clouds:${RAXLIKE}` },
@@ -29,7 +29,7 @@ const OPENRC = {
   OS_PROJECT_NAME: 'env',
 };
 
-/** What the environment has. */
+/** Environments. */
 export const ENVIRONMENTS = {
   'no variable': {},
   'OS_CLOUD of the file': { OS_CLOUD: 'raxlike' },
@@ -45,7 +45,7 @@ export const ENVIRONMENTS = {
 
 const OWN = { username: 'own', password: 'own', authUrl: 'https://own.example', projectName: 'own' };
 
-/** What the provider says. */
+/** Settings of providers. */
 export const PROVIDERS = {
   nothing: {},
   credentials: { provider: OWN },
