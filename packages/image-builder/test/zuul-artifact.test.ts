@@ -58,7 +58,7 @@ describe('the image of a Zuul job', () => {
     });
   }
 
-  test('has no date in the future, though Zuul's clock is ahead', async (t) => {
+  test('has no date in the future, though the clock of Zuul is ahead', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     row.end = new Date(Date.now() + 86_400_000);
