@@ -20,6 +20,9 @@ import { checkValidation, validateImage } from './validation/image-validation.ts
 /** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
 
+/** Milliseconds by which the clocks of two hosts may differ without a warning. */
+const CLOCK_TOLERANCE = 60_000;
+
 /** One build: what `image-build:<name>` asks for. */
 export interface BuildJob extends OperationOptions {
   readonly imageId: string;
@@ -108,6 +111,10 @@ export abstract class BaseImageBuilder {
         instances: repository.instances,
         setBuiltAt: (time) => {
           built = time;
+          if (time.getTime() <= Date.now() + CLOCK_TOLERANCE) return;
+          logger?.warn(
+            `image ${imageId} has a build time in the future, ${time.toISOString()}: it counts as built now; set the clock of the host that built it, or of this host`,
+          );
         },
         addSnapshot: (snapshot, settle) => {
           snapshots.push(snapshot);

@@ -64,7 +64,7 @@ export interface BuildContext {
   readonly stateDirectory: () => Promise<string>;
   /** What is remembered of the instances that builds run on. */
   readonly instances: InstanceLedger;
-  /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now. */
+  /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */
   readonly setBuiltAt: (time: Date) => void;
   /**
    * Says that the image lies in a provider already.

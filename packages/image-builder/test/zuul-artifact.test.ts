@@ -9,6 +9,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
 import { type ArtifactRule, type Image, ZuulArtifactBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
+import { RecordingLogger } from './recording-logger.ts';
 import { withCode } from './with-code.ts';
 import {
   ArtifactServer,
@@ -63,8 +64,12 @@ describe('the image of a Zuul job', () => {
     const row = await site.addQcow2();
     row.end = new Date(Date.now() + 86_400_000);
     const { repository } = site.repository;
-    const { builtAt } = await site.builder().build({ imageId: 'noble-1', repository });
+    const logger = new RecordingLogger();
+    const { builtAt } = await site.builder().build({ imageId: 'noble-1', repository, logger });
     assert.ok(builtAt <= new Date(), builtAt.toISOString());
+    const warnings = logger.lines.filter((line) => line.startsWith('warn '));
+    assert.equal(warnings.length, 1, logger.lines.join('\n'));
+    assert.match(warnings[0] ?? '', /image noble-1 has a build time in the future/);
   });
 
   test('is unpacked and compared with its checksums; of other formats only the size is asked', async (t) => {

@@ -4,23 +4,25 @@ import { ImageError } from '../errors.ts';
 /**
  * The `env-vars` of a disk image.
  *
- * @throws ImageError `invalid-configuration` for a value that is not a string, or holds a NUL
+ * @throws ImageError `invalid-configuration` for a value that is not a string, a NUL, or a name that no variable can have
  */
 export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
   return Object.fromEntries(
     Object.entries(envVars).map(([key, value]) => {
-      const fault = variableFault(value);
+      const fault = variableFault(key, value);
       if (fault === undefined) return [key, value as string];
       throw new ImageError(
         'invalid-configuration',
-        `disk image "${name}": the value of ${key} in env-vars ${fault}`,
+        `disk image "${name}": variable ${JSON.stringify(key)} in env-vars ${fault}`,
       );
     }),
   );
 }
 
-/** Reason why a value of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */
-export function variableFault(value: unknown): string | undefined {
+/** Reason why an entry of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */
+export function variableFault(name: string, value: unknown): string | undefined {
+  const isName = name !== '' && !name.includes('=') && !name.includes('\0');
+  if (!isName) return 'has a name that is empty or holds "=" or a NUL; correct the name';
   if (typeof value !== 'string') return 'is not a string; put it in quotes';
   return value.includes('\0') ? 'holds a NUL; remove that' : undefined;
 }

@@ -38,7 +38,7 @@ export async function takeImage(wanted: WantedBuild, options: TakeOptions): Prom
   const kept = await KeptFiles.open(await stateDirectory(), wanted.build);
   try {
     await makeFormats(wanted, kept, options);
-    if (endTime > 0) options.context.setBuiltAt(new Date(Math.min(endTime, Date.now())));
+    if (endTime > 0) options.context.setBuiltAt(new Date(endTime));
   } catch (error) {
     if (error instanceof ImageError && !error.retriable && !signal.aborted) await kept.clear();
     throw error;

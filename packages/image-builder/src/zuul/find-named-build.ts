@@ -6,7 +6,7 @@ import type { NamedBuild } from './zuul-image-id.ts';
 
 /**
  * Asks for one build among those of an image; undefined if it is none of them. It reads on until every further build
- * began more than a day before this one ended.
+ * began more than a day before this one ended, or to the last page if its end lies in the future and so is wrong.
  *
  * @throws ZuulError
  * @throws the signal's reason
@@ -17,11 +17,12 @@ export async function findNamedBuild(
   { uuid, endTime }: Pick<NamedBuild, 'uuid' | 'endTime'>,
   signal: AbortSignal,
 ): Promise<ZuulBuild | undefined> {
+  const earliestStart = endTime > Date.now() ? -Infinity : endTime - LONGEST_BUILD;
   for await (const page of api.builds(query, signal)) {
     const build = page.find((candidate) => candidate.uuid === uuid);
     if (build !== undefined) return build;
     const earliest = page.at(-1)?.startTime;
-    if (earliest !== undefined && earliest < endTime - LONGEST_BUILD) return undefined;
+    if (earliest !== undefined && earliest < earliestStart) return undefined;
   }
   return undefined;
 }

@@ -36,7 +36,7 @@ for (const value of [1, true, null, ['a']]) {
   test(`a variable whose value is ${JSON.stringify(value)} is refused`, () => {
     assert.throws(
       () => dibEnvironment({ ...DISKIMAGE, envVars: { DIB_CHECKSUM: value } }, OUTPUT),
-      withCode('invalid-configuration', /disk image "debian": the value of DIB_CHECKSUM .*quotes/),
+      withCode('invalid-configuration', /disk image "debian": variable "DIB_CHECKSUM" .*quotes/),
     );
   });
 }
@@ -44,6 +44,15 @@ for (const value of [1, true, null, ['a']]) {
 test('a variable whose value holds a NUL is refused, and not shown', () => {
   assert.throws(
     () => dibEnvironment({ ...DISKIMAGE, envVars: { TOKEN: 'correct\0horse' } }, OUTPUT),
-    withCode('invalid-configuration', /the value of TOKEN in env-vars holds a NUL; remove that$/),
+    withCode('invalid-configuration', /variable "TOKEN" in env-vars holds a NUL; remove that$/),
   );
 });
+
+for (const name of ['', 'A=B', 'A\0B']) {
+  test(`a variable with the name ${JSON.stringify(name)} is refused`, () => {
+    assert.throws(
+      () => dibEnvironment({ ...DISKIMAGE, envVars: { [name]: 'value' } }, OUTPUT),
+      withCode('invalid-configuration', /env-vars has a name that is empty or holds "=" or a NUL/),
+    );
+  });
+}

@@ -4,7 +4,7 @@ import { findNamedBuild } from '../../src/zuul/find-named-build.ts';
 import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
 
 const HOUR = 3_600_000;
-const EPOCH = Date.parse('2026-01-01T00:00:00Z');
+const EPOCH = Date.parse('2025-01-01T00:00:00Z');
 
 describe('looking for a build that is named', () => {
   test('it is found on a later page, and no page is read behind it', async (t) => {
@@ -28,6 +28,16 @@ describe('looking for a build that is named', () => {
     const missing = { uuid: '0'.repeat(32), endTime: EPOCH + 119 * HOUR };
     assert.equal(await findNamedBuild(api, QUERY, missing, ON), undefined);
     assert.equal(zuul.listings.length, 1);
+  });
+
+  test('one with an end in the future is found on a later page, too', async (t) => {
+    const zuul = await startZuul(t);
+    const start = new Date(EPOCH);
+    const { uuid } = zuul.table().add([], { start }, { end: new Date('2100-01-01T00:00:00Z') });
+    for (let count = 0; count < 60; count += 1) zuul.table().add([], { start }, { end: start });
+    const { api } = new ApiFixture(zuul);
+    const endTime = Date.parse('2100-01-01T00:00:00Z');
+    assert.equal((await findNamedBuild(api, QUERY, { uuid, endTime }, ON))?.uuid, uuid);
   });
 
   test('one of another job is none', async (t) => {

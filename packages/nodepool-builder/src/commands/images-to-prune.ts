@@ -4,7 +4,7 @@ import { type ImageCandidate, latestImage } from '@nodepool-builder/image-builde
 export interface Retention {
   /** The newest ones that stay, however old; at least 1. */
   readonly keep: number;
-  /** Milliseconds that the others stay. */
+  /** Milliseconds that the others stay; 0 if the number alone decides. */
   readonly olderThan: number;
 }
 
@@ -16,16 +16,20 @@ export function imagesToPrune(
 ): readonly ImageCandidate[] {
   const byName = Map.groupBy(images, ({ imageName }) => imageName);
   return [...byName.values()].flatMap((versions) => {
-    const { latest, refused } = latestImage(versions, {});
+    const { latest, refused } = latestImage(versions, {}, now);
     const newestFirst = [
       ...(latest === undefined ? [] : [latest]),
       ...refused.map(({ candidate }) => candidate),
     ];
-    return newestFirst.slice(keep).filter((image) => now - madeAt(image).getTime() > olderThan);
+    return newestFirst.slice(keep).filter((image) => now - madeAt(image, now).getTime() >= olderThan);
   });
 }
 
-/** When it was built; where that is unknown, when it came into the provider. */
-export function madeAt({ builtAt, createdAt }: ImageCandidate): Date {
-  return builtAt ?? createdAt;
+/**
+ * When it was built. Where that is unknown or in the future, when it came into the provider, and now if that is in the
+ * future too.
+ */
+export function madeAt({ builtAt, createdAt }: ImageCandidate, now: number): Date {
+  const past = [builtAt, createdAt].find((date) => date !== undefined && date.getTime() <= now);
+  return past ?? new Date(now);
 }

@@ -55,9 +55,10 @@ export function registerPrune(program: Command, builders: readonly string[]): vo
       const retention = { keep: keep ?? 1, olderThan: olderThan ?? 0 };
       await withProvider(options, builders, async ({ provider }, signal) => {
         const images = await imagesOfJobs(provider, name, signal);
-        const old = imagesToPrune(images, retention, Date.now());
+        const now = Date.now();
+        const old = imagesToPrune(images, retention, now);
         await removeEach(
-          old.map((image) => toRemovable(provider, image)),
+          old.map((image) => toRemovable(provider, image, now)),
           { ...options, dryRun, signal },
         );
       });
@@ -84,10 +85,10 @@ async function imagesOfJobs(
   );
 }
 
-function toRemovable(provider: ImageProvider, image: ImageCandidate): Removable {
+function toRemovable(provider: ImageProvider, image: ImageCandidate, now: number): Removable {
   const { externalId, imageName = '', createdAt, builtAt } = image;
   return {
-    subject: `${externalId} (${imageName}, of ${madeAt(image).toISOString()})`,
+    subject: `${externalId} (${imageName}, of ${madeAt(image, now).toISOString()})`,
     record: {
       'external-id': externalId,
       'image-name': imageName,

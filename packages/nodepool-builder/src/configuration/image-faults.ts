@@ -62,7 +62,7 @@ function variableFindings({ 'env-vars': variables }: DiskImageSource, pointer: s
     return [{ pointer, severity: 'warning', reason: 'is not a mapping: it is ignored', remedy }];
   }
   return Object.entries(variables).flatMap(([name, value]): readonly Finding[] => {
-    const [fault, remedy] = variableFault(value)?.split('; ') ?? [];
+    const [fault, remedy] = variableFault(name, value)?.split('; ') ?? [];
     if (fault === undefined || remedy === undefined) return [];
     const place = `${pointer}/${escapePointer(name)}`;
     return [{ pointer: place, severity: 'job-error', reason: `${fault}: builds fail`, remedy }];

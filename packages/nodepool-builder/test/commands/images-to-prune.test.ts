@@ -45,6 +45,18 @@ describe('the images that need not stay', () => {
     assert.equal(pruned(images(90), 1, 5), '');
   });
 
+  it('are by their creation as old as it says, if their build time is in the future', () => {
+    assert.equal(pruned(images(-9, 2, 1), 1, 2), '2 1');
+    assert.equal(pruned(images(-9, 2, 1), 1, 9), '');
+  });
+
+  it('are decided by their number alone without a limit, whatever the clock says', () => {
+    const ahead = images(-8, -9).map((image) => ({ ...image, createdAt: new Date(NOW + HOUR) }));
+    assert.equal(pruned(ahead, 1, 0).split(' ').length, 1);
+    assert.notEqual(pruned(ahead, 1, 0), '');
+    assert.equal(pruned(ahead, 1, 1), '');
+  });
+
   it('are counted for each name', () => {
     const others = images(7, 6).map((image) => ({
       ...image,

@@ -82,6 +82,7 @@ describe('values that no build can use', () => {
       NUMBER: 5
       EMPTY:
       NUL: "a\\0b"
+      "A=B": 'yes'
       GOOD: 'yes'
 `;
     const fault = 'is not a string: builds fail; put it in quotes';
@@ -92,6 +93,7 @@ describe('values that no build can use', () => {
       `job-error 8:7: diskimages[0].env-vars.NUMBER ${fault}`,
       `job-error 9:7: diskimages[0].env-vars.EMPTY ${fault}`,
       'job-error 10:7: diskimages[0].env-vars.NUL holds a NUL: builds fail; remove that',
+      'job-error 11:8: diskimages[0].env-vars.A=B has a name that is empty or holds "=" or a NUL: builds fail; correct the name',
     ]);
   });
 
