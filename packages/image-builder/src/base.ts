@@ -37,6 +37,8 @@ export interface BuildJob extends OperationOptions {
   readonly logLimit?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
+  /** The largest disk in bytes that is converted for this image. Default 256 GiB. */
+  readonly largestDisk?: number;
   /** The environment that commands begin with. Default: variables of this process that hold no secrets. */
   readonly environment?: Environment;
 }
@@ -104,6 +106,7 @@ export abstract class BaseImageBuilder {
         diskimage: this.diskimage,
         formats,
         environment: job.environment ?? inheritedEnvironment(),
+        largestDisk: job.largestDisk,
         signal: stop.signal,
         staging,
         state,

@@ -32,6 +32,8 @@ export interface BuildContext {
   readonly directory: string;
   /** The environment that commands begin with. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The largest disk in bytes that may be converted; undefined for the default of 256 GiB. */
+  readonly largestDisk?: number | undefined;
   /** Aborts when the build has to stop: its time is over, or nobody wants it any more. */
   readonly signal: AbortSignal;
   /** Where the image in this format has to be left. */
@@ -79,7 +81,7 @@ export type Settle = (isPublished: boolean) => Promise<void>;
 
 /** What a {@link BuildContext} is made of. */
 export interface BuildContextParts
-  extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'signal'> {
+  extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'largestDisk' | 'signal'> {
   readonly staging: Staging;
   readonly state: StateDirectory;
   readonly log: BuildLog;
@@ -92,7 +94,7 @@ export interface BuildContextParts
 /** The context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
-  const { instances, setBuiltAt, addSnapshot } = parts;
+  const { instances, largestDisk, setBuiltAt, addSnapshot } = parts;
   const { directory } = staging;
   return {
     imageId,
@@ -101,6 +103,7 @@ export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCo
     formats,
     directory,
     environment,
+    largestDisk,
     signal,
     output: (format) => staging.path(imageFileName(imageId, format)),
     run: async (command, args = [], { env, cwd, onLine } = {}) => {

@@ -6,6 +6,7 @@ import { dibArguments } from './dib/arguments.ts';
 import { dibEnvironment } from './dib/environment.ts';
 import { progressOfLine } from './dib/phases.ts';
 import type { ImageFormat } from './formats.ts';
+import { withheldVariables } from './process/inherited-environment.ts';
 
 /** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
 export class DibBuilder extends BaseImageBuilder {
@@ -28,6 +29,8 @@ export class DibBuilder extends BaseImageBuilder {
     const output = join(directory, imageId);
     const env = dibEnvironment(diskimage, output);
     const args = dibArguments(diskimage, formats, output);
+    const withheld = withheldVariables(context.environment);
+    if (withheld.length > 0) context.log(`# variables that this build does not get: ${withheld.join(', ')}`);
     await context.run(diskimage.command ?? 'disk-image-create', args, {
       env: { ...env, TMP_DIR: await temporaryDirectory(context, env.TMP_DIR) },
       onLine: (line) => {

@@ -45,6 +45,7 @@ export type {
   InstanceState,
   LaunchRequest,
   Probe,
+  SaveOptions,
   StoredCapture,
 } from './instance/instance-provider.ts';
 export { probeSsh } from './instance/probe-ssh.ts';

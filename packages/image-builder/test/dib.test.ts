@@ -165,3 +165,21 @@ for (const fault of [{ elements: `mini-os 'vm` }, { envVars: { DIB_JOURNAL_SIZE:
     await assert.rejects(builder.build({ imageId: 'mini-1', repository }), withCode('invalid-configuration'));
   });
 }
+
+test('the log of a build names the variables of this process that the build does not get', async (t) => {
+  const fixture = await RepositoryFixture.open(t);
+  process.env.OS_PASSWORD_OF_TEST = 'correct-horse';
+  t.after(() => {
+    delete process.env.OS_PASSWORD_OF_TEST;
+  });
+  const lines: string[] = [];
+  const builder = new DibBuilder({ name: 'mini', formats: ['raw'], command: 'true' });
+  const job = { imageId: 'mini-1', repository: fixture.repository };
+  await assert.rejects(
+    builder.build({ ...job, onLine: (line) => lines.push(line) }),
+    withCode('image-missing'),
+  );
+  const log = lines.join('\n');
+  assert.match(log, /^# variables that this build does not get: .*\bOS_PASSWORD_OF_TEST\b/m);
+  assert.doesNotMatch(log, /correct-horse/);
+});

@@ -52,7 +52,7 @@ export interface ConversionOptions extends OperationOptions, InspectionOptions {
   /** Seconds for the conversion itself; default four hours. */
   readonly conversionLimit?: number;
   /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
-  readonly largestDisk?: number;
+  readonly largestDisk?: number | undefined;
   /** The file system that is written to, for conversions at the same time to share. Default: one alone. */
   readonly space?: DiskSpace;
   /** The image that the source lies over, whose data becomes part of the result. Default: none may be there. */

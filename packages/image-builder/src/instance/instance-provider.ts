@@ -41,6 +41,12 @@ export interface CaptureRequest {
   readonly imageId: string;
 }
 
+/** Settings of {@link CapturedImage.save}. */
+export interface SaveOptions extends OperationOptions {
+  /** The largest disk in bytes that is converted. Default 256 GiB. */
+  readonly largestDisk?: number | undefined;
+}
+
 /** The disk of an instance as an image. */
 export interface CapturedImage {
   /** The image's id in the provider, if it lies there now: it outlives the instance. */
@@ -50,9 +56,9 @@ export interface CapturedImage {
   /**
    * Writes the image, which refers to no other file then. An image without {@link externalId} goes with its instance.
    *
-   * @throws ImageError `disk-full`, `conversion-failed`
+   * @throws ImageError `image-too-large`, `disk-full`, `conversion-failed`
    */
-  save(format: ImageFormat, path: string, options?: OperationOptions): Promise<void>;
+  save(format: ImageFormat, path: string, options?: SaveOptions): Promise<void>;
 }
 
 /** A captured image that lies in the provider. */

@@ -73,6 +73,13 @@ export function inheritedEnvironment(
   );
 }
 
+/** Names of this process's variables that an environment lacks. */
+export function withheldVariables(environment: Environment, all: Environment = process.env): string[] {
+  return Object.keys(all)
+    .filter((name) => environment[name] === undefined)
+    .toSorted();
+}
+
 /** Secret values in an environment, which logs must not show. */
 export function secretValues(environment: Environment = process.env): string[] {
   return Object.entries(environment).flatMap(([name, value = '']) => {

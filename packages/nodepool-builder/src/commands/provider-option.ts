@@ -39,15 +39,16 @@ export function providerConfigOption(): Option {
  * Does something with the provider that was chosen, and closes it. SIGTERM and SIGINT abort the signal; a second one
  * ends the process.
  *
+ * @param work gets the largest disk that is converted, in bytes, if a configuration file says
  * @param builders names that `diskimages[].builder` may have
  * @throws CommandError if there is no such provider, with those that there are
  */
 export async function withProvider<T>(
   options: ProviderOptions,
   builders: readonly string[],
-  work: (provider: ConfiguredProvider, signal: AbortSignal) => Promise<T>,
+  work: (provider: ConfiguredProvider, signal: AbortSignal, largestDisk?: number) => Promise<T>,
 ): Promise<T> {
-  const configuration = await findProvider(options, builders);
+  const { configuration, largestDisk } = await findProvider(options, builders);
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     statistics: new Statistics(undefined),
@@ -58,7 +59,11 @@ export async function withProvider<T>(
   for (const signal of STOP_SIGNALS) process.once(signal, onSignal);
   try {
     providers.configure([configuration]);
-    return await work(providers.byName.get(configuration.name) as ConfiguredProvider, stop.signal);
+    return await work(
+      providers.byName.get(configuration.name) as ConfiguredProvider,
+      stop.signal,
+      largestDisk,
+    );
   } catch (error) {
     stop.signal.throwIfAborted(); // says why, whatever the provider made of it
     throw error;
@@ -72,23 +77,30 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 const DIRECTORY = 'directory:';
 
+interface FoundProvider {
+  readonly configuration: ProviderConfiguration;
+  /** Of the configuration file, in bytes. */
+  readonly largestDisk?: number;
+}
+
 async function findProvider(
   { provider: name, config }: ProviderOptions,
   builders: readonly string[],
-): Promise<ProviderConfiguration> {
+): Promise<FoundProvider> {
   const file = config ?? (existsSync(DEFAULT_CONFIG_FILE) ? DEFAULT_CONFIG_FILE : undefined);
-  if (config === undefined && name.startsWith(DIRECTORY)) return directoryProvider(name);
-  return file === undefined ? await cloudProvider(name) : await configuredProvider(name, file, builders);
+  if (config === undefined && name.startsWith(DIRECTORY)) return { configuration: directoryProvider(name) };
+  if (file === undefined) return { configuration: await cloudProvider(name) };
+  return await configuredProvider(name, file, builders);
 }
 
 async function configuredProvider(
   name: string,
   file: string,
   builders: readonly string[],
-): Promise<ProviderConfiguration> {
+): Promise<FoundProvider> {
   const { configuration } = await loadConfiguration(file, { builders });
   const found = configuration.providers.find((provider) => provider.name === name);
-  if (found !== undefined) return found;
+  if (found !== undefined) return { configuration: found, largestDisk: configuration.largestDisk };
   if (configuration.qemuProviders.some((provider) => provider.name === name)) {
     throw new CommandError(`provider "${name}" is of type qemu: it takes no images; name another`);
   }

@@ -25,6 +25,8 @@ export interface FileUpload {
   readonly metadata: Readonly<Record<string, string>>;
   /** For a converted file; default: where the file is. */
   readonly temporaryDirectory?: string | undefined;
+  /** The largest disk that is converted, in bytes; default 256 GiB. */
+  readonly largestDisk?: number | undefined;
   /** Whether to say only what would be done. */
   readonly dryRun: boolean;
   readonly withProgress: WithProgress;
@@ -129,7 +131,7 @@ function formatFor({ name, formats }: ImageProvider, { path, format }: FileUploa
 async function inFormat<T>(
   source: ImageFile,
   format: ImageFormat,
-  { temporaryDirectory = dirname(source.path), withProgress }: FileUpload,
+  { temporaryDirectory = dirname(source.path), largestDisk, withProgress }: FileUpload,
   signal: AbortSignal,
   work: (file: ImageFile) => Promise<T>,
 ): Promise<T> {
@@ -138,7 +140,7 @@ async function inFormat<T>(
   try {
     const path = join(directory, `image.${formatRow(format).extension}`);
     await withProgress(`conversion of ${basename(source.path)} to ${format}`, (onProgress) =>
-      convertImage(source, format, path, { signal, onProgress }),
+      convertImage(source, format, path, { signal, onProgress, largestDisk }),
     );
     const { size } = await stat(path);
     return await work({ format, path, size, checksums: await checksumsOf(path, { signal }) });

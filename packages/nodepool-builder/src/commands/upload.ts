@@ -34,7 +34,8 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       'Uploads an image file, and prints the external-id that it has in the provider. It needs no daemon. To upload ' +
         'the same file again, or in several jobs at the same time, leaves one image, and prints the same external-id ' +
         'each time; an image that is there stays as it is. Only a cloud that imports by tasks (image_api_use_tasks) ' +
-        'cannot take the same file from several jobs at the same time. SIGTERM and SIGINT stop it, and it removes what ' +
+        'cannot take the same file from several jobs at the same time. A disk above virtual-size-limit of the ' +
+        'configuration file, 256 GiB by default, is not converted. SIGTERM and SIGINT stop it, and it removes what ' +
         'it began.',
     )
     .argument('<file>', 'the image')
@@ -77,8 +78,8 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       };
       // Not at the top: the daemon does without, and starts the sooner.
       const { uploadFile } = await import('./upload-file.ts');
-      const uploaded = await withProvider(options, builders, ({ provider }, signal) =>
-        uploadFile(provider, upload, signal),
+      const uploaded = await withProvider(options, builders, ({ provider }, signal, largestDisk) =>
+        uploadFile(provider, { ...upload, largestDisk }, signal),
       );
       const { 'external-id': externalId, provider } = uploaded;
       await writeJson(uploaded, options);

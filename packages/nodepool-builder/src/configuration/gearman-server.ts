@@ -14,7 +14,7 @@ type Part = (typeof PARTS)[number];
 
 /** Keys of TLS settings that this builder does not support. */
 const OTHER_TLS_KEYS =
-  '^(?!ssl[-_](?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|cert|verify|secure).*|(?:.*[-_])?(?:ca|key|pem)(?:[-_].*)?)$';
+  '^(?!ssl[-_](?:ca|cert|key)$|ssl-server-name$)(?:.*(?:[tT][lL][sS]|[sS][sS][lL]|[cC]ert|CERT|[vV]erify|[sS]ecure|[eE]ncrypt|https).*|(?:.*[-_])?(?:ca|CA|[kK]ey|KEY|pem|PEM)(?:[-_].*)?)$';
 
 /** An entry of `gearman-servers`. */
 export const GEARMAN_SERVER_SCHEMA: SchemaNode = {

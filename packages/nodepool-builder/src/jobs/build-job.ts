@@ -26,6 +26,8 @@ export interface BuildJobContext {
   readonly buildLogLimit: number;
   /** Environment of builds. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The largest disk that is converted, in bytes. */
+  readonly largestDisk: number;
   readonly statistics: Statistics;
   logger(name: string): Logger;
   /** Whether a builder, here or elsewhere, offers an image. */
@@ -85,6 +87,7 @@ async function build(
       logRetention: context.buildLogRetention,
       logLimit: context.buildLogLimit,
       environment: context.environment,
+      largestDisk: context.largestDisk,
       signal: job.signal,
       onProgress: reportProgress(job),
       onLine: (line) => output.info(line.trim()),

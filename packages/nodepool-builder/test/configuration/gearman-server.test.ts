@@ -158,6 +158,9 @@ describe('TLS of a job server', () => {
     'tls_ca',
     'ssl_server_name',
     'ca-cert',
+    'CA',
+    'encrypted',
+    'https',
     'verify',
   ]) {
     it(`refuses the key "${key}", which is not supported for TLS`, async () => {

@@ -29,6 +29,7 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): Bui
     buildLogDir: undefined,
     buildLogRetention: 7,
     buildLogLimit: 1024 * 1024,
+    largestDisk: 2 ** 30,
     environment: {},
     statistics: new Statistics(undefined),
     logger: () => new RecordingLogger(),

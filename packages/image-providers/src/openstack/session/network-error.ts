@@ -33,11 +33,12 @@ const NEVER_SENT: readonly unknown[] = [
 /** The error of a request that got no answer. `request` names the cloud, the method and the path. */
 export function networkError(request: string, error: unknown): OpenStackError {
   // the errors of got carry the whole request, its token included: only what is beneath is kept
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const beneath = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = codeOf(error);
-  const said = cause instanceof Error && cause.message !== '' ? cause.message : String(code);
+  const said = beneath instanceof Error && beneath.message !== '' ? beneath.message : String(code);
   // Node names a proxy that refuses a tunnel by its whole URL.
   const reason = said.replaceAll(/\/\/[^\s/@]*@/g, '//***@');
+  const cause = reason === said ? beneath : Object.assign(new Error(reason), { code });
   const remedy = CERTIFICATE_FAULTS[code ?? ''];
   if (remedy !== undefined) {
     return new OpenStackError(

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { it } from 'node:test';
+import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
+import { uploadFile } from '../../src/commands/upload-file.ts';
+import { withoutProgress } from '../../src/commands/with-progress.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+it('the limit on the size of a disk holds for the conversion of a file', async (t) => {
+  const path = join(temporaryDirectory(t), 'image.raw');
+  await writeFile(path, 'disk');
+  await truncate(path, 2 ** 21);
+  const provider = {
+    name: 'ci',
+    formats: ['qcow2'],
+    list: () => Promise.resolve([]),
+    upload: () => Promise.resolve({ externalId: 'there' }),
+  } as Partial<ImageProvider> as ImageProvider;
+  const upload = { path, format: 'raw', name: 'debian', metadata: {}, dryRun: false } as const;
+  const run = async (largestDisk: number): Promise<unknown> =>
+    await uploadFile(provider, { ...upload, largestDisk, withProgress: withoutProgress }, t.signal);
+  await assert.rejects(
+    run(2 ** 20),
+    (error) => error instanceof ImageError && error.code === 'image-too-large',
+  );
+  await run(2 ** 21);
+});
