@@ -28,7 +28,7 @@ if (files.length === 0) {
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = await startHost();
-// No setting of the person who runs the tests is read, and nothing is written to their home.
+// Tests neither read the user's settings nor write to the user's home.
 const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
 const settings = Object.keys(process.env).filter((name) => /^(?:OS_|XDG_)/.test(name));
 const child = spawn(
@@ -40,7 +40,7 @@ const child = spawn(
     `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
     // One more than cores: tests wait for other programs for part of their time.
     `--test-concurrency=${availableParallelism() + 1}`,
-    // For a hang only.
+    // Only for a hang.
     '--test-timeout=300000',
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',

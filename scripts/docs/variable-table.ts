@@ -1,7 +1,7 @@
 import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
 import { markdownTable } from '../markdown.ts';
 
-/** The variables that builds always get, as Markdown. */
+/** Table of the variables that builds always get, as Markdown. */
 export function variableTable(variables: typeof INHERITED_VARIABLES): string {
   const rows = variables.map(({ purpose, names }) => [
     purpose,

@@ -20,7 +20,7 @@ export async function installBaseSystem(cache: string): Promise<string> {
   console.log(`fresh-machine: installing Debian ${release} to ${base}`);
   const unfinished = `${base}.new`;
   await rm(unfinished, { recursive: true, force: true });
-  // What a minimal system lacks and every machine with a user has.
+  // Packages that a minimal system lacks and every machine with a user has.
   const include = ['--include=ca-certificates,sudo'];
   await run('debootstrap', ['--variant=minbase', ...include, release, unfinished, mirror]);
   // debootstrap leaves the package list of one archive; a new machine has none.

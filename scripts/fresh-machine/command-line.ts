@@ -1,4 +1,4 @@
-/** What a person asks of `npm run fresh-machine`. */
+/** Arguments of `npm run fresh-machine`. */
 export interface CommandLine {
   /** As an ordinary user with sudo, not as root. */
   readonly user: boolean;

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-/** How long what is about to end may take, in milliseconds. */
+/** Time limit for processes and mounts that are ending, in milliseconds. */
 const SETTLE_TIMEOUT = 5_000;
 
 /**
- * Where apt may leave what it fetched and did, where set-up disables services of packages, and where Debian's e2fsprogs
- * and systemd-analyze note things for themselves.
+ * Paths where apt leaves packages and logs, where set-up disables services of packages, and where Debian's e2fsprogs
+ * and systemd-analyze keep notes.
  */
 const SYSTEM_PATHS = [
   'var/cache/apt',
@@ -28,7 +28,7 @@ interface Process {
   readonly command: string;
 }
 
-/** Asks until the answer is empty or time is up; resolves with the last answer. */
+/** Polls until the answer is empty or time is up; resolves with the last answer. */
 export async function settled(ask: () => readonly string[]): Promise<readonly string[]> {
   for (const end = Date.now() + SETTLE_TIMEOUT; ; await delay(50)) {
     const answer = ask();
@@ -36,7 +36,7 @@ export async function settled(ask: () => readonly string[]): Promise<readonly st
   }
 }
 
-/** The processes that descend from a process's children, which stand for themselves. */
+/** The descendants of a process below its children. */
 export function grandchildrenOf(pid: number): string[] {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -81,7 +81,7 @@ export async function detachLoopDevicesOf(root: string): Promise<string[]> {
 
 /**
  * Finds the files of a machine that were made or changed since a time, and the empty directories that were made. Where
- * Debian packages were installed since, what they brought does not count.
+ * Debian packages were installed since, their files do not count.
  *
  * @param root - the directory that is the machine's root
  * @param began - in milliseconds since the epoch
@@ -106,7 +106,7 @@ export async function newFiles(root: string, began: number, ignored: readonly st
   return lines.flat().toSorted();
 }
 
-/** The entries of a directory that is not empty count themselves. */
+/** Only empty directories count; otherwise their entries do. */
 async function isNewAndEmpty(directory: string, since: number): Promise<boolean> {
   const { birthtimeMs } = await lstat(directory);
   return birthtimeMs > since && (await readdir(directory)).length === 0;

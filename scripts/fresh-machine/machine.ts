@@ -12,11 +12,11 @@ export interface Machine {
   readonly user: boolean;
   /** The clone, as the machine sees it. */
   readonly checkout: string;
-  /** The home of the one who runs commands. */
+  /** Home of the user who runs commands. */
   readonly home: string;
   /** The PATH of commands. */
   readonly path: string;
-  /** What else is in the environment of commands. */
+  /** Further environment of commands. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -40,7 +40,7 @@ export async function prepareMachine(options: {
   const home = user ? `/home/${USER.name}` : '/root';
   if (user) createUser(root);
   const checkout = join(home, 'nodepool-builder');
-  // Of another owner than root the checkout may be.
+  // The checkout may belong to another user than root.
   const clone = [
     '-c',
     'safe.directory=*',
@@ -57,7 +57,7 @@ export async function prepareMachine(options: {
   return { root, user, checkout, home, path: path.join(delimiter), environment: { ...settings, HOME: home } };
 }
 
-/** Copies the Node and the npm that this machine has outside of any project. */
+/** Copies Node and npm of this machine, as installed outside of any project. */
 function copyNode(root: string): void {
   const outside = (process.env.PATH ?? '').split(delimiter).filter((path) => !path.includes('node_modules'));
   const find = (name: string): string =>

@@ -1,4 +1,4 @@
-/** What scripts/setup.sh prints for a user who is not root, before the command line that installs what is missing. */
+/** Heading that scripts/setup.sh prints for an ordinary user before the command that installs missing packages. */
 const HEADING = /^setup: Debian packages are missing; .*\n(.+)$/m;
 
 /** The command line by which a user installs the Debian packages that set-up named; undefined if it named none. */

@@ -14,7 +14,7 @@ const PROXIES = ['http_proxy', 'https_proxy', 'no_proxy', 'all_proxy'].flatMap((
 ]);
 const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE'];
 
-/** Where a machine keeps copies of files of certificates. Debian's own bundle is written again by its package. */
+/** Where a machine keeps copies of files of certificates. Debian's own bundle is rewritten by its package. */
 const CERTIFICATE_DIRECTORY = '/etc/fresh-machine';
 
 /** The lines of an npmrc that say how registries are reached. */
@@ -45,7 +45,7 @@ export function copyRegistrySettings(root: string): Record<string, string> {
   return environment;
 }
 
-/** Sources, keys, preferences and logins as they are; of the configuration how packages are fetched. */
+/** Copies sources, keys, preferences and logins, and the part of the configuration about fetching packages. */
 function copyAptSettings(root: string): void {
   for (const name of readdirSync('/etc/apt')) {
     if (name === 'apt.conf' || name === 'apt.conf.d') continue;
@@ -58,7 +58,7 @@ function copyAptSettings(root: string): void {
   const lines = dump
     .split('\n')
     .filter((line) => !/^Acquire::(?:IndexTargets|Changelogs|cdrom)\b/.test(line));
-  // At no terminal a user answers no question.
+  // Without a terminal nothing can answer questions.
   const answer = 'APT::Get::Assume-Yes "true";\n';
   writeFileSync(join(root, 'etc/apt/apt.conf.d/90fresh-machine'), lines.join('\n') + answer);
 }

@@ -5,11 +5,11 @@ import type { Readable, Writable } from 'node:stream';
 import { detachLoopDevicesOf, grandchildrenOf, mountsOf, newFiles, settled } from './left-behind.ts';
 import { type Machine, USER } from './machine.ts';
 
-/** How a command ended on a machine. */
+/** Outcome of a command on a machine. */
 export interface Outcome {
   readonly status: number;
   readonly standardError: string;
-  /** What it left behind, a line for each thing. */
+  /** Lines about everything that it left behind. */
   readonly leftBehind: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export async function runInside(machine: Machine, command: readonly string[]): P
     [...namespaces, ...enter, 'setpriv', ...login, 'env', ...settings, ...command],
     {
       stdio: ['inherit', 'inherit', 'pipe', 'pipe', 'pipe'],
-      // Not as arguments: an address of a proxy may hold a password.
+      // Not as arguments: the URL of a proxy may hold a password.
       env: { ...environment, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
     },
   );

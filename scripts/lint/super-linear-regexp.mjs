@@ -2,7 +2,7 @@ import { analyse } from 'scslre';
 
 /**
  * A plugin of oxlint's with one rule: no regular expression may take more than linear time on any text. An expression
- * that sees foreign bytes would let a peer stop the whole process with one long line.
+ * that reads a peer's bytes would let the peer stop the whole process with one long line.
  */
 export default {
   meta: { name: 'super-linear-regexp' },
@@ -34,7 +34,7 @@ function report(context, node, source, flags) {
   }
 }
 
-/** With the flag y the expression is tried at one place alone. */
+/** With the flag y the expression is tried at one position only. */
 function isMovable(flags) {
   return !flags.includes('y');
 }

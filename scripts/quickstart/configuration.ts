@@ -38,7 +38,7 @@ export function quickstartConfiguration(
   return exampleConfiguration(template, templateFile, machine, { diskimages });
 }
 
-/** diskimage-builder and its Python library write below the home of the one who runs them otherwise. */
+/** Otherwise diskimage-builder and its Python library write below the user's home. */
 function cacheVariables(directory: string): Readonly<Record<string, string>> {
   return {
     DIB_IMAGE_CACHE: directory,

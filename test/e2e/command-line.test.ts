@@ -148,7 +148,7 @@ args=()
 });
 
 describe('in the background', () => {
-  /** Starts it; its end is awaited before the site goes. */
+  /** Starts the daemon and stops it before the site is removed. */
   async function startInBackground(
     t: TestContext,
     { config, directory }: Site,
@@ -168,7 +168,7 @@ describe('in the background', () => {
     return { pid, stdout, end };
   }
 
-  it('the directory is /, and the log is where it says', async (t) => {
+  it('the directory is /, and the log has the printed path', async (t) => {
     const site = await newSite(t);
     const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
     const { pid, stdout } = await startInBackground(t, site);
@@ -183,7 +183,7 @@ describe('in the background', () => {
     );
   });
 
-  it('with -l the log is where that says, and standard error is still kept', async (t) => {
+  it('with -l the log has the configured path, and standard error is kept, too', async (t) => {
     const site = await newSite(t);
     const settings = join(site.directory, 'logging.yaml');
     await writeFile(settings, 'outputs: [{type: file, filename: own.log}]\n');
@@ -197,7 +197,7 @@ describe('in the background', () => {
     assert.equal(await readFile(log, 'utf8'), '');
   });
 
-  it('what it crashes with is in the log, also after a rotation', async (t) => {
+  it('a crash is logged, even after a rotation', async (t) => {
     const site = await newSite(t);
     const log = join(site.images, '.nodepool-builder/nodepool-builder.log');
     const crash = "data:text/javascript,process.on('SIGWINCH',()=>{throw(Error('crashed'))})";
@@ -209,7 +209,7 @@ describe('in the background', () => {
   });
 
   for (const umask of ['0', '077']) {
-    it(`state is for its user alone and images are for all to read, with umask ${umask}`, async (t) => {
+    it(`state is private and images are readable by all, with umask ${umask}`, async (t) => {
       const site = await newSite(t);
       const { pid } = await startInBackground(t, site, { umask });
       assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), /^Umask:\t0022$/m);
@@ -236,7 +236,7 @@ describe('in the background', () => {
     });
   }
 
-  it('that cannot come up says why, and where more is', async (t) => {
+  it('that fails to start prints the reason and the path of the log', async (t) => {
     const site = await newSite(t);
     await rm(site.images, { recursive: true });
     const missing = await run(site.directory, '-c', site.config, '-p', join(site.directory, 'pid'));

@@ -173,7 +173,7 @@ describe('validate', () => {
     );
   });
 
-  it('refuses what makes jobs fail on every host, though the daemon takes it', async () => {
+  it('refuses settings that make jobs fail on every host, though the daemon accepts them', async () => {
     const config = join(site.directory, 'failing-jobs.yaml');
     await writeFile(config, 'images-dir: /i\ndiskimages:\n  - {name: a, elements: "vm \'base"}\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);

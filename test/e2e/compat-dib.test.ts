@@ -93,7 +93,7 @@ describe('disk-image-create', () => {
     assert.equal((await argv()).args.at(-1), 'vm');
   });
 
-  it("later nodepool's parent and abstract: a child is built with what its parent has, the parent never", async () => {
+  it("later nodepool's parent and abstract: a child is built with its parent's settings, the parent never", async () => {
     await client.build('child', 'child-1');
     const { args } = await argv();
     const options = ['--no-tmpfs', '--qemu-img-options', 'compat=1.1'];
@@ -106,7 +106,7 @@ describe('disk-image-create', () => {
   });
 
   for (const name of ['../../evil', 'a/b', '-x', 'n'.repeat(300)]) {
-    it(`COMPAT 1.10: a disk image called "${name.slice(0, 10)}" is built by a number, as nodepool has it`, async () => {
+    it(`COMPAT 1.10: a disk image called "${name.slice(0, 10)}" is built under a number, as nodepool does it`, async () => {
       const id = `named-${name.length}`;
       const { end } = await client.build(name, id);
       assert.equal(end, 'WORK_COMPLETE');

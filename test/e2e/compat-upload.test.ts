@@ -203,7 +203,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.deepEqual(await imagesOf('10'), []);
   });
 
-  it('a conflict that is about no image of the upload is not retried', async () => {
+  it('a conflict about other images is not retried', async () => {
     await client.build('debian', '11');
     const body = { message: 'SHOULD_FAIL is set' };
     const refused = cloud.glance.inject(

@@ -150,7 +150,7 @@ describe('SIGKILL, and a restart', () => {
 
   it('in the middle of disk-image-create: its processes, mounts and loop devices are undone', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
-    // A job that fails before ends the test, with its reason.
+    // A job that fails earlier ends the test with its reason.
     await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);
     await builder.end('SIGKILL');
     builder = await startBuilder(site.config);

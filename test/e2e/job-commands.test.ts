@@ -38,7 +38,7 @@ function digestsOf(bytes: Buffer): { md5: string; sha256: string } {
   return { md5: digest('md5'), sha256: digest('sha256') };
 }
 
-/** What JSON says of the bytes of an image and of the file that was given. */
+/** JSON output about the bytes of an image and of its source file. */
 function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>): object {
   return { size, md5, sha256, source };
 }

@@ -157,7 +157,7 @@ describe('the password in the URL of a store', () => {
       assert.doesNotMatch(stdout + stderr, /hunter2/);
     });
 
-    it(`is not shown by ${command.join(' ')} when the URL is of another database`, async (t) => {
+    it(`is not shown by ${command.join(' ')} for a URL of another database`, async (t) => {
       const site = await createManagedSite(t, { manager: { store: 'mysql://nodepool:hunter2@db/nodepool' } });
       const { code, stdout, stderr } = await runCommand(...command, '-c', site.config);
       assert.equal(code, 1);

@@ -131,7 +131,7 @@ test('builder, manager and commands pass the access list of the documentation, o
   );
 });
 
-test('a builder without the right certificate is refused, and says which job server refuses it', async (t) => {
+test('a builder with a wrong certificate is refused, and logs which job server refused it', async (t) => {
   const { b, jobServer, configure } = await startHosts(t);
   const plain = await configure('plain', { 'ssl-ca': undefined });
   const certified = await configure('uncertified', {});

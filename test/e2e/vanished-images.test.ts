@@ -12,7 +12,7 @@ import { NodepoolClient, uploadArgument } from '../fixtures/nodepool-client.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Seconds in which a job is answered. */
+/** Time limit for answering a job, in seconds. */
 const LIMIT = 10;
 
 interface Host {
@@ -44,7 +44,7 @@ const SERVERS: Readonly<Record<string, (t: TestContext) => Promise<number>>> = {
 };
 
 for (const [name, startServer] of Object.entries(SERVERS)) {
-  it(`jobs for an image that was removed by hand are answered, over ${name}`, async (t) => {
+  it(`jobs for an image that was removed by hand are answered, with ${name}`, async (t) => {
     const port = await startServer(t);
     const { site } = await startHost(t, port);
     const client = await NodepoolClient.connect(port);

@@ -125,7 +125,7 @@ async function uploadVersion(pool: string, daysAgo: number): Promise<string> {
   await writeFile(path, `of ${daysAgo} days ago`);
   const { externalId } = await new DirectoryProvider({ name: 'pool', directory: pool }).upload({
     uploadId: `job-${createHash('sha256').update(`${daysAgo}`).digest('hex')}`,
-    imageId: `${daysAgo}d`, // as in jobs, no number that would order it
+    imageId: `${daysAgo}d`, // as in Zuul's jobs: no number for the order
     imageName: 'debian',
     file: { format: 'qcow2', path, size: (await stat(path)).size },
     builtAt: new Date(Date.now() - daysAgo * 86_400_000),

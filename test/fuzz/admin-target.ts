@@ -31,7 +31,7 @@ const REPLIES: readonly Buffer[] = [
   'x'.repeat(300_000),
 ].map((text) => Buffer.from(text, 'latin1'));
 
-/** What long lines are made of: it shows when reading one takes longer than its length accounts for. */
+/** Content of long lines, chosen to reveal super-linear reading. */
 const LONG_LINES = {
   beginnings: ['', 'ERR ', 'OK ', '38 127.0.0.1 ', '38 ', 'f\t', 'H:x:1\t'],
   repeated: ['x', ' ', '\t', ':', ' : ', '1', '+', 'x ', '1\t', '\r', 'ERR '],

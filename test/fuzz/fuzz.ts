@@ -39,7 +39,7 @@ export interface FuzzReport {
 /** Sessions between two looks at the memory. A batch's seed is the first one's plus its number. */
 const BATCH = 100;
 
-/** A session that takes longer, or more time of the processor, in milliseconds, hangs. */
+/** Limit of a session's time and processor time, in milliseconds; beyond it the session hangs. */
 const SESSION_LIMIT = 5_000;
 
 /** What may stay after all that was opened is closed: caches, compiled code, and the fuzzer's own. */

@@ -4,10 +4,10 @@ import type { DiskSoakSite } from './soak-site.ts';
 
 const DAY = 86_400_000;
 
-/** Milliseconds by which the clock runs wrong. */
+/** Milliseconds by which the clock is shifted. */
 const OFFSETS = [30 * DAY, 3_600_000, -DAY, -3_600_000] as const;
 
-/** How often each disturbance came. */
+/** Count of each disturbance. */
 export interface Disturbances {
   kills: number;
   fills: number;
@@ -16,14 +16,14 @@ export interface Disturbances {
   clockSteps: number;
 }
 
-/** A disturbance that lasts for a while: how it begins, and how it ends. */
+/** A disturbance that lasts for a while, with its beginning and its end. */
 interface Disturbance {
   readonly counter: keyof Disturbances;
   readonly begin: () => Promise<void> | void;
   readonly end: () => Promise<void> | void;
 }
 
-/** Disturbs the site, one thing after the other and some at a time, until the signal aborts; then all is well again. */
+/** Disturbs the site, also in several ways at a time, until the signal aborts; then ends all disturbances. */
 export async function disturb(site: DiskSoakSite, counts: Disturbances, signal: AbortSignal): Promise<void> {
   await Promise.all([
     repeat(() => pick([fill, freeze])(pick(site.disks)), counts, signal),
@@ -32,7 +32,7 @@ export async function disturb(site: DiskSoakSite, counts: Disturbances, signal: 
   ]);
 }
 
-/** The moments are left to chance: there is nothing to wait for. */
+/** Random moments: no event to wait for. */
 async function repeat(next: () => Disturbance, counts: Disturbances, signal: AbortSignal): Promise<void> {
   const pause = (longest: number): Promise<unknown> =>
     delay(500 + Math.random() * longest, undefined, { signal }).catch(() => undefined);
@@ -70,7 +70,7 @@ function stop(site: DiskSoakSite): Disturbance {
   return { counter: 'stops', begin: () => site.signal('SIGSTOP'), end: () => site.signal('SIGCONT') };
 }
 
-/** A process that waits for a frozen disk dies once that thaws. */
+/** A process that waits for a frozen disk dies once the disk thaws. */
 function kill(site: DiskSoakSite): Disturbance {
   return { counter: 'kills', begin: () => site.end('SIGKILL'), end: () => site.start() };
 }

@@ -4,13 +4,13 @@ import { Admin } from '@nodepool-builder/gearman-node';
 import { isSealed } from './sealed-file.ts';
 import { type DiskSoakSite, KEEP, type ListedRecord } from './soak-site.ts';
 
-/** Directories of our own in images-dir that have to be empty once nothing is under way. */
+/** Our own directories in images-dir, which must be empty while no work is in progress. */
 const WORK = ['staging', 'deletes', 'partials'];
 
-/** States in which nothing is under way; records of deleted images stay for a while. */
+/** Final states; records of deleted images stay for a while. */
 const ENDED: ReadonlySet<string> = new Set(['ready', 'failed', 'deleted']);
 
-/** Compares everything that lies anywhere with the manager's records: a sentence for each difference. */
+/** Compares all files and cloud images with the manager's records; returns a sentence for each difference. */
 export async function findFaults(site: DiskSoakSite): Promise<readonly string[]> {
   const [builds, uploads] = await Promise.all([site.list('dib-image-list'), site.list('image-list')]);
   const [readyBuilds, readyUploads] = [ready(builds), ready(uploads)];
@@ -69,7 +69,7 @@ function wrongCounts(
   ]);
 }
 
-/** images-dir has the files of the good builds, all complete, and nothing that is under way. */
+/** Checks that images-dir has the files of the good builds, all complete, and no unfinished work. */
 async function imagesDirFaults(site: DiskSoakSite, builds: readonly ListedRecord[]): Promise<string[]> {
   const { directory } = site.imagesDir;
   const state = join(directory, '.nodepool-builder');
@@ -88,7 +88,7 @@ async function imagesDirFaults(site: DiskSoakSite, builds: readonly ListedRecord
   ];
 }
 
-/** A pool has the good uploads with their manifests, the links to the newest, and nothing else, hidden files included. */
+/** Checks that a pool has only the good uploads, their manifests and the links to the newest, and no hidden files. */
 async function poolFaults(
   { images }: DiskSoakSite,
   directory: string,
@@ -134,7 +134,7 @@ async function jobFaults({ port }: DiskSoakSite): Promise<string[]> {
   }
 }
 
-/** Files that lie under the name of an image and are not complete. They may vanish meanwhile. */
+/** Incomplete files under an image's name. Files may vanish during the search. */
 export async function unsealed(directory: string, names: readonly string[]): Promise<string[]> {
   const faults = await Promise.all(
     names.map(async (name) => {

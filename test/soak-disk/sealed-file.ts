@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 /** Bytes of the SHA-256 at the end of a sealed file. */
 const SEAL = 32;
 
-/** Writes random bytes that end in their own digest, so that a reader can tell a complete file from any part of it. */
+/** Writes random bytes that end with their own digest, so that a reader recognises a complete file. */
 export async function writeSealedFile(path: string, size: number): Promise<void> {
   const content = randomBytes(size - SEAL);
   await writeFile(path, Buffer.concat([content, digest(content)]));

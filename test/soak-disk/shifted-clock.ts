@@ -1,7 +1,7 @@
 /**
  * Shifts the wall clock of a process: `node --import shifted-clock.ts`. The file that SOAK_CLOCK names holds the offset in
- * milliseconds; a change takes effect within moments, as a step of the real clock would. Timers go on unharmed, as they
- * do when the real clock is set.
+ * milliseconds; a change takes effect within moments, like a step of the real clock. Timers are unaffected, as they
+ * are when the real clock is set.
  */
 import { readFileSync } from 'node:fs';
 

@@ -8,7 +8,7 @@ const run = promisify(execFile);
 /** Name of the file that fills the disk. */
 const FILLER = 'filler';
 
-/** A small ext4 file system of its own, on a loop device, that can be filled and frozen. It takes root. */
+/** A small ext4 file system of its own, on a loop device, that can be filled and frozen. Needs root. */
 export class SmallDisk {
   /** Where the file system is mounted; its content lies in `content` below, so that `lost+found` is not in the way. */
   readonly mountPoint: string;
@@ -32,12 +32,12 @@ export class SmallDisk {
     return disk;
   }
 
-  /** Takes all the room that is left. */
+  /** Fills the disk. */
   async fill(): Promise<void> {
     const { bavail, bsize } = await statfs(this.mountPoint);
     const file = await open(join(this.mountPoint, FILLER), 'w');
     await file.close();
-    // What others write meanwhile makes fallocate fail with part of the room taken: that is full enough.
+    // Concurrent writes make fallocate fail with part of the space taken: that is full enough.
     await run('fallocate', [
       '--length',
       String(Math.max(bavail * bsize, 1)),
@@ -49,7 +49,7 @@ export class SmallDisk {
     await rm(join(this.mountPoint, FILLER), { force: true });
   }
 
-  /** From now on every write waits. */
+  /** Freezes the file system: every write waits. */
   async freeze(): Promise<void> {
     await run('fsfreeze', ['--freeze', this.mountPoint]);
   }
@@ -58,7 +58,7 @@ export class SmallDisk {
     await run('fsfreeze', ['--unfreeze', this.mountPoint]);
   }
 
-  /** Unmounts it, whatever state it is in. */
+  /** Unmounts it, full or frozen. */
   async remove(): Promise<void> {
     await this.thaw().catch(() => undefined);
     await run('umount', [this.mountPoint]);

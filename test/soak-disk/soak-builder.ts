@@ -1,4 +1,4 @@
-/** The real nodepool-builder with a builder `sealed`, whose images tell whether they are complete. */
+/** The real nodepool-builder with a builder `sealed`, whose images show whether they are complete. */
 import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
 import { main } from 'nodepool-builder';
 import { writeSealedFile } from './sealed-file.ts';

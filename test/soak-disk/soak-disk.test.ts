@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { soakDisk } from './soak-disk.ts';
 
 // `npm run soak:disk` goes on for ten minutes.
-test('a site whose daemon is killed, disks filled and frozen and clock turned ends with exactly what its records say', async (t) => {
+test('a site ends with exactly the images on record after kills, full and frozen disks and clock shifts', async (t) => {
   const plan = { duration: 20_000, settlingTime: 120_000 };
   const { faults, builds, looks, ...counts } = await soakDisk(plan, () => {}, t.signal);
   assert.deepEqual(faults, []);

@@ -5,38 +5,38 @@ import { type Disturbances, disturb } from './disturbances.ts';
 import { findFaults, unsealed } from './find-faults.ts';
 import { DiskSoakSite } from './soak-site.ts';
 
-/** Between two looks, in milliseconds. */
+/** Milliseconds between two checks. */
 const INTERVAL = 1000;
 
-/** How long it takes. */
+/** Durations of the soak. */
 export interface DiskSoakPlan {
   /** Milliseconds of disturbances. */
   readonly duration: number;
-  /** Milliseconds until everything must be right, from when the disturbances have ended. */
+  /** Milliseconds after the disturbances until everything must match the records. */
   readonly settlingTime: number;
 }
 
-/** How far it is. */
+/** Progress of the soak. */
 export interface DiskSoakProgress extends Readonly<Disturbances> {
   readonly seconds: number;
-  /** Builds that were begun. */
+  /** Builds begun. */
   readonly builds: number;
-  /** Looks at the files that the pools and images-dir offered meanwhile. */
+  /** Checks of the files that the pools and images-dir offered. */
   readonly looks: number;
 }
 
-/** How it ended. */
+/** Result of the soak. */
 export interface DiskSoakReport extends DiskSoakProgress {
   readonly settlingSeconds: number;
-  /** A sentence for whatever is not as the records say, and for each file that was offered before it was complete. */
+  /** A sentence for each difference from the records, and for each file that was offered incomplete. */
   readonly faults: readonly string[];
 }
 
 /**
- * Has a site build and upload all the time while its daemon is killed and stopped, its disks are filled and frozen and
- * its clock is turned. Then each image must be rebuilt at its age, and everything that lies anywhere be on record.
+ * Makes a site build and upload all the time while its daemon is killed and stopped, its disks are filled and frozen and
+ * its clock is shifted. Then each image must be rebuilt at its age, and all images must be on record.
  *
- * @param signal ends it early; everything that it started ends
+ * @param signal ends the soak early, with everything that it started
  */
 export async function soakDisk(
   plan: DiskSoakPlan,

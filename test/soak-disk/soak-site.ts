@@ -9,17 +9,17 @@ import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/bu
 import { type Account, cloudsYaml } from '../fixtures/openstack/account.ts';
 import { SmallDisk } from './small-disk.ts';
 
-/** Megabytes of each disk: a few images fit, their staging and a copy. */
+/** Megabytes of each disk: room for a few images, their staging and a copy. */
 const DISK_SIZE = 96;
 
 const PROGRAM = join(import.meta.dirname, 'soak-builder.ts');
 
 const IMAGES = ['debian', 'fedora', 'ubuntu'] as const;
 
-/** Good images that each place keeps. */
+/** Good images that each provider and images-dir keep. */
 export const KEEP = 2;
 
-/** Seconds: often enough that something is always on its way. */
+/** Seconds between builds: short enough that work is always in progress. */
 const OFTEN = 8;
 const NEVER = 86_400;
 
@@ -93,12 +93,12 @@ export class DiskSoakSite {
     await rename(`${file}.new`, file);
   }
 
-  /** Has the daemon rebuild no image by itself from its next start on. */
+  /** Disables scheduled rebuilds from the daemon's next start on. */
   async stopRebuilding(): Promise<void> {
     await this.#configure(NEVER);
   }
 
-  /** Starts the daemon; it need not serve yet. */
+  /** Starts the daemon without waiting until it serves. */
   start(): void {
     const [node, args] = programCommand(PROGRAM, '-d', '--all-in-one', '-c', this.config);
     const clock = pathToFileURL(join(import.meta.dirname, 'shifted-clock.ts')).href;

@@ -28,7 +28,7 @@ export type CloudCall =
   | { readonly call: 'delete'; readonly externalId: string }
   | { readonly call: 'discard'; readonly provider: string; readonly uploadId: string }
   | { readonly call: 'list'; readonly provider: string }
-  /** Tells that the manager has them on record as ready. It never fails. */
+  /** Reports that the manager has them on record as ready. Never fails. */
   | { readonly call: 'ready'; readonly externalIds: readonly string[] };
 
 /**

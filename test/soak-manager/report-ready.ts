@@ -4,7 +4,7 @@ type Uploads = Iterable<ReturnType<ManagerState['uploads']['get']>>;
 
 /**
  * Reports uploads on record as ready: each when it is written, and all of them when a manager begins to lead. The leader
- * before it may have been killed after it wrote a record and before it reported it.
+ * before it may have been killed between writing a record and reporting it.
  *
  * @param report - receives the external ids
  */

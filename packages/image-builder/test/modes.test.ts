@@ -10,7 +10,7 @@ function withUmask(t: TestContext, umask: number): void {
   t.after(() => process.umask(before));
 }
 
-/** `mode path` of everything below a directory. */
+/** Lines `mode path` of all entries below a directory. */
 async function modesBelow(directory: string): Promise<string[]> {
   const names = await readdir(directory, { recursive: true });
   return await Promise.all(

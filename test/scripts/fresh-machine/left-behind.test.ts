@@ -9,7 +9,7 @@ import { grandchildrenOf, newFiles } from '../../../scripts/fresh-machine/left-b
 import { undoAfter } from '../../fixtures/undo-after.ts';
 import { waitUntil } from '../../fixtures/wait-until.ts';
 
-test('new files and empty directories are found, but not below paths where all may change', async (t) => {
+test('new files and empty directories are found, except below ignored paths', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'left-behind-'));
   undoAfter(t, () => rm(root, { recursive: true, force: true }));
   const write = async (path: string): Promise<void> => {
@@ -24,7 +24,7 @@ test('new files and empty directories are found, but not below paths where all m
     return (await stat(join(root, 'mark'))).ctimeMs > ctimeMs;
   });
   const began = (await stat(join(root, 'mark'))).ctimeMs - 0.001;
-  // A time that a program sets hides nothing.
+  // Setting the time of a file does not hide it.
   await utimes(join(root, 'etc/changed'), 0, 0);
   await write('tmp/new dir/file\nof two lines');
   await mkdir(join(root, 'opt/empty'), { recursive: true });
@@ -37,7 +37,7 @@ test('new files and empty directories are found, but not below paths where all m
     'file: /mark',
     'file: /tmp/new dir/file\nof two lines',
   ]);
-  // What is there when apt has ended came with its packages.
+  // Files that exist when apt ends came with its packages.
   await write('var/log/apt/history.log');
   assert.deepEqual(await newFiles(root, began, []), []);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { registryLines } from '../../../scripts/fresh-machine/registry-settings.ts';
 
-test('of an npmrc only what says how registries are reached is taken', () => {
+test('only settings about reaching registries are taken from an npmrc', () => {
   const taken = [
     'registry=https://packages.example/npm/',
     '@acme:registry = https://acme.example/',

@@ -50,7 +50,7 @@ async function startBroker(t: TestContext, options: MosquittoOptions = {}) {
 }
 
 describe('reports of builds over MQTT', () => {
-  test('wake the subscribers of a job when a build of it has finished, whatever its success-message', async (t) => {
+  test('wake the subscribers of a job when one of its builds has finished, whatever its success-message', async (t) => {
     const broker = await startBroker(t);
     const settings = { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'zuul/+/periodic' };
     const listeners = new Listeners();
