@@ -13,6 +13,9 @@ export const MAX_HANDLE_BYTES = 63;
 /** The longest delay of setTimeout, in milliseconds; about 25 days. It takes a longer one for 1. */
 export const MAX_TIMER_DELAY: number = 2 ** 31 - 1;
 
+/** The last port. */
+const MAX_PORT = 65_535;
+
 /** Characters of a refused argument that an error message shows. */
 const MAX_SHOWN = 80;
 
@@ -69,6 +72,12 @@ export function checkChoice(what: string, value: string, choices: readonly strin
 export function checkRange(what: string, value: number | undefined, min: number, max: number): void {
   if (value === undefined || (typeof value === 'number' && value >= min && value <= max)) return;
   refuse(what, value, `give a number from ${min} to ${max}`);
+}
+
+/** @throws GearmanError `invalid-argument` unless it is a port; 0 is one too */
+export function checkPort(what: string, port: number): void {
+  if (Number.isInteger(port) && port >= 0 && port <= MAX_PORT) return;
+  refuse(what, port, `give a whole number up to ${MAX_PORT}`);
 }
 
 /** @throws GearmanError `invalid-argument` */

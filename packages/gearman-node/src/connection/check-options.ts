@@ -1,11 +1,8 @@
-import { checkRange, checkText, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
+import { checkPort, checkRange, checkText, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
 import type { ServerAddress } from './server-address.ts';
 
 /** The smallest limit of a packet's size: room for the header and the longest handle. */
 const MIN_PACKET_SIZE = 76;
-
-/** Highest TCP port. */
-const MAX_PORT = 65_535;
 
 /** Options common to clients and workers. */
 interface PeerOptions {
@@ -39,9 +36,7 @@ export function checkServer(server: ServerAddress): void {
   const { host, port = 0, tls } = server;
   if (typeof host !== 'string' || host === '')
     refuse('host of a job server', host, 'give a name or an address');
-  if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
-    refuse('port of a job server', port, `give a whole number up to ${MAX_PORT}`);
-  }
+  checkPort('port of a job server', port);
   if (tls !== undefined && typeof tls !== 'function' && (typeof tls !== 'object' || tls === null)) {
     refuse('tls of a job server', tls, 'give options of node:tls; to use no TLS, leave it out');
   }

@@ -209,7 +209,7 @@ export class JobServer implements AsyncDisposable {
         maxPacketSize: this.#options.maxPacketSize,
         maxOutputBuffer: this.#options.maxOutputBuffer ?? DEFAULT_MAX_OUTPUT_BUFFER,
         wantsExceptions: this.#options.exceptions ?? false,
-        onBacklog: (connection) => this.#backlogs.add(connection),
+        onBacklog: (connection, size) => this.#backlogs.add(connection, size),
         onPacket: (connection, packet) => this.#onPacket(connection, packet),
         onOversized: (connection, packet, size) => this.#onOversized(connection, packet, size),
         onLine: (connection, line) => connection.reply(() => adminReply(line, connection, this.#state)),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import tls, { type SecureContextOptions, type TlsOptions } from 'node:tls';
-import { checkRange } from '../argument-checks.ts';
+import { checkPort } from '../argument-checks.ts';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 
@@ -10,8 +10,6 @@ const KEEP_ALIVE_DELAY = 10_000;
 
 /** Milliseconds that a TLS handshake may take. */
 const HANDSHAKE_LIMIT = 10_000;
-
-const MAX_PORT = 65_535;
 
 /** File descriptors for all but connections: Node's own, the journal, log files, and those of the embedding program. */
 const RESERVED_DESCRIPTORS = 64;
@@ -35,6 +33,7 @@ export interface ListenAddress {
 export class Listener {
   readonly #server: net.Server;
   readonly #sockets = new Set<Socket>();
+  #isStarting = false;
 
   constructor({ logger, tls: tlsOptions, maxConnections, onConnection }: ListenerOptions) {
     this.#server = tlsOptions ? createTlsServer(tlsOptions, onConnection) : net.createServer(onConnection);
@@ -63,12 +62,22 @@ export class Listener {
 
   /** @throws GearmanError `listen-failed`; `invalid-argument` for an invalid port */
   async listen(port: number, host: string): Promise<ListenAddress> {
-    checkRange('port', port, 0, MAX_PORT);
+    checkPort('port', port);
     const { address } = this;
-    if (address) {
-      const message = `the job server listens already, on ${address.host}:${address.port}; close it first`;
-      throw new GearmanError('listen-failed', message);
+    if (address || this.#isStarting) {
+      const where = address ? `, on ${address.host}:${address.port}` : '';
+      throw new GearmanError('listen-failed', `the job server listens already${where}; close it first`);
     }
+    this.#isStarting = true; // Node would listen twice, and close but one of the two
+    try {
+      await this.#start(port, host);
+    } finally {
+      this.#isStarting = false;
+    }
+    return this.address as ListenAddress;
+  }
+
+  async #start(port: number, host: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const onError = (cause: Error) => {
         const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another one running there?`;
@@ -80,7 +89,6 @@ export class Listener {
         resolve();
       });
     });
-    return this.address as ListenAddress;
   }
 
   /** New connections get these certificates; those that stand keep theirs. */

@@ -13,8 +13,8 @@ const PIECE = 16 * 1024;
 /** Buffered bytes above which a peer counts as slow. */
 export const BACKLOG: number = 64 * 1024;
 
-/** Overhead of a buffered reply, in bytes. */
-const KEPT_OVERHEAD = 128;
+/** Overhead of a buffered packet or reply, in bytes. */
+const OVERHEAD = 128;
 
 /** A reply of the admin text protocol, line ends included: a short one whole, a long one in parts. */
 export type AdminReply = string | Iterable<string>;
@@ -28,8 +28,8 @@ export interface ServerConnectionOptions {
   readonly maxOutputBuffer: number;
   /** Whether the peer gets WORK_EXCEPTION without asking for it. */
   readonly wantsExceptions: boolean;
-  /** Called before more is buffered for a slow peer. */
-  readonly onBacklog: (connection: ServerConnection) => void;
+  /** Called before `size` more bytes are buffered for a peer that is slow then. */
+  readonly onBacklog: (connection: ServerConnection, size: number) => void;
   readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
   /** Takes the beginning of a packet over the limit, and its size. */
   readonly onOversized: (connection: ServerConnection, packet: Packet, size: number) => void;
@@ -55,7 +55,7 @@ export class ServerConnection {
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
-  readonly #onBacklog: (connection: ServerConnection) => void;
+  readonly #onBacklog: ServerConnectionOptions['onBacklog'];
   /** Replies that wait to be sent; the first is being sent. */
   #kept: { readonly send: () => Promise<void> | void; readonly size: number }[] = [];
   #keptBytes = 0;
@@ -81,12 +81,13 @@ export class ServerConnection {
   }
 
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
+    const last = args.at(-1);
+    const size = OVERHEAD + (typeof last === 'object' ? last.length : 0);
     if (this.#kept.length === 0) {
-      this.#checkOutput();
+      this.#checkOutput(size);
       this.#connection.send(name, ...args);
     } else {
-      const last = args.at(-1);
-      this.#keep(() => this.#connection.send(name, ...args), typeof last === 'object' ? last.length : 0);
+      this.#keep(() => this.#connection.send(name, ...args), size);
     }
   }
 
@@ -96,15 +97,15 @@ export class ServerConnection {
    */
   reply(command: () => AdminReply): void {
     if (this.#kept.length > 0) {
-      this.#keep(() => this.#sendReply(command()), 0);
+      this.#keep(() => this.#sendReply(command()), OVERHEAD);
       return;
     }
     const reply = command();
     if (typeof reply === 'string') {
-      this.#checkOutput();
+      this.#checkOutput(reply.length);
       this.#connection.sendBytes(Buffer.from(reply, 'latin1'));
     } else {
-      this.#keep(() => this.#sendReply(reply), 0);
+      this.#keep(() => this.#sendReply(reply), OVERHEAD);
     }
   }
 
@@ -121,7 +122,7 @@ export class ServerConnection {
       this.#kept = []; // its turn has come: it is not kept again
       send();
       this.#kept = kept;
-    }, 0);
+    }, OVERHEAD);
   }
 
   /** Bytes that wait for the peer to read. */
@@ -138,10 +139,9 @@ export class ServerConnection {
     await this.#connection.close();
   }
 
-  #keep(send: () => Promise<void> | void, payloadLength: number): void {
-    const size = KEPT_OVERHEAD + payloadLength;
+  #keep(send: () => Promise<void> | void, size: number): void {
+    this.#checkOutput(size);
     this.#keptBytes += size;
-    this.#checkOutput();
     if (this.#kept.push({ send, size }) === 1) void this.#sendKept(); // it never rejects
   }
 
@@ -188,10 +188,10 @@ export class ServerConnection {
   }
 
   /** Looks at what waits before more is added: one packet may be as large as the packets that are taken. */
-  #checkOutput(): void {
+  #checkOutput(size: number): void {
     const { pendingBytes } = this;
     if (pendingBytes > this.#maxOutputBuffer) this.cutOff(`over ${this.#maxOutputBuffer} bytes wait for it`);
-    else if (pendingBytes > BACKLOG) this.#onBacklog(this);
+    else if (pendingBytes + size > BACKLOG) this.#onBacklog(this, size);
   }
 }
 

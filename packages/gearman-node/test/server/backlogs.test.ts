@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 
 const MIB = 1024 * 1024;
@@ -39,6 +40,22 @@ test('when slow peers exceed their common limit, the one with the most buffered 
     worker.send('WORK_COMPLETE', handle, 'done');
     assert.deepEqual((await client.until('WORK_COMPLETE')).at(-1), ['WORK_COMPLETE', handle, 'done']);
   }
+});
+
+test('a single large reply to each slow peer counts towards maxTotalOutput', async (t) => {
+  const warnings: string[] = [];
+  const logger = { debug() {}, info() {}, warn: (text: string) => warnings.push(text), error: assert.fail };
+  const site = await JobServerSite.start(t, { logger, maxTotalOutput: 20 * MIB });
+  const reader = await site.connect();
+  // The sockets' own buffers take a few MiB of each.
+  for (let peers = 0; peers < 10 && warnings.length === 0; peers += 1) {
+    const mute = await site.connect();
+    mute.socket.pause();
+    const payload = Buffer.alloc(12 * MIB);
+    await new Promise((resolve) => mute.socket.write(encodePacket('REQ', 'ECHO_REQ', payload), resolve));
+    await settled(reader);
+  }
+  assert.match(warnings[0] ?? 'no warning', /does not read: over 20971520 bytes wait for it and others$/);
 });
 
 test('with the option exceptions clients get them without asking', async (t) => {

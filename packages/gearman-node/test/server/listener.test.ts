@@ -104,12 +104,22 @@ test('listening twice or on an invalid port is a typed error, and the server kee
   const again = { code: 'listen-failed', message: new RegExp(`listens already, on 127.0.0.1:${site.port}`) };
   await assert.rejects(site.server.listen(0), again);
   const idle = new JobServer();
-  for (const port of [99_999, -1, Number.NaN, '4730' as never]) {
+  for (const port of [99_999, -1, 1.5, Number.NaN, '4730' as never]) {
     await assert.rejects(idle.listen(port), { code: 'invalid-argument' });
   }
   await idle.close();
   const peer = await site.connect();
   assert.deepEqual(await peer.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
+});
+
+test('concurrent calls of listen: the second one fails', async (t) => {
+  const server = new JobServer();
+  t.after(() => server.close());
+  const [first, second] = await Promise.allSettled([server.listen(0), server.listen(0)]);
+  assert.equal(first.status, 'fulfilled');
+  assert.equal(second.status === 'rejected' && second.reason.code, 'listen-failed');
+  await server.close();
+  await server.listen(0);
 });
 
 test('running out of file descriptors for connections is logged', async (t) => {
