@@ -159,6 +159,8 @@ test('with keep 1 the old one goes when the new one is there', async (t) => {
   const first = await site.untilInUse();
   manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
   const second = await site.untilInUse(first);
+  // The upload of the last provider is on record a moment before the deletion of the old build begins.
+  await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
   assert.deepEqual([...builder.images], [second]);
   assert.deepEqual(
@@ -179,6 +181,8 @@ test('a deletion that a provider refuses is tried again, and holds up nothing el
   };
   manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
   const second = await site.untilInUse(first);
+  // The upload of the last provider is on record a moment before the deletion of the old build begins.
+  await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
   assert.equal(refusals, 3);
   assert.equal(site.countLogged(/^warn .*it is in use; trying again in 0\.05 s/), 1);

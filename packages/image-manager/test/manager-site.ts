@@ -192,6 +192,15 @@ export class ManagerSite {
     });
   }
 
+  /** Waits until an image is deleted from the builders and from every provider. */
+  async untilGone(imageId: string): Promise<void> {
+    await waitUntil(`image ${imageId} to be gone`, async () => {
+      const state = (await this.store.read()).builds.get(imageId)?.state ?? 'deleted';
+      const isUploaded = [...this.providers.values()].some(({ imageIds }) => imageIds.includes(imageId));
+      return state === 'deleted' && !isUploaded;
+    });
+  }
+
   /** Waits for a line of the log. */
   async logged(pattern: RegExp): Promise<string> {
     return await waitUntil(`a line with ${pattern}`, () => this.log.lines.find((line) => pattern.test(line)));
