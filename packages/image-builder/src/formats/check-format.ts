@@ -32,10 +32,14 @@ export async function checkFormat({ format, path }: DiskFile): Promise<void> {
   const signature = SIGNATURES[format];
   if (signature === undefined) return;
   const { position, bytes } = signature;
-  await using file = await open(path, 'r');
-  const { buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, position);
-  if (buffer.toString('latin1') !== bytes)
-    throw wrongFormat(path, format, 'it lacks the signature of that format');
+  const file = await open(path, 'r');
+  try {
+    const { buffer } = await file.read(Buffer.alloc(bytes.length), 0, bytes.length, position);
+    if (buffer.toString('latin1') !== bytes)
+      throw wrongFormat(path, format, 'it lacks the signature of that format');
+  } finally {
+    await file.close();
+  }
 }
 
 function wrongFormat(path: string, format: ImageFormat, reason: string): ImageError {

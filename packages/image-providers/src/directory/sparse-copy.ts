@@ -27,23 +27,27 @@ export async function sparseCopy(
   target: string,
   { limit, signal = new AbortController().signal, onProgress }: CopyOptions = {},
 ): Promise<Checksums> {
-  await using from = await openUploadSource(source, {
+  const from = await openUploadSource(source, {
     digests: ['md5', 'sha256'],
     signal,
     mayBeRemoved: true, // a deletion does not wait for copies
     ...(onProgress && { onProgress }),
   });
-  const to = await open(target, 'wx', PUBLISHED);
   try {
-    let position = 0;
-    for await (const piece of metered(from.pieces(), { onBytes: () => {}, limit, signal })) {
-      await writeSparse(to, piece, position);
-      position += piece.length;
+    const to = await open(target, 'wx', PUBLISHED);
+    try {
+      let position = 0;
+      for await (const piece of metered(from.pieces(), { onBytes: () => {}, limit, signal })) {
+        await writeSparse(to, piece, position);
+        position += piece.length;
+      }
+      await to.truncate(position); // a hole at the end has no bytes to write
+      await to.sync();
+    } finally {
+      await to.close();
     }
-    await to.truncate(position); // a hole at the end has no bytes to write
-    await to.sync();
+    return await from.digests;
   } finally {
-    await to.close();
+    await from[Symbol.asyncDispose]();
   }
-  return await from.digests;
 }

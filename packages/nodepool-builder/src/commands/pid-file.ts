@@ -53,9 +53,13 @@ export async function writePidFile(path: string, patience: number = PATIENCE): P
 
 /** Init scripts trust it, so that only its owner may write it: one of another program may have another mode. */
 async function write(path: string): Promise<void> {
-  await using file = await open(path, 'w', MODE);
-  await file.chmod(MODE);
-  await file.writeFile(`${process.pid}\n`);
+  const file = await open(path, 'w', MODE);
+  try {
+    await file.chmod(MODE);
+    await file.writeFile(`${process.pid}\n`);
+  } finally {
+    await file.close();
+  }
 }
 
 /** The other process of ours that the file names and that is alive. */
