@@ -28,10 +28,10 @@ test('new files and empty directories are found, except below ignored paths', as
   await utimes(join(root, 'etc/changed'), 0, 0);
   await write('tmp/new dir/file\nof two lines');
   await mkdir(join(root, 'opt/empty'), { recursive: true });
-  await write('root/.npm/_cacache/entry');
+  await write('home/builder/.npm/_cacache/entry');
   await write('var/lib/apt/lists/Packages');
   await rm(join(root, 'etc/old'));
-  assert.deepEqual(await newFiles(root, began, ['/root/.npm', '/var/lib']), [
+  assert.deepEqual(await newFiles(root, began, ['/home/builder/.npm', '/var/lib']), [
     'directory: /opt/empty',
     'file: /etc/changed',
     'file: /mark',
