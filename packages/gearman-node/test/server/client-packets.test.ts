@@ -1,18 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { SUBMIT_PACKETS } from '../../src/submit-packets.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
-
-/** Bytes of buffers that something still refers to. */
-function arrayBuffersInUse(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().arrayBuffers;
-}
+import { memoryInUse } from '../fixtures/memory-in-use.ts';
 
 test('each of the six submissions gets a handle, and they run by priority', async (t) => {
   const site = await JobServerSite.start(t);
@@ -130,7 +122,7 @@ test('a job that waits keeps its payload, not the large chunk it came in', async
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [jobs, chunk] = [100, 60_000];
-  const before = arrayBuffersInUse();
+  const before = memoryInUse();
   for (let submitted = 0; submitted < jobs; submitted += 1) {
     client.sendBytes(
       Buffer.concat([
@@ -144,7 +136,7 @@ test('a job that waits keeps its payload, not the large chunk it came in', async
   let kept = jobs * chunk;
   for (let looks = 0; looks < 100 && kept > (jobs * chunk) / 4; looks += 1) {
     await delay(10);
-    kept = arrayBuffersInUse() - before;
+    kept = memoryInUse() - before;
   }
   assert.ok(kept <= (jobs * chunk) / 4, `${kept} bytes are kept for ${jobs} small jobs`);
 });

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
+import { memoryInUse } from '../fixtures/memory-in-use.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
 const CROWD = 100;
 
-/** What each of a crowd may cost; the stacks of sockets and their buffers included. */
+/** Bytes that each client of a crowd may cost: both ends of its connection, with their buffers. */
 const COST = 256 * 1024;
 
 /** Sends bytes one by one, each in a segment of its own. */
@@ -19,7 +20,8 @@ async function sendSlowly(peer: RawPeer, bytes: Buffer): Promise<void> {
 /** Opens many connections that all send the same, and waits until the server has read it. */
 async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
   const peers = await Promise.all(Array.from({ length: CROWD }, () => site.connect()));
-  for (const peer of peers) peer.sendBytes(Buffer.concat([encodePacket('REQ', 'ECHO_REQ', ''), bytes]));
+  const request = Buffer.concat([encodePacket('REQ', 'ECHO_REQ', ''), bytes]);
+  for (const peer of peers) peer.sendBytes(request);
   await Promise.all(peers.map((peer) => peer.until('ECHO_RES')));
   return peers;
 }
@@ -27,9 +29,9 @@ async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
 test('slow-loris: clients that never send the end of a packet hold up nobody, and cost little', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(60_000)).subarray(0, 30_000);
-  const before = process.memoryUsage.rss();
+  const before = memoryInUse();
   const peers = await crowd(site, beginning);
-  const each = (process.memoryUsage.rss() - before) / CROWD;
+  const each = (memoryInUse() - before) / CROWD;
   assert.ok(each < COST, `${each} bytes each`);
 
   const worker = await site.worker('f');
@@ -44,11 +46,11 @@ test('4 GiB: clients that claim this length get an ERROR and use little memory',
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(100_000));
   beginning.writeUInt32BE(0xffff_ffff, 8);
-  const before = process.memoryUsage.rss();
+  const before = memoryInUse();
   const peers = await crowd(site, beginning);
   for (const peer of peers)
     assert.deepEqual((await peer.next()).slice(0, 2), ['ERROR', 'ARGUMENT_TOO_LARGE']);
-  const each = (process.memoryUsage.rss() - before) / CROWD;
+  const each = (memoryInUse() - before) / CROWD;
   assert.ok(each < COST, `${each} bytes each`);
 });
 
