@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { openStateStore } from '@nodepool-builder/image-manager';
-import { freePort } from '../../scripts/free-port.ts';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import {
@@ -15,56 +13,9 @@ import {
   provider,
   spawnManager,
 } from '../fixtures/managed-site.ts';
+import { Relay } from '../fixtures/relay.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
-
-/** The network between a builder and a job server. */
-class Link {
-  readonly port: number;
-  readonly #sockets = new Set<Socket>();
-  #isCut = false;
-
-  private constructor(port: number) {
-    this.port = port;
-  }
-
-  static async to(t: TestContext, serverPort: number): Promise<Link> {
-    const link = new Link(await freePort());
-    const server = createServer((near) => link.#join(near, serverPort));
-    await new Promise<void>((resolve) => server.listen(link.port, '127.0.0.1', resolve));
-    undoAfter(t, () => {
-      link.cut();
-      server.close();
-    });
-    return link;
-  }
-
-  cut(): void {
-    this.#isCut = true;
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  mend(): void {
-    this.#isCut = false;
-  }
-
-  #join(near: Socket, serverPort: number): void {
-    const far = connect(serverPort, '127.0.0.1');
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#sockets.add(one);
-      one.pipe(other);
-      one.on('error', () => {}); // its close follows
-      one.on('close', () => {
-        this.#sockets.delete(one);
-        other.destroy();
-      });
-    }
-    if (this.#isCut) near.destroy();
-  }
-}
 
 /** A builder's host. Its disk-image-create waits for a gate, and makes an image that no other host makes. */
 interface Host {
@@ -95,7 +46,8 @@ echo "an image of ${name}" > "$output.raw"
 it('after a partition the copy of an image that is not the one on record is deleted', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
-  const link = await Link.to(t, server.port);
+  const link = await Relay.start(server.port);
+  undoAfter(t, () => link.close());
   const near = await createHost(t, server.port, 'near');
   const far = await createHost(t, link.port, 'far', join(near.site.directory, 'east'));
   const manager = spawnManager(t, near.site.config);

@@ -40,7 +40,8 @@ export interface BuildContext {
   readonly output: (format: ImageFormat) => string;
   /**
    * Runs a command in a process group of its own, its input closed, its output in the build's log. As root, the commands
-   * of a build share a mount namespace: this process does not see what they mount. When the build has to stop, the group gets SIGTERM, and SIGKILL ten seconds later.
+   * of a build share a mount namespace: this process does not see what they mount. When the build has to stop, the group
+   * gets SIGTERM, and SIGKILL ten seconds later.
    *
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */

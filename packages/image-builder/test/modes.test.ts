@@ -21,7 +21,8 @@ async function modesBelow(directory: string): Promise<string[]> {
   );
 }
 
-const MODES = [
+/** State of a repository with one built image. */
+const STATE = [
   '700 .nodepool-builder',
   '700 .nodepool-builder/deleted',
   '700 .nodepool-builder/deletes',
@@ -32,6 +33,10 @@ const MODES = [
   '600 .nodepool-builder/manifests/debian-1.json',
   '600 .nodepool-builder/owner.json',
   '700 .nodepool-builder/staging',
+];
+
+const MODES = [
+  ...STATE,
   '700 .nodepool-builder/trash',
   '755 debian-1.d',
   '644 debian-1.qcow2',
@@ -88,16 +93,7 @@ test('permissions that the Python builder or an earlier release left too wide ar
   await chmod(join(directory, '0000000008.raw'), 0o600);
   await fixture.open();
   assert.deepEqual(await modesBelow(directory), [
-    '700 .nodepool-builder',
-    '700 .nodepool-builder/deleted',
-    '700 .nodepool-builder/deletes',
-    '600 .nodepool-builder/lock',
-    '700 .nodepool-builder/logs',
-    '640 .nodepool-builder/logs/debian-1.log',
-    '700 .nodepool-builder/manifests',
-    '600 .nodepool-builder/manifests/debian-1.json',
-    '600 .nodepool-builder/owner.json',
-    '700 .nodepool-builder/staging',
+    ...STATE,
     '700 .nodepool-builder/state',
     '700 .nodepool-builder/state/debian',
     '700 .nodepool-builder/state/debian/downloads',

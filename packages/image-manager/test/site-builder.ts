@@ -1,6 +1,6 @@
 import { Worker, type WorkerFunction, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageFile } from '@nodepool-builder/image-builder';
-import { Relay } from './relay.ts';
+import { Relay } from '../../../test/fixtures/relay.ts';
 import type { SiteProvider } from './site-provider.ts';
 
 /** A job that a builder was given. */
@@ -56,7 +56,7 @@ export class SiteBuilder {
 
   /** It dies, and job servers lose it without a word. */
   async die(): Promise<void> {
-    for (const relay of this.#relays) relay.cut();
+    for (const relay of this.#relays) relay.close();
     await this.#worker?.close({ signal: AbortSignal.abort(new Error('the builder dies')) });
   }
 

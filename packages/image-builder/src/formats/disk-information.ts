@@ -18,7 +18,7 @@ export interface DiskInformation {
 /** What a disk counts in. */
 const SECTOR = 512;
 
-/** Seconds for `qemu-img info`, `measure` and `check`, which read no more than the tables of an image. */
+/** Seconds for `qemu-img info`, `measure` and `check`, which read only the tables of an image. */
 const INSPECTION_LIMIT = 600;
 
 /** Settings for inspecting an image. */
