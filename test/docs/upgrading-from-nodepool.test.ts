@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readdir, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { loadConfiguration } from 'nodepool-builder';
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
@@ -11,10 +13,11 @@ import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
-const page = await readPage('docs/migrating-from-python.md');
-const [validate = '', goBack = '', ...others] = codeBlocks(page, 'sh');
+const page = await readPage('docs/upgrading-from-nodepool.md');
+const [validate = '', rollBack = '', latest = '', ...others] = codeBlocks(page, 'sh');
+const [before = '', after = ''] = codeBlocks(page, 'yaml');
 
-test('the commands of docs/migrating-from-python.md do what it says', async (t) => {
+test('the commands of docs/upgrading-from-nodepool.md do what it says', async (t) => {
   assert.deepEqual(others, []);
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
@@ -41,11 +44,11 @@ test('the commands of docs/migrating-from-python.md do what it says', async (t) 
   undoAfter(t, () => (builder.child.exitCode === null ? builder.end('SIGKILL') : undefined));
   assert.equal(await builder.end('SIGTERM'), 0);
   assert.ok((await readdir(site.images)).includes('.nodepool-builder'));
-  await shell(goBack);
+  await shell(rollBack);
   assert.deepEqual(await readdir(site.images), ['0000000007.qcow2']);
 });
 
-test('the keys that docs/migrating-from-python.md calls new are there', () => {
+test('the keys that docs/upgrading-from-nodepool.md calls new are there', () => {
   const paragraph = /^New keys for these.*?\n\n/ms.exec(page)?.[0] ?? '';
   const named = [...paragraph.matchAll(/`([\w-]+)`/g)].map(([, key = '']) => key);
   assert.ok(named.length > 5);
@@ -60,4 +63,33 @@ test('the keys that docs/migrating-from-python.md calls new are there', () => {
     named.filter((key) => !known.has(key)),
     [],
   );
+});
+
+test('docs/upgrading-from-nodepool.md converts a file of a later release', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'docs-upgrading-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const auth = {
+    auth_url: 'https://keystone.example.org/v3',
+    username: 'u',
+    password: 'p',
+    project_name: 'x',
+  };
+  await writeFile(join(directory, 'clouds.yaml'), JSON.stringify({ clouds: { example: { auth } } }));
+  const place = { env: {}, cwd: directory, home: directory };
+  const load = async (text: string) => {
+    await writeFile(join(directory, 'nodepool.yaml'), text);
+    return await loadConfiguration(join(directory, 'nodepool.yaml'), { place });
+  };
+
+  await assert.rejects(load(before), (error: Error) => {
+    assert.equal(`${error.message.replace(`${directory}/`, '')}\n`, codeBlocks(page, '')[0]);
+    return true;
+  });
+  const { configuration, warnings } = await load(after);
+  assert.deepEqual(warnings, []);
+  assert.deepEqual(
+    configuration.diskimages.map(({ name, rebuildAge }) => [name, rebuildAge]),
+    [['debian-bookworm', 86_400]],
+  );
+  assert.match(latest, /latest --provider ci --filter image-name=debian-bookworm /);
 });
