@@ -68,6 +68,16 @@ describe('flags, as argparse takes them', () => {
     assert.equal(await builder.end('SIGINT'), 0);
   });
 
+  it('may follow the command serve', async (t) => {
+    const { config } = await newSite(t);
+    const builder = endAfter(
+      t,
+      spawnDaemon(builderCommand('-c', config, 'serve', '-d', '--build-workers=2')),
+    );
+    await builder.logged(/nodepool\.builder: serving /);
+    assert.equal(await builder.end('SIGINT'), 0);
+  });
+
   it('that are unknown end it with 2', async () => {
     const { code, stderr } = await run('/', '-d', '--fake');
     assert.equal(code, 2, stderr);

@@ -122,19 +122,24 @@ describe('image-build, image-list, image-upload and image-delete', () => {
 });
 
 describe('the command line', () => {
-  it('explains itself', async () => {
+  it('explains itself, the commands in groups', async () => {
     const { code, stdout } = await runCommand('--help');
     assert.equal(code, 0);
-    for (const word of [
-      'image-build',
-      'image-upload',
-      'image-delete',
-      'image-list',
-      'validate',
-      'gearmand',
-      '--build-workers',
-      'Examples:',
-    ]) {
+    const groups = new Map<string, readonly string[]>();
+    for (const block of stdout.split('\n\n')) {
+      const [heading = '', ...lines] = block.split('\n');
+      groups.set(
+        heading,
+        lines.flatMap((line) => /^ {2}([a-z][a-z-]*) /.exec(line)?.[1] ?? []),
+      );
+    }
+    const inGroup = (start: string): readonly string[] | undefined =>
+      [...groups].find(([heading]) => heading.startsWith(start))?.[1];
+    assert.deepEqual(inGroup('Daemon'), ['serve', 'gearmand', 'validate']);
+    assert.deepEqual(inGroup('Jobs'), ['image-build', 'image-upload', 'image-delete', 'image-list']);
+    assert.equal(inGroup('Manager')?.[0], 'manage');
+    assert.deepEqual(inGroup('In a CI job'), ['upload', 'latest', 'prune', 'reap']);
+    for (const word of ['--build-workers', 'Similar commands:', 'Examples:']) {
       assert.ok(stdout.includes(word), word);
     }
   });

@@ -321,10 +321,14 @@ describe('export-image-data and import-image-data', () => {
 describe('--help', () => {
   it('of each command has an example', async () => {
     const commands = [
+      'serve',
+      'image-build',
+      'image-upload',
+      'image-delete',
+      'image-list',
       'manage',
       'plan',
       'dib-image-list',
-      'image-list',
       'image-status',
       'alien-image-list',
       'rebuild',
@@ -333,8 +337,12 @@ describe('--help', () => {
       'upload-delete',
       'export-image-data',
       'import-image-data',
+      'upload',
+      'latest',
+      'prune',
+      'reap',
     ];
-    // One process for all: to start each by itself would take the most of the time.
+    // One process for all commands: starting each would take most of the time.
     const program = `
       import { main } from 'nodepool-builder';
       for (const command of process.argv.slice(1)) process.exitCode ||= await main([command, '--help']);`;

@@ -3,16 +3,14 @@ import { IMAGE_BUILDERS, type ImageBuilderClass, ImageError } from '@nodepool-bu
 import { Command, CommanderError } from 'commander';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { CommandError } from './commands/command-error.ts';
-import { registerDaemon } from './commands/daemon.ts';
+import { registerServe } from './commands/daemon.ts';
 import { registerDibImageList } from './commands/dib-image-list.ts';
 import { registerGearmand } from './commands/gearmand.ts';
 import { passGeneralOptions } from './commands/general-options.ts';
-import { registerImageBuild } from './commands/image-build.ts';
 import { registerImageData } from './commands/image-data.ts';
-import { registerImageDelete } from './commands/image-delete.ts';
 import { registerImageList } from './commands/image-list.ts';
 import { registerImageStatus } from './commands/image-status.ts';
-import { registerImageUpload } from './commands/image-upload.ts';
+import { registerImageBuild, registerImageDelete, registerImageUpload } from './commands/job-commands.ts';
 import { registerLatest } from './commands/latest.ts';
 import { completeLongOptions } from './commands/long-options.ts';
 import { registerManage } from './commands/manage.ts';
@@ -27,22 +25,22 @@ import { packageVersion } from './version.ts';
 
 /** Settings of {@link main}. */
 export interface MainOptions {
-  /** Builders of your own, by the name that `diskimages[].builder` gives them. */
+  /** Additional builders, by their name in `diskimages[].builder`. */
   readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
 }
 
-/** What argparse, and so the Python builder, exits with when the command line is wrong. */
+/** Exit code for a wrong command line, as in argparse and the Python builder. */
 const USAGE_ERROR = 2;
 
 /** Umask of the daemon and its children: file modes in an image must not depend on the caller's. */
 const UMASK = 0o022;
 
 /**
- * The command `nodepool-builder`. A program that brings builders of its own calls it with them, and has every
- * option and command that nodepool-builder has.
+ * Runs the command `nodepool-builder`. A program with builders of its own passes them, and has every option and
+ * command of nodepool-builder.
  *
  * @param argv the arguments, without node and the script.
- * @returns the exit code: 0, 1 for a failure, 2 for a wrong command line.
+ * @returns the exit code: 0 for success, 1 for a failure, 2 for a wrong command line.
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
@@ -52,7 +50,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    // Imported on demand: a builder alone starts faster without it.
+    // Imported on demand: the daemon starts faster without them.
     const { StoreError } = await import('@nodepool-builder/image-manager');
     const { OpenStackError } = await import('@nodepool-builder/image-providers');
     const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
@@ -62,21 +60,26 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
   }
 }
 
-/** The options and commands of `nodepool-builder`. */
+/** The options and commands of `nodepool-builder`, in the groups that `--help` shows. */
 export function createProgram(builders: Readonly<Record<string, ImageBuilderClass>>): Command {
   const names = Object.keys(builders);
   const program = new Command('nodepool-builder')
-    .description('Makes VM images, keeps them, and uploads them, as Gearman jobs ask for it.')
+    .description('Builds VM images, stores them, and uploads them to clouds.')
     .version(packageVersion(), '--version')
     .exitOverride()
     .enablePositionalOptions()
     .showHelpAfterError('(--help explains the options)')
-    .addHelpText('after', EXAMPLES);
-  registerDaemon(program, builders);
+    .addHelpText('after', NOTES);
+  program.commandsGroup('Daemon:');
+  registerServe(program, builders);
+  registerGearmand(program);
+  registerValidate(program, names);
+  program.commandsGroup('Jobs, which a running builder does:');
   registerImageBuild(program, names);
   registerImageUpload(program, names);
   registerImageDelete(program, names);
   registerImageList(program, names);
+  program.commandsGroup('Manager, which decides what is built, uploaded, kept and deleted:');
   registerManage(program, names);
   registerPlan(program, names);
   registerImageStatus(program, names);
@@ -84,21 +87,28 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
   registerAlienImageList(program, names);
   registerManagerRequests(program, names);
   registerImageData(program, names);
+  program.commandsGroup('In a CI job, without daemon, Gearman or manager:');
   registerUpload(program, names);
   registerLatest(program, names);
   registerPrune(program, names);
   registerReap(program, names);
-  registerValidate(program, names);
-  registerGearmand(program);
+  program.commandsGroup('Help:').helpCommand('help [command]', 'explain a command');
   passGeneralOptions(program);
   return program;
 }
 
-const EXAMPLES = `
-An option stands before or after a command. A command refuses options that it does not take.
+const NOTES = `
+Similar commands:
+  image-build       has a running builder build an image, which it keeps
+  rebuild           has the manager build an image and upload it wherever it is used
+  image-upload      has the builder that holds an image upload it
+  upload            uploads an image file from here
+  image-delete      has the builder that holds an image delete its files
+  upload-delete     has the manager delete one image from one provider
+  dib-image-delete  has the manager delete an image from the builder and from all providers
+  prune             deletes old images that "upload" uploaded
 
-Without a command it serves: in the background, or with -d in the foreground. With --all-in-one it also decides what is
-built, uploaded, kept and deleted; on several hosts that is the work of the command manage.
+An option may stand before or after a command. A command refuses options that it does not take.
 
 Examples:
   $ nodepool-builder validate -c nodepool.yaml

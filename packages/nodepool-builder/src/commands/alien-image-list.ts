@@ -10,7 +10,7 @@ import { strayImages } from './stray-images.ts';
 export function registerAlienImageList(program: Command, builders: readonly string[]): void {
   program
     .command('alien-image-list')
-    .summary('list images that the manager does not know')
+    .summary('list images that are in no record of the manager')
     .description(
       'Lists images in the providers and at the builders that are in no record of the manager. It removes those that ' +
         'it made itself (OURS: yes) when it has seen them twice; the others it never touches.',

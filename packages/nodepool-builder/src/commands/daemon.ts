@@ -3,55 +3,64 @@ import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import { BACKGROUND_LOG, BACKGROUND_OPTION, startInBackground } from './background.ts';
-import { configOption, loggingConfigOption, positiveInteger, wholeNumber } from './options.ts';
+import { configOption, loggingConfigOption, positiveInteger, secureOption, wholeNumber } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
 
 const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
 
-interface DaemonOptions extends Omit<ServeOptions, 'builders'> {
+interface ServeCommandOptions extends Omit<ServeOptions, 'builders'> {
   readonly nodaemon: boolean;
 }
 
-/** The default command: serve until told to stop. */
-export function registerDaemon(
-  program: Command,
-  builders: Readonly<Record<string, ImageBuilderClass>>,
-): void {
-  program
+/** `serve`, which also runs without a command: serves until it is told to stop. */
+export function registerServe(program: Command, builders: Readonly<Record<string, ImageBuilderClass>>): void {
+  program.optionsGroup('Options of "serve", which runs if there is no command:');
+  addServeOptions(program, builders);
+  const serveCommand = program
+    .command('serve')
+    .summary('do the jobs of Gearman; runs if there is no command')
+    .description(
+      'Builds, uploads and deletes images as Gearman jobs ask for it: in the background, or with -d in the foreground. ' +
+        'With --all-in-one it also runs a job server and the manager, which decides what is built, uploaded, kept and ' +
+        'deleted. On several hosts, the command manage does the latter.',
+    )
+    .addHelpText('after', '\nExample:\n  $ nodepool-builder serve -d -c nodepool.yaml');
+  addServeOptions(serveCommand, builders);
+}
+
+function addServeOptions(command: Command, builders: Readonly<Record<string, ImageBuilderClass>>): void {
+  command
     .addOption(configOption())
     .addOption(
       loggingConfigOption(`all to standard error; in the background to ${BACKGROUND_LOG} in images-dir`),
     )
-    .option(
-      '-s, --secure <file>',
-      'YAML file with env-vars of diskimages that are kept apart; builds get them, logs do not show them',
-    )
+    .addOption(secureOption())
     .option('-p, --pidfile <file>', `pid file (default: ${DEFAULT_PID_FILE}; with -d none)`)
     .option('-d, --nodaemon', 'stay in the foreground', false)
-    .option('--build-workers <n>', 'how many builds run at a time', wholeNumber, 1)
-    .option('--upload-workers <n>', 'how many uploads and deletions run at a time', wholeNumber, 4)
+    .option('--build-workers <n>', 'number of builds at a time', wholeNumber, 1)
+    .option('--upload-workers <n>', 'number of uploads and deletions at a time', wholeNumber, 4)
     .option(
       '--embedded-gearmand',
-      'run a job server too, on loopback (default: if gearman-servers names none)',
+      'also run a job server, on loopback (default: only if gearman-servers names none)',
     )
     .addOption(
       new Option(
         '--keep-on-failure [seconds]',
-        'keep the machines of failed on-instance builds, whatever the configuration says',
+        'keep the instances of failed on-instance builds for this time, whatever the configuration says',
       )
         .argParser(positiveInteger)
         .preset(3600),
     )
-    .option('--all-in-one', 'run a job server and the manager too: all that one host needs')
+    .option('--all-in-one', 'also run a job server and the manager: everything that one host needs')
     .addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp())
-    .action(async (options: DaemonOptions) => {
+    .action(async (options: ServeCommandOptions) => {
       if (options.nodaemon || options.inBackground !== undefined) await serve({ ...options, builders });
       else await serveInBackground(options, Object.keys(builders));
     });
 }
 
-async function serveInBackground(options: DaemonOptions, builders: readonly string[]): Promise<void> {
-  // Errors in the file are shown here, where a person reads them.
+async function serveInBackground(options: ServeCommandOptions, builders: readonly string[]): Promise<void> {
+  // Report errors in the file here, on the terminal.
   const { configuration } = await loadConfiguration(options.config, { builders, secure: options.secure });
   const { pid, log } = await startInBackground(backgroundArguments(options), configuration.imagesDir);
   const { loggingConfig } = options;
@@ -59,8 +68,8 @@ async function serveInBackground(options: DaemonOptions, builders: readonly stri
   console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
 }
 
-/** The copy in the background runs in `/`: what is relative here has to be absolute there. */
-function backgroundArguments(options: DaemonOptions): string[] {
+/** Arguments of the background process, with absolute paths: it runs in `/`. */
+function backgroundArguments(options: ServeCommandOptions): string[] {
   return [
     `--config=${resolve(options.config)}`,
     ...(options.loggingConfig === undefined ? [] : [`--logging-config=${resolve(options.loggingConfig)}`]),

@@ -5,12 +5,14 @@ import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 
-/** `dib-image-list`: the builds that a manager knows of. */
+/** `dib-image-list`: the builds in the records of the manager. */
 export function registerDibImageList(program: Command, builders: readonly string[]): void {
   program
     .command('dib-image-list')
-    .summary('list the builds')
-    .description('Lists the builds that the manager knows of, with why they were begun and why they failed.')
+    .summary('list the builds and their state')
+    .description(
+      'Lists the builds in the records of the manager, with the reason for each and for each failure.',
+    )
     .addOption(configOption())
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder dib-image-list -c nodepool.yaml')

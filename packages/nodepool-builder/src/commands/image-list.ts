@@ -12,17 +12,17 @@ interface ImageListOptions {
   readonly offered?: boolean;
 }
 
-/** `image-list`: the uploads that a manager knows of; where none works, the images that builders offer. */
+/** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
 export function registerImageList(program: Command, builders: readonly string[]): void {
   program
     .command('image-list')
-    .summary('list the images')
+    .summary('list images in providers, or at builders')
     .description(
-      'Lists the images in the providers, as the manager knows them. Where no manager works, and with --offered, ' +
-        'it lists the images that builders offer to the job servers, and those in images-dir of this host.',
+      'Lists the images in the providers, from the records of the manager. Without a manager, and with --offered, it ' +
+        'lists the images that builders offer to the job servers and those in images-dir of this host.',
     )
     .addOption(configOption())
-    .option('--offered', 'what builders offer')
+    .option('--offered', 'list what builders offer, even if there is a manager')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder image-list -c nodepool.yaml')
     .action(async ({ config, json = false, offered = false }: ImageListOptions) => {

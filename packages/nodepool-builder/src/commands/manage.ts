@@ -19,7 +19,7 @@ interface ManageOptions {
 export function registerManage(program: Command, builders: readonly string[]): void {
   program
     .command('manage')
-    .summary('decide what is built, uploaded, kept and deleted')
+    .summary('run the manager')
     .description(
       'Drives the builders behind the job servers: has images built when they are due, uploaded to every provider ' +
         'that uses them, and deleted when newer ones have taken their place. Runs in the foreground until SIGTERM. ' +

@@ -6,14 +6,14 @@ import { CommandError } from './command-error.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 
-/** A command that leaves a request for the manager. */
+/** A command that puts a request into the store of the manager. */
 interface RequestCommand {
   readonly name: string;
   readonly argument: readonly [syntax: string, description: string];
   readonly summary: string;
   readonly description: string;
   readonly example: string;
-  /** The request; or why it makes no sense, and what to do. */
+  /** The request, or the reason why there is nothing to do, with a remedy. */
   readonly request: (subject: string, state: ManagerState, configuration: Configuration) => Request | string;
 }
 
@@ -21,8 +21,10 @@ const COMMANDS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
     argument: ['<diskimage>', 'name of the disk image'],
-    summary: 'have an image built anew now',
-    description: 'Has the manager build a disk image now, and upload it, however old the newest one is.',
+    summary: 'have an image built and uploaded now',
+    description:
+      'Asks the manager to build a disk image now, and to upload it wherever it is used, however old the newest image ' +
+      'is. "image-build" only has it built; "build" builds here, without manager and builder.',
     example: 'debian',
     request: (diskimage, _, { diskimages }) =>
       diskimages.some(({ name }) => name === diskimage)
@@ -34,8 +36,8 @@ const COMMANDS: readonly RequestCommand[] = [
     argument: ['<diskimage>', 'name of the disk image'],
     summary: 'go back to the image before the newest',
     description:
-      'Withdraws the newest image of a disk image: the one before is in use again, and the withdrawn one is deleted ' +
-      'wherever that one stands in for it.',
+      'Asks the manager to withdraw the newest image of a disk image. The image before it is in use again; the ' +
+      'withdrawn one is deleted from each provider that has the older one.',
     example: 'debian',
     request: (diskimage, { builds }) =>
       [...builds.values()].some((build) => build.diskimage === diskimage)
@@ -45,10 +47,10 @@ const COMMANDS: readonly RequestCommand[] = [
   {
     name: 'dib-image-delete',
     argument: ['<image-id>', 'id of the image, as dib-image-list shows it'],
-    summary: 'delete a build and its uploads',
+    summary: 'have an image deleted everywhere',
     description:
-      'Has the manager delete an image: in all providers, even the last one there, and on disk. ' +
-      'Another is built when that is due, or at once if there is none left.',
+      'Asks the manager to delete an image: in all providers, even if it is the last one there, and on disk. Another ' +
+      'one is built when it is due, or at once if none is left. "image-delete" deletes only the files of a builder.',
     example: 'debian-0000000042-k7f3q2xa',
     request: (imageId, { builds }) =>
       builds.get(imageId)?.state === 'ready'
@@ -58,9 +60,10 @@ const COMMANDS: readonly RequestCommand[] = [
   {
     name: 'upload-delete',
     argument: ['<upload-id>', 'id of the upload, as image-list shows it'],
-    summary: 'delete an upload',
+    summary: 'have an image deleted from one provider',
     description:
-      'Has the manager delete one image in one provider. If it is still wanted there, it is uploaded anew.',
+      'Asks the manager to delete one image from one provider. If the image is still in use there, the manager uploads ' +
+      'it again.',
     example: '0000000043-k7f3q2xa',
     request: (uploadId, { uploads }) =>
       uploads.get(uploadId)?.state === 'ready'
@@ -69,7 +72,7 @@ const COMMANDS: readonly RequestCommand[] = [
   },
 ];
 
-/** The commands that ask something of a manager; it does it within seconds, or as soon as it runs. */
+/** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
 export function registerManagerRequests(program: Command, builders: readonly string[]): void {
   for (const { name, argument, summary, description, example, request } of COMMANDS) {
     program

@@ -16,6 +16,12 @@ export function loggingConfigOption(whereElse = 'all to standard error'): Option
   return new Option('-l, --logging-config <file>', description).argParser(expandUser);
 }
 
+/** `-s`, which every command that builds takes. */
+export function secureOption(): Option {
+  const description = 'YAML file with secret env-vars of diskimages: builds get them, logs hide them';
+  return new Option('-s, --secure <file>', description);
+}
+
 /** An init script may have quoted it, so that no shell has done it. */
 function expandUser(path: string): string {
   return path.replace(/^~(?=\/|$)/, homedir());

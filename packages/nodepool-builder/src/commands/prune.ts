@@ -24,7 +24,7 @@ interface PruneOptions extends ProviderOptions, JsonOptions {
 export function registerPrune(program: Command, builders: readonly string[]): void {
   program
     .command('prune')
-    .summary('delete old images that CI jobs uploaded')
+    .summary('delete old images that "upload" uploaded')
     .description(
       'Deletes images that the command upload has brought to a provider: of each name those that are neither among ' +
         'the newest (--keep) nor young enough (--older-than). The newest one of a name always stays. Images that a ' +

@@ -23,7 +23,7 @@ const DEFAULT_AGE = 6 * 3_600_000;
 export function registerReap(program: Command, builders: readonly string[]): void {
   program
     .command('reap')
-    .summary('remove what aborted uploads of CI jobs left')
+    .summary('remove what killed CI jobs left in a provider')
     .description(
       'Removes what the command upload has left in a provider when its job was killed: images that never became whole, ' +
         'objects, and partial files. What changed lately stays, for it may be on its way: --older-than has to be ' +

@@ -29,7 +29,7 @@ interface UploadOptions extends ProviderOptions, JsonOptions {
 export function registerUpload(program: Command, builders: readonly string[]): void {
   program
     .command('upload')
-    .summary('upload an image file from a CI job')
+    .summary('upload an image file')
     .description(
       'Uploads an image file, and prints the external-id that it has in the provider. It needs no daemon. To upload ' +
         'the same file again, or in several jobs at the same time, leaves one image, and prints the same external-id ' +

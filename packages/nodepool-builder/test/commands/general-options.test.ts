@@ -75,7 +75,7 @@ describe('an option before a command', () => {
         it(`${line.join(' ')}: has the same effect as after it`, async () => {
           const before = await parse(line);
           assert.equal(before.command, command.name());
-          assert.equal(before.options[own.attributeName()], VALUES[option.long ?? '']);
+          assert.equal(String(before.options[own.attributeName()]), VALUES[option.long ?? ''] ?? 'true');
           assert.deepEqual(before, await parse([...complete(command), ...flags]));
         });
       }
