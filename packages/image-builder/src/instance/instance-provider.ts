@@ -66,6 +66,7 @@ export interface StoredCapture extends CapturedImage {
   readonly externalId: string;
   /** That of the {@link CaptureRequest}. */
   readonly imageId: string;
+  readonly capturedAt: Date;
   /** Removes the image from the provider. */
   discard(options?: OperationOptions): Promise<void>;
 }

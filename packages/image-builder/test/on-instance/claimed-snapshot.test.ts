@@ -14,6 +14,7 @@ for (const isClaimed of [true, false]) {
     const capture: StoredCapture = {
       imageId: '1',
       externalId: 'snapshot',
+      capturedAt: new Date(),
       formats: [],
       save: () => Promise.reject(new Error('nobody asks for it')),
       discard: async () => {

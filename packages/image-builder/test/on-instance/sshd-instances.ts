@@ -92,6 +92,7 @@ export class SshdInstances implements InstanceProvider {
     const stored = [...this.snapshots].map(([externalId, imageId]) => ({
       externalId,
       imageId,
+      capturedAt: new Date(),
       formats: [],
       save: () => Promise.reject(new Error('it is not there')),
       discard: () => {

@@ -25,6 +25,8 @@ export interface InstanceProvidersOptions {
   readonly directory: string;
   /** Whose the instances are, see `builderIdentity`. */
   readonly owner: string;
+  /** Part of the owner's instances to see, see `OpenStackInstanceProviderOptions`. Default: all of them. */
+  readonly scope?: string;
   readonly logger: (name: string) => Logger;
   /** Its `http_proxy`, `https_proxy` and `no_proxy` hold for clouds. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -90,13 +92,14 @@ export class InstanceProviders implements BuilderServices, Disposable {
   }
 
   #open(entry: Entry): InstanceProvider {
-    const { directory, owner, environment, logger } = this.#options;
+    const { directory, owner, scope, environment, logger } = this.#options;
     if ('type' in entry) {
       const { name, cloud, machines, rate } = entry;
       return new OpenStackInstanceProvider({
         ...machines,
         name,
         owner,
+        ...(scope !== undefined && { scope }),
         settings: async () => settingsOf(cloud),
         logger: logger('nodepool.ProviderManager'),
         session: { rate, proxyEnv: environment },

@@ -22,14 +22,16 @@ import { obeying } from './obeying.ts';
 export class CapturedSnapshot implements StoredCapture {
   readonly externalId: string;
   readonly imageId: string;
+  readonly capturedAt: Date;
   readonly formats: readonly ImageFormat[];
   readonly #cloud: InstanceCloud;
   readonly #image: GlanceImage;
 
   constructor(cloud: InstanceCloud, image: GlanceImage) {
-    const { id, diskFormat } = image;
+    const { id, diskFormat, createdAt } = image;
     this.externalId = id;
     this.imageId = String(image.properties[BUILD_ID]);
+    this.capturedAt = createdAt;
     this.#cloud = cloud;
     this.#image = image;
     this.formats = isImageFormat(diskFormat) ? [diskFormat] : [];

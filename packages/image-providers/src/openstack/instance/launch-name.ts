@@ -3,14 +3,15 @@ import { createHash, randomUUID } from 'node:crypto';
 const DIGITS = 12;
 
 /**
- * Begins the names of all that one builder makes in a cloud for one provider: key pairs, and descriptions of floating
- * IPs, have room for nothing else, and what several builders make in one project must be told apart.
+ * Prefix of the names of all that one owner makes in a cloud for one provider. Key pairs and descriptions of floating
+ * IPs have room for nothing else, and several builders may share a project. Without a scope, it is also the prefix of
+ * what has one.
  */
-export function namePrefix(owner: string, provider: string): string {
+export function namePrefix(owner: string, provider: string, scope?: string): string {
   const whose = createHash('sha256')
     .update(JSON.stringify([owner, provider]))
     .digest('hex');
-  return `nodepool-builder-${whose.slice(0, DIGITS)}-`;
+  return `nodepool-builder-${whose.slice(0, DIGITS)}-${scope === undefined ? '' : `${scope}-`}`;
 }
 
 /** A name for what is made for one instance. */

@@ -38,6 +38,11 @@ export interface OpenStackInstanceProviderOptions extends InstanceSettings {
    * rights in the project has. What another owner launched is never listed or removed.
    */
   readonly owner: string;
+  /**
+   * A part of what the owner launches, of letters and digits: others of the owner are not listed or removed. Default:
+   * all that the owner launches, in whatever scope.
+   */
+  readonly scope?: string;
   /** Finds the cloud and the credentials: called when they are first needed, and again if that failed. */
   readonly settings: () => Promise<CloudSettings>;
   readonly logger: Logger;
@@ -147,14 +152,14 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   }
 
   async #connect(): Promise<OpenCloud> {
-    const { owner, logger, retry = DEFAULT_RETRY } = this.#options;
+    const { owner, scope, logger, retry = DEFAULT_RETRY } = this.#options;
     const settings = await this.#options.settings();
     const session = new OpenStackSession(settings, { ...this.#options.session, logger });
     const imageData = session.client({ ...settings.image, version: 'v2' });
     return {
       name: settings.name,
       provider: this.name,
-      namePrefix: namePrefix(owner, this.name),
+      namePrefix: namePrefix(owner, this.name, scope),
       settings: this.#options,
       session,
       compute: new ComputeApi(session.client({ ...settings.compute, version: 'v2.1' })),

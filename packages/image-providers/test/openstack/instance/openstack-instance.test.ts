@@ -160,6 +160,28 @@ test('images of what boots from a captured image are not taken for captured ones
   assert.deepEqual(await open({ owner: 'user' }).captures(), []);
 });
 
+test('a scope sees its own instances and captured images; without one, the owner sees those of all scopes', async (t) => {
+  const { open } = await openNovaCloud(t);
+  const [one, other, all] = [open({ scope: 'one' }), open({ scope: 'other' }), open()];
+  const instance = await one.launch(REQUEST);
+  await other.launch(REQUEST);
+  await instance.stop();
+  const { externalId } = await instance.capture({ imageId: 'debian-1' });
+  assert.deepEqual(
+    (await one.list()).map(({ id }) => id),
+    [instance.id],
+  );
+  assert.equal((await all.list()).length, 2);
+  const found = await all.captures();
+  assert.deepEqual(
+    found.map((capture) => capture.externalId),
+    [externalId],
+  );
+  assert.ok(Math.abs((found[0]?.capturedAt.getTime() ?? 0) - Date.now()) < 60_000);
+  assert.deepEqual(await other.captures(), []);
+  assert.deepEqual(await open({ owner: 'user' }).list(), []);
+});
+
 async function temporaryDirectory(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'captured-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
