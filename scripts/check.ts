@@ -1,41 +1,45 @@
 /**
- * Checks one's own change in seconds: `npm run check`. Types, lint and format of the whole project, and the
- * tests of the files that differ from HEAD, untracked ones included.
+ * Checks a change in less than a minute: `npm run check`. Types, lint, format and unit tests of the whole project, and
+ * the other tests of the files that differ from HEAD, untracked ones included.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findTestFiles, testsOf } from './test-files.ts';
+import { unitTestsAmong } from './unit-tests.ts';
 
 const root = join(import.meta.dirname, '..');
 const run = promisify(execFile);
 
-const tests = testsOf(await changedFiles(), await findTestFiles(root));
+const testProgram = join(import.meta.dirname, 'test.ts');
+const ofChange = testsOf(await changedFiles(), await findTestFiles(root));
+const unitTests = new Set(await unitTestsAmong(ofChange, root));
+const otherTests = ofChange.filter((file) => !unitTests.has(file));
 const checks: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['types', 'tsc', '-b'],
   ['lint', 'oxlint', '--type-aware', '--deny-warnings'],
   ['format', 'biome', 'check', '--diagnostic-level=warn'],
-  ...(tests.length > 0
-    ? [['tests', process.execPath, join(import.meta.dirname, 'test.ts'), ...tests] as const]
+  ['unit tests', process.execPath, testProgram, '--unit'],
+  ...(otherTests.length > 0
+    ? [['other tests of the change', process.execPath, testProgram, ...otherTests] as const]
     : []),
 ];
 
 const passed = await Promise.all(checks.map(([name, command, ...args]) => check(name, command, args)));
-if (tests.length === 0) console.log('- tests: no changed file has any');
 process.exitCode = passed.every(Boolean) ? 0 : 1;
 
 /** Runs one check and prints its outcome, and its output if it failed. */
 async function check(name: string, command: string, args: readonly string[]): Promise<boolean> {
   const start = performance.now();
-  const fault = await run(command, args, { cwd: root, maxBuffer: 2 ** 26 }).then(
+  const failure = await run(command, args, { cwd: root, maxBuffer: 2 ** 26 }).then(
     () => undefined,
     (error: { stdout?: string; stderr?: string; message: string }) =>
       `${error.stdout ?? ''}${error.stderr ?? ''}` || error.message,
   );
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  console.log(`${fault === undefined ? '✓' : '✗'} ${name} (${seconds} s)`);
-  if (fault !== undefined) console.log(fault.replaceAll(/^/gm, '    '));
-  return fault === undefined;
+  console.log(`${failure === undefined ? '✓' : '✗'} ${name} (${seconds} s)`);
+  if (failure !== undefined) console.log(failure.replaceAll(/^/gm, '    '));
+  return failure === undefined;
 }
 
 async function changedFiles(): Promise<string[]> {

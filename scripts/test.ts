@@ -1,7 +1,8 @@
 /**
- * Runs the tests on the sources: `npm test -- [--node LINE] [PART-OF-A-PATH...]`.
+ * Runs the tests on the sources: `npm test -- [--unit] [--node LINE] [PART-OF-A-PATH...]`.
  *
- * --node 22 runs them on the newest Node of that line, fetched through npm, in place of this one.
+ * --unit runs the unit tests alone, all in one process (`npm run test:unit`).
+ * --node 22 runs the tests on the newest Node of that line, fetched through npm, in place of this one.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,23 +12,27 @@ import { delimiter, dirname, join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { HOST_SOCKET, startHost } from '../test/fixtures/openstack/openstack-host.ts';
 import { findTestFiles } from './test-files.ts';
+import { unitTestsAmong } from './unit-tests.ts';
 
 const { values: options, positionals: parts } = parseArgs({
-  options: { node: { type: 'string' } },
+  options: { node: { type: 'string' }, unit: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const root = join(import.meta.dirname, '..');
 
-const files = (await findTestFiles(root)).filter(
+const testFiles = await findTestFiles(root);
+const files = (options.unit ? await unitTestsAmong(testFiles, root) : testFiles).filter(
   (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
 );
 if (files.length === 0) {
-  console.error(`No test file's path contains ${parts.map((part) => `"${part}"`).join(' or ')}.`);
+  console.error(
+    `No ${options.unit ? 'unit ' : ''}test file's path contains ${parts.map((part) => `"${part}"`).join(' or ')}.`,
+  );
   process.exit(1);
 }
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
-const openStackHost = await startHost();
+const openStackHost = options.unit ? undefined : await startHost();
 // Tests neither read the user's settings nor write to the user's home.
 const home = await mkdtemp(join(tmpdir(), 'nodepool-builder-test-home-'));
 const settings = Object.keys(process.env).filter((name) => /^(?:OS_|XDG_)/.test(name));
@@ -38,11 +43,13 @@ const child = spawn(
     '--disable-warning=ExperimentalWarning',
     '--test',
     `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
-    // One more than cores: tests wait for other programs for part of their time.
-    `--test-concurrency=${availableParallelism() + 1}`,
+    ...(options.unit
+      ? ['--test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
+      : // One more than cores: tests wait for other programs for part of their time.
+        [`--test-concurrency=${availableParallelism() + 1}`]),
     // Only for a hang.
     '--test-timeout=300000',
-    '--test-reporter=spec',
+    `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
     '--test-reporter-destination=stdout',
     `--test-reporter=${join(import.meta.dirname, 'refuse-skipped.ts')}`,
     '--test-reporter-destination=stderr',
@@ -58,12 +65,12 @@ const child = spawn(
       PATH: pathFor(node),
       // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
-      [HOST_SOCKET]: openStackHost.socket,
+      ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
     },
   },
 );
 const [status] = (await once(child, 'exit')) as [number | null];
-await openStackHost.close();
+await openStackHost?.close();
 await rm(home, { recursive: true, force: true });
 process.exitCode = status ?? 1;
 

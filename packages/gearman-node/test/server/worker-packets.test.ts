@@ -1,3 +1,4 @@
+// Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';

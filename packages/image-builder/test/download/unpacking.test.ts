@@ -1,3 +1,4 @@
+// Not a unit test: it starts xz and zstd.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';

@@ -1,3 +1,4 @@
+// Not a unit test: it starts qemu-img.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { diskInformation } from '../../src/formats/disk-information.ts';

@@ -1,3 +1,4 @@
+// Not a unit test: it starts qemu-img.
 import assert from 'node:assert/strict';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

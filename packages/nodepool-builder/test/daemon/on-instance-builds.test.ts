@@ -1,3 +1,4 @@
+// Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

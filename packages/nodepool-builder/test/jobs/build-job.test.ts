@@ -1,3 +1,4 @@
+// Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';

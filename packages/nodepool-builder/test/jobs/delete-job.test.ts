@@ -1,3 +1,4 @@
+// Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ImageRepository } from '@nodepool-builder/image-builder';

@@ -1,3 +1,4 @@
+// Not a unit test: it starts flock.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';

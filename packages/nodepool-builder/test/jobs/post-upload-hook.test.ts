@@ -1,3 +1,4 @@
+// Not a unit test: it starts hooks.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

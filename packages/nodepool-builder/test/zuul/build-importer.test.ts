@@ -1,3 +1,4 @@
+// Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { zuulImageId } from '@nodepool-builder/image-builder';

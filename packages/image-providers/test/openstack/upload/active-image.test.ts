@@ -1,3 +1,4 @@
+// Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { ImageApi } from '../../../src/openstack/image-api.ts';

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname, join, normalize } from 'node:path';
+
+/** Modules that start programs. */
+const STARTS_PROGRAMS: ReadonlySet<string> = new Set(['node:child_process', 'node:cluster', 'execa']);
+
+/** The line with which a test file, or a helper, excludes itself: it starts programs by its source, or takes seconds. */
+const EXCLUSION = /^\/\/ Not a unit test: \S/m;
+
+/** The specifiers of imports that exist at run time. */
+const IMPORTS = /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'/gm;
+
+/**
+ * The unit tests among test files: those that, together with the test helpers that they import, import no module that
+ * starts programs and have no line `// Not a unit test: REASON`. Helpers are modules outside `src`, and those of
+ * `src/testing`.
+ *
+ * @param root - the top of the project
+ * @param testFiles - paths relative to it
+ */
+export async function unitTestsAmong(testFiles: readonly string[], root: string): Promise<string[]> {
+  const known = new Map<string, Promise<readonly string[] | undefined>>();
+  const unitTests: string[] = [];
+  for (const file of testFiles) {
+    if (await isUnit(file)) unitTests.push(file);
+  }
+  return unitTests;
+
+  async function isUnit(file: string): Promise<boolean> {
+    const seen = new Set([file]);
+    for (const module of seen) {
+      const reading = known.get(module) ?? helpersOf(module, root);
+      known.set(module, reading);
+      const helpers = await reading;
+      if (!helpers) return false;
+      for (const helper of helpers) seen.add(helper);
+    }
+    return true;
+  }
+}
+
+/** The test helpers that a module imports; undefined if the module has no place in a unit test. */
+async function helpersOf(module: string, root: string): Promise<readonly string[] | undefined> {
+  const source = await readFile(join(root, module), 'utf8');
+  const specifiers = Array.from(source.matchAll(IMPORTS), ([, specifier = '']) => specifier);
+  if (EXCLUSION.test(source) || specifiers.some((specifier) => STARTS_PROGRAMS.has(specifier)))
+    return undefined;
+  return specifiers.flatMap((specifier) => helperAt(specifier, module, root) ?? []);
+}
+
+/** The path of an imported helper; undefined for any other module. */
+function helperAt(specifier: string, importer: string, root: string): string | undefined {
+  const [, testing] = /^@nodepool-builder\/([^/]+)\/testing$/.exec(specifier) ?? [];
+  if (testing !== undefined) {
+    const path = `packages/${testing}/src/testing`;
+    return existsSync(join(root, `${path}.ts`)) ? `${path}.ts` : `${path}/index.ts`;
+  }
+  if (!specifier.startsWith('.')) return undefined;
+  const path = normalize(join(dirname(importer), specifier));
+  return path.endsWith('.ts') && !/(?:^|\/)src\/(?!testing\b)/.test(path) ? path : undefined;
+}
