@@ -1,15 +1,38 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import { allPages, ROOT, readPage } from './markdown.ts';
 
-test('what a page links to within the project is there', async () => {
+const pages = new Map<string, string>();
+for (const page of await allPages()) pages.set(page, await readPage(page));
+
+/** The anchors of a page, as GitHub derives them from its headings. */
+function anchorsOf(page: string): Set<string> {
+  const prose = page.replaceAll(/^```.*?^```$/gms, '');
+  const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
+  const texts = headings.map((heading) => heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1'));
+  return new Set(
+    texts.map((text) =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+test('links to files of the project and to their headings are valid', () => {
   const broken: string[] = [];
-  for (const page of await allPages()) {
-    for (const [, target = ''] of (await readPage(page)).matchAll(/\]\(([^)#]+)[^)]*\)/g)) {
-      if (/^https?:/.test(target)) continue;
-      if (!existsSync(join(ROOT, dirname(page), target))) broken.push(`${page}: ${target}`);
+  for (const [page, text] of pages) {
+    for (const [, path = '', anchor] of text.matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g)) {
+      if (/^https?:/.test(path)) continue;
+      const target = path === '' ? page : normalize(join(dirname(page), path));
+      const linked = pages.get(target);
+      const isThere = existsSync(join(ROOT, target));
+      if (!isThere || (anchor !== undefined && linked !== undefined && !anchorsOf(linked).has(anchor))) {
+        broken.push(`${page}: ${path}#${anchor ?? ''}`);
+      }
     }
   }
   assert.deepEqual(broken, []);

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { glob, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { codeBlocks, ROOT, readPage } from './markdown.ts';
+
+const page = await readPage('docs/troubleshooting.md');
+const sources = await readSources();
+
+/** All sources of the packages as one text, with strings that are joined by "+" in one piece. */
+async function readSources(): Promise<string> {
+  const texts: string[] = [];
+  for await (const path of glob('packages/*/src/**/*.ts', { cwd: ROOT })) {
+    texts.push(await readFile(join(ROOT, path), 'utf8'));
+  }
+  return texts
+    .join('\n')
+    .replaceAll(/['"`] \+\s+['"`]/g, '')
+    .replaceAll("\\'", "'");
+}
+
+/** The parts of a message that are the same each time: the sources may put the others together. */
+function constantParts(message: string): string[] {
+  return message
+    .split(/…|; |: /)
+    .map((part) => part.replaceAll(/^[\s"(),;?]+|[\s"(),;?]+$/g, ''))
+    .filter((part) => part.length > 3);
+}
+
+test('docs/troubleshooting.md quotes messages that the sources have', () => {
+  const messages = codeBlocks(page, 'text').map((block) => block.trim());
+  assert.ok(messages.length >= 25);
+  const missing = messages.flatMap((message) => {
+    const parts = constantParts(message);
+    assert.ok(
+      parts.some((part) => part.length >= 10),
+      `too little of it is constant: ${message}`,
+    );
+    return parts.filter((part) => !sources.includes(part)).map((part) => `${message}: ${part}`);
+  });
+  assert.deepEqual(missing, []);
+});
+
+test('docs/troubleshooting.md has a message, a cause and a remedy for each symptom', () => {
+  const entries = page.split(/^### /m).slice(1);
+  for (const entry of entries) {
+    assert.match(entry, /^.+\n\n```text\n.+\n```\n\nCause: .+\n(.+\n)*Remedy: /, entry);
+  }
+});
