@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { probeSsh } from '@nodepool-builder/image-builder';
-import { QemuInstanceProvider } from '@nodepool-builder/image-providers';
+import { QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
 
 /** What is booted, and how. */

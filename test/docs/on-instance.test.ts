@@ -7,9 +7,9 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
-import { HostKey } from '../../packages/image-builder/src/on-instance/host-key.ts';
-import { InstanceLedger } from '../../packages/image-builder/src/on-instance/ledger.ts';
-import { sshLogin } from '../../packages/image-builder/src/on-instance/ssh-login.ts';
+import { InstanceLedger } from '../../packages/on-instance/src/ledger.ts';
+import { HostKey } from '../../packages/on-instance/src/ssh/host-key.ts';
+import { sshLogin } from '../../packages/on-instance/src/ssh/ssh-login.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
@@ -77,7 +77,9 @@ test('its other commands are scripts of the project', async () => {
 
 test('its login to a kept machine is what the builder says', async () => {
   const hint = /`(ssh -i [^`]+)`/.exec(page)?.[1] ?? '';
-  const ledger = new InstanceLedger('/opt/nodepool/images/.nodepool-builder/instances');
+  const ledger = new InstanceLedger({
+    recordDirectory: (name) => `/opt/nodepool/images/.nodepool-builder/${name}`,
+  });
   const keyFile = ledger.tryClaim('0000000001')?.keyFile ?? '';
   const login = sshLogin({ username: 'root', privateKey: '', keyFile, hostKey: new HostKey() });
   assert.equal(login.hint({ host: '127.0.0.1', port: 40_123 }), hint);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createManagedSite, endAfter, provider, spawnManager } from '../fixtures/managed-site.ts';
@@ -34,7 +34,7 @@ it('the manager uploads what builders take of Zuul, and keeps as many as it is t
   const take = async (): Promise<string> => {
     const day = taken.length;
     const uuid = String(day).repeat(32);
-    const id = zuulImageId({ image: 'noble', uuid, endTime: Date.UTC(2026, 1, 1 + day) });
+    const id = importedImageId({ image: 'noble', uuid, endTime: Date.UTC(2026, 1, 1 + day) });
     taken.push(id);
     await writeFile(join(site.directory, id), `image ${day}`);
     await rename(join(site.directory, id), join(site.images, `${id}.qcow2`));

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
-import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { load } from 'js-yaml';
 import { freePort } from '../../scripts/free-port.ts';
 import { readPage } from '../docs/markdown.ts';

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin } from '@nodepool-builder/gearman-node';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import { startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createManagedSite, endAfter, type Settings } from '../fixtures/managed-site.ts';
@@ -72,7 +72,7 @@ test('a fleet imports each build once: by polling, at once where MQTT tells, and
   };
   const imported: string[] = [];
   const offered = async (name: string, { uuid, end }: BuildRow): Promise<void> => {
-    const id = zuulImageId({ image: name, uuid, endTime: end?.getTime() ?? 0 });
+    const id = importedImageId({ image: name, uuid, endTime: end?.getTime() ?? 0 });
     await waitUntil(`image ${id}`, async () =>
       (await admin.status()).some((row) => row.name === `image-upload:${id}` && row.availableWorkers === 1),
     );

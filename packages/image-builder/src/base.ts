@@ -48,6 +48,8 @@ export abstract class BaseImageBuilder {
   readonly diskimage: DiskImage;
   /** The formats that {@link createImage} can make; without it, any. Others come by conversion when needed. */
   readonly nativeFormats?: readonly ImageFormat[];
+  /** Whether it imports builds of another system, whose image-ids `importedImageId` makes: one copy serves a fleet. */
+  readonly importsBuilds: boolean = false;
 
   constructor(diskimage: DiskImage) {
     this.diskimage = diskimage;
@@ -111,7 +113,7 @@ export abstract class BaseImageBuilder {
         staging,
         state,
         log,
-        instances: repository.instances,
+        recordDirectory: (kind) => repository.recordDirectory(kind),
         setBuiltAt: (time) => {
           built = time;
           if (time.getTime() <= Date.now() + CLOCK_TOLERANCE) return;

@@ -3,7 +3,6 @@ import type { LoggedCommand } from './build/logged-command.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
-import type { InstanceLedger } from './on-instance/ledger.ts';
 import type { CommandResult } from './process/command.ts';
 import { imageFileName } from './repository/layout.ts';
 import type { Staging } from './repository/staging.ts';
@@ -65,8 +64,8 @@ export interface BuildContext {
    * @throws the signal's reason
    */
   readonly stateDirectory: () => Promise<string>;
-  /** What is remembered of the instances that builds run on. */
-  readonly instances: InstanceLedger;
+  /** Path of the directory for records that outlive a build, below the state of `images-dir`. Its user creates it. */
+  readonly recordDirectory: (name: string) => string;
   /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */
   readonly setBuiltAt: (time: Date) => void;
   /**
@@ -86,7 +85,7 @@ export interface BuildContextParts
   readonly staging: Staging;
   readonly state: StateDirectory;
   readonly log: BuildLog;
-  readonly instances: InstanceLedger;
+  readonly recordDirectory: (name: string) => string;
   readonly onProgress: (progress: Progress) => void;
   readonly setBuiltAt: (time: Date) => void;
   readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
@@ -95,7 +94,7 @@ export interface BuildContextParts
 /** The context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
-  const { instances, largestDisk, setBuiltAt, addSnapshot } = parts;
+  const { recordDirectory, largestDisk, setBuiltAt, addSnapshot } = parts;
   const { directory } = staging;
   return {
     imageId,
@@ -116,7 +115,7 @@ export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCo
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
     buildLog: log,
     stateDirectory: () => state.take(signal),
-    instances,
+    recordDirectory,
     setBuiltAt,
     addSnapshot,
   };

@@ -1,7 +1,5 @@
 import type { ImageFormat } from './formats.ts';
-import type { OnInstance } from './on-instance/settings.ts';
 import type { ImageValidation } from './validation/image-validation.ts';
-import type { ZuulImage } from './zuul/zuul-image.ts';
 
 /** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
 export interface DiskImage {
@@ -28,10 +26,6 @@ export interface DiskImage {
   readonly scriptDir?: string;
   /** Runs instead of `disk-image-create`, with the same arguments. */
   readonly command?: string;
-  /** Which builds of Zuul make it, if it is one of `zuul-images`. */
-  readonly zuul?: ZuulImage;
-  /** How it is made on a running machine, for the builder `on-instance`. */
-  readonly onInstance?: OnInstance;
   /** What the entry holds besides, for builders of your own. */
   readonly options?: Readonly<Record<string, unknown>>;
 }

@@ -7,14 +7,9 @@ export { checksumsOf } from './checksums.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
+export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
+export type { DirectoryManifest } from './directory/manifest.ts';
 export type { DiskImage } from './disk-image.ts';
-export type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './download/artifact-request.ts';
-export { downloadArtifact } from './download/download-artifact.ts';
-export type { ExpectedArtifact } from './download/expected.ts';
-export type { HeadersOfHosts } from './download/http-source.ts';
-export type { RetryPolicy } from './download/retries.ts';
-export { writeSparse } from './download/sparse.ts';
-export { clearDownloads } from './download/state-directory.ts';
 export { writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
 export { IMAGE_ERRORS, ImageError, type ImageErrorCode } from './errors.ts';
@@ -36,6 +31,7 @@ export { type LatestImage, latestImage, type RefusedImage } from './image-filter
 export { filterEntry, parseImageFilter } from './image-filter/parse-filter.ts';
 export { splitTags } from './image-filter/split-tags.ts';
 export { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from './image-id.ts';
+export { type ImportedBuild, importedImageId, parseImportedImageId } from './imported-image-id.ts';
 export type {
   CapturedImage,
   CaptureRequest,
@@ -52,17 +48,8 @@ export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
 export { limitMode, makeStateDirectory } from './modes.ts';
-export { InstanceKeeper, type InstanceKeeperOptions } from './on-instance/instance-keeper.ts';
-export { InstanceLedger } from './on-instance/ledger.ts';
-export type { InstanceStep, OnInstance, WinrmSettings } from './on-instance/settings.ts';
-export { parseFingerprint } from './on-instance/winrm/certificate-fingerprint.ts';
-export { OnInstanceBuilder } from './on-instance.ts';
 export { type CommandOptions, type CommandResult, runCommand, startError } from './process/command.ts';
-export {
-  INHERITED_VARIABLES,
-  inheritedEnvironment,
-  secretValues,
-} from './process/inherited-environment.ts';
+export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
 export {
   type Accelerator,
   type MachineSettings,
@@ -79,6 +66,7 @@ export {
 export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
+export { writeSparse } from './sparse.ts';
 export { asImageError, unlessMissing } from './system-error.ts';
 export type {
   CandidateOptions,
@@ -98,11 +86,6 @@ export type {
 } from './types.ts';
 export type { DigestName, Digests } from './upload-source/digests.ts';
 export { HashThreads } from './upload-source/hash-threads.ts';
-export { openUploadSource, type UploadSource, type UploadSourceOptions } from './upload-source.ts';
+export { openUploadSource, UploadSource, type UploadSourceOptions } from './upload-source.ts';
 export type { BootValidation } from './validation/boot.ts';
 export type { ImageValidation } from './validation/image-validation.ts';
-export { parseApiUrl } from './zuul/api-url.ts';
-export { type ArtifactRule, FORMAT_ALIASES } from './zuul/image-artifact.ts';
-export type { MqttSettings, ZuulImage } from './zuul/zuul-image.ts';
-export { type NamedBuild, parseZuulImageId, zuulImageId } from './zuul/zuul-image-id.ts';
-export { ZuulArtifactBuilder } from './zuul-artifact.ts';

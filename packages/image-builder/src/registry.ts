@@ -3,8 +3,6 @@ import { DibBuilder } from './dib.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
-import { OnInstanceBuilder } from './on-instance.ts';
-import { ZuulArtifactBuilder } from './zuul-artifact.ts';
 
 /** What builders are given besides their disk image. */
 export interface BuilderServices {
@@ -32,8 +30,6 @@ export const NO_SERVICES: BuilderServices = {
 /** The builders that come with this package, by the name that the configuration uses. */
 export const IMAGE_BUILDERS: Readonly<Record<string, ImageBuilderClass>> = {
   dib: DibBuilder,
-  'on-instance': OnInstanceBuilder,
-  'zuul-artifact': ZuulArtifactBuilder,
 };
 
 /**

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Settle } from './context.ts';
 import { ImageError } from './errors.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
@@ -7,7 +8,6 @@ import { DiskSpace } from './formats/disk-space.ts';
 import { checkSelfContained } from './formats/self-contained.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
 import type { Manifest } from './manifest.ts';
-import { InstanceLedger } from './on-instance/ledger.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { emptyTrash } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
@@ -61,8 +61,6 @@ export type MakeImage = (site: BuildSite) => Promise<Manifest>;
 
 /** The images of one directory. One process owns it. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
-  /** What is remembered of the instances that builds run on. */
-  readonly instances: InstanceLedger;
   readonly #layout: Layout;
   readonly #logger: Logger | undefined;
   readonly #catalog: ImageCatalog;
@@ -80,7 +78,6 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     super();
     this.#layout = new Layout(directory);
     this.#logger = logger;
-    this.instances = new InstanceLedger(this.#layout.instances);
     this.#states = new StateDirectories(this.#layout.state);
     this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
       this.emit('deleteForgotten', imageId),
@@ -125,6 +122,11 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   /** Where build logs go unless they are to go elsewhere. */
   get logDirectory(): string {
     return this.#layout.logs;
+  }
+
+  /** Path of the directory for records of a module, such as the instances that builds run on. Its user creates it. */
+  recordDirectory(name: string): string {
+    return join(this.#layout.workspace, name);
   }
 
   /** Every whole image, by id. */

@@ -9,7 +9,14 @@ import { RepositoryFixture } from './repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 const readme = await readPage('packages/image-builder/README.md');
-const [program = '', contract = ''] = codeBlocks(readme, 'ts');
+const [program = '', contract = '', upload = '', cloudContract = ''] = codeBlocks(readme, 'ts');
+
+/** A cloud for the contract that the README shows. */
+const MY_CLOUD = `
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+
+export class MyCloud extends FakeImageProvider {}
+`;
 
 test('the builder makes an image of a directory, and its contract passes', async (t) => {
   const project = await ExampleProject.create(t);
@@ -36,4 +43,21 @@ test('the table names all that a repository has of its own', async (t) => {
   for (const name of await readdir(join(repository.directory, '.nodepool-builder'))) {
     assert.match(readme, new RegExp(`^\\|.*\`${name}[/\`].*\\|$`, 'm'), name);
   }
+});
+
+test('the directory provider gets each image, and the contract of providers passes', async (t) => {
+  const project = await ExampleProject.create(t);
+  for (const name of ['images', 'pool']) await project.makeDirectory(name);
+  await project.write('images/debian-1.qcow2', 'content');
+  await project.write('program.ts', upload);
+  await project.write('my-cloud.ts', MY_CLOUD);
+  await project.write('contract.ts', cloudContract);
+  assert.equal(await project.run('program.ts'), 'debian-debian-1.qcow2\n');
+  assert.deepEqual((await readdir(join(project.directory, 'pool'))).toSorted(), [
+    'debian-debian-1.qcow2',
+    'debian-debian-1.qcow2.json',
+    'debian-latest.qcow2',
+  ]);
+  assert.match(await project.run('contract.ts'), /^ℹ fail 0$/m);
+  await project.checkTypes();
 });

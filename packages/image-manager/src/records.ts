@@ -9,7 +9,7 @@ export type UploadState = 'uploading' | 'ready' | 'failed' | 'deleting' | 'delet
 
 /** One build of a disk image, and the image in `images-dir` of the builder that made it. All times are milliseconds since 1970. */
 export interface Build {
-  /** The image-id, made by {@link imageIdOf}; of a build of Zuul that a builder took on its own, by zuulImageId. */
+  /** The image-id, made by {@link imageIdOf}; of a build of Zuul that a builder took on its own, by importedImageId. */
   readonly id: string;
   /** `diskimages[].name`. */
   readonly diskimage: string;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import { startGearmand } from '../../../test/fixtures/gearmand.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
@@ -13,7 +13,7 @@ const NEWEST = Date.UTC(2026, 1, 3);
 
 /** Of a build of Zuul that ended so many days before the newest. */
 function idOf(digit: string, days: number): string {
-  return zuulImageId({ image: 'debian', uuid: digit.repeat(32), endTime: NEWEST - days * DAY });
+  return importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: NEWEST - days * DAY });
 }
 
 async function startSite(t: TestContext, options: SiteOptions = {}): Promise<ManagerSite> {

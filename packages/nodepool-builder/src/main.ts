@@ -1,6 +1,7 @@
 import { GearmanError } from '@nodepool-builder/gearman-node';
-import { IMAGE_BUILDERS, type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
+import { type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
+import { BUILDERS } from './builders.ts';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { CommandError } from './commands/command-error.ts';
 import { registerServe } from './commands/daemon.ts';
@@ -44,7 +45,7 @@ const UMASK = 0o022;
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
-  const program = createProgram({ ...IMAGE_BUILDERS, ...options.builders });
+  const program = createProgram({ ...BUILDERS, ...options.builders });
   try {
     await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
     return 0;
@@ -52,7 +53,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
     // Imported on demand: the daemon starts faster without them.
     const { StoreError } = await import('@nodepool-builder/image-manager');
-    const { OpenStackError } = await import('@nodepool-builder/image-providers');
+    const { OpenStackError } = await import('@nodepool-builder/provider-openstack');
     const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
     const known = types.some((type) => error instanceof type);
     console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);

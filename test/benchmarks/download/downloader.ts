@@ -4,7 +4,8 @@
  */
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { downloadArtifact, HashThreads } from '@nodepool-builder/image-builder';
+import { HashThreads } from '@nodepool-builder/image-builder';
+import { downloadArtifact } from '@nodepool-builder/zuul-images';
 import { peakMemory } from '../peak-memory.ts';
 
 const threads = new HashThreads();

@@ -3,14 +3,14 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { loadCloudSettings, OpenStackProvider } from '@nodepool-builder/image-providers';
+import { loadCloudSettings, OpenStackProvider } from '@nodepool-builder/provider-openstack';
 import { type Account, cloudsYaml } from '../../fixtures/openstack/account.ts';
 import { openStack } from '../../fixtures/openstack/openstack.ts';
 import type { Benchmark, BenchmarkContext, Measurement } from '../benchmark.ts';
 import { compare, ratioOf, ratioRow, rowsOf, type Unit } from '../comparison.ts';
 import { IMAGE_LENGTH, largeImage } from './large-image.ts';
 
-const OURS = '@nodepool-builder/image-providers, until the image is active';
+const OURS = '@nodepool-builder/provider-openstack, until the image is active';
 const CURL = '`curl -T`';
 
 const ROUNDS = 5;

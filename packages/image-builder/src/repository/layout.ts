@@ -27,8 +27,6 @@ export class Layout {
   readonly deleted: string;
   /** What builds keep for the case that they are asked for again: a directory for each image name. */
   readonly state: string;
-  /** `<image-id>.json` of each instance that a build runs on. */
-  readonly instances: string;
   /** Build logs, unless they go elsewhere. */
   readonly logs: string;
 
@@ -44,7 +42,6 @@ export class Layout {
     this.deletes = join(workspace, 'deletes');
     this.deleted = join(workspace, 'deleted');
     this.state = join(workspace, 'state');
-    this.instances = join(workspace, 'instances');
     this.logs = join(workspace, 'logs');
   }
 

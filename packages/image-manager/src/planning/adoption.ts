@@ -1,4 +1,4 @@
-import { parseZuulImageId } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from '../configuration.ts';
 import type { Build } from '../records.ts';
 
@@ -22,7 +22,7 @@ export function buildsToAdopt(
   const adopted: Build[] = [];
   for (const id of offered) {
     if (builds.has(id)) continue;
-    const { image: diskimage = '', endTime = 0 } = parseZuulImageId(id) ?? {};
+    const { image: diskimage = '', endTime = 0 } = parseImportedImageId(id) ?? {};
     const configuration = digests.get(diskimage);
     if (configuration === undefined) continue;
     const endedAt = Math.min(endTime, now);

@@ -1,4 +1,4 @@
-import { parseZuulImageId } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder';
 import { Ajv, type ErrorObject } from 'ajv';
 import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
@@ -72,7 +72,7 @@ function toRecords<T extends { readonly id: string }>(
     const record = fromExport(table, entry);
     const path = `/${table.name}/${index}/id`;
     if (records.has(record.id)) throw invalid(`${path}: "${record.id}" is there twice`);
-    const isAdopted = table.name === 'builds' && parseZuulImageId(record.id) !== undefined;
+    const isAdopted = table.name === 'builds' && parseImportedImageId(record.id) !== undefined;
     if (!isAdopted && !isOwn(record.id, owner)) {
       throw invalid(`${path}: "${record.id}" is not of the owner "${owner}"`);
     }

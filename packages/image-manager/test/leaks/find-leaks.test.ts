@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ProviderImage, zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId, type ProviderImage } from '@nodepool-builder/image-builder';
 import type { Build, BuildState, UploadState } from '@nodepool-builder/image-manager';
 import { findStrayImages, locateUploads } from '../../src/leaks/find-leaks.ts';
 import { build, upload } from '../store/records.ts';
@@ -44,7 +44,7 @@ for (const [state, held] of Object.entries(STATES)) {
 
 test('an image of Zuul that was adopted and deleted is ours if it comes back, another is not', () => {
   const [known, unknown] = ['a', 'b'].map((digit) =>
-    zuulImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
+    importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
   );
   const record: Build = { ...BUILD, id: known ?? '', state: 'deleted' };
   const found = findStrayImages({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import type { Build } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/adoption.ts';
 import { imageId, NOW, Situation } from './situation.ts';
@@ -13,7 +13,7 @@ const { configuration } = new Situation()
   .diskimage('debian');
 
 function idOf(image: string, digit: string, endTime: number = END): string {
-  return zuulImageId({ image, uuid: digit.repeat(32), endTime });
+  return importedImageId({ image, uuid: digit.repeat(32), endTime });
 }
 
 function adopt(offered: readonly string[], known: readonly Build[] = [], now = NOW): readonly Build[] {

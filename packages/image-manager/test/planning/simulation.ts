@@ -1,16 +1,16 @@
-import { zuulImageId } from '@nodepool-builder/image-builder';
-import type {
-  Build,
-  ManagedDiskImage,
-  ManagedProvider,
-  ManagerConfiguration,
-  ManagerState,
-  Plan,
-  Step,
-  Upload,
-  World,
+import { importedImageId } from '@nodepool-builder/image-builder';
+import {
+  type Build,
+  type ManagedDiskImage,
+  type ManagedProvider,
+  type ManagerConfiguration,
+  type ManagerState,
+  type Plan,
+  plan,
+  type Step,
+  type Upload,
+  type World,
 } from '@nodepool-builder/image-manager';
-import { plan } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/adoption.ts';
 import { imageId, NOW, uploadId } from './situation.ts';
 
@@ -68,7 +68,7 @@ export class Simulation {
   take(image: string, ago: number): void {
     this.#number += 1;
     const uuid = this.#number.toString(16).padStart(32, '0');
-    this.#disk.add(zuulImageId({ image, uuid, endTime: this.now - ago * 1000 }));
+    this.#disk.add(importedImageId({ image, uuid, endTime: this.now - ago * 1000 }));
   }
 
   /** Adopts what is offered, looks for absent images, and plans. */

@@ -1,17 +1,17 @@
-import type {
-  Build,
-  BuildState,
-  ManagedDiskImage,
-  ManagedProvider,
-  ManagedProviderImage,
-  ManagerConfiguration,
-  ManagerState,
-  Plan,
-  Upload,
-  UploadState,
-  World,
+import {
+  type Build,
+  type BuildState,
+  type ManagedDiskImage,
+  type ManagedProvider,
+  type ManagedProviderImage,
+  type ManagerConfiguration,
+  type ManagerState,
+  type Plan,
+  plan,
+  type Upload,
+  type UploadState,
+  type World,
 } from '@nodepool-builder/image-manager';
-import { plan } from '@nodepool-builder/image-manager';
 
 /** Noon, in whatever time zone the test runs. */
 export const NOW: number = new Date(2026, 2, 10, 12).getTime();

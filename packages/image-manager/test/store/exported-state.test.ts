@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { type ExportedState, exportState, importState } from '../../src/store/exported-state.ts';
 import type { StateStore } from '../../src/store/state-store.ts';
@@ -207,7 +207,7 @@ describe('an export', () => {
   }
 
   it('may have builds of Zuul, whose ids do not carry our mark', async (t) => {
-    const id = zuulImageId({ image: 'debian', uuid: 'a'.repeat(32), endTime: 0 });
+    const id = importedImageId({ image: 'debian', uuid: 'a'.repeat(32), endTime: 0 });
     const json = await changedExport(t, ({ builds }) => builds.push({ ...builds[0], id }));
     const store = await openNew(t);
     await importState(store, json);

@@ -2,7 +2,7 @@ import {
   loadCloudSettings,
   type NodepoolCredentials,
   type SettingsPlace,
-} from '@nodepool-builder/image-providers';
+} from '@nodepool-builder/provider-openstack';
 import type { ProviderCloud } from './configuration.ts';
 import { toText } from './scalar.ts';
 import type { ProviderSource } from './source.ts';

@@ -1,11 +1,12 @@
-import type { DiskImage, FilterEntry, ImageFormat } from '@nodepool-builder/image-builder';
+import type { FilterEntry, ImageFormat } from '@nodepool-builder/image-builder';
 import type { Timing } from '@nodepool-builder/image-manager';
+import type { InstanceDiskImage, QemuInstanceProviderOptions } from '@nodepool-builder/on-instance';
 import type {
   CloudSettings,
   ImageImport,
   OpenStackInstanceProviderOptions,
-  QemuInstanceProviderOptions,
-} from '@nodepool-builder/image-providers';
+} from '@nodepool-builder/provider-openstack';
+import type { ZuulDiskImage } from '@nodepool-builder/zuul-images';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
 export interface Configuration {
@@ -57,7 +58,7 @@ export interface GearmanTls {
 }
 
 /** One entry of `diskimages` or of `zuul-images`. Its formats are its own and what the providers want of it. */
-export interface DiskImageConfiguration extends DiskImage {
+export interface DiskImageConfiguration extends InstanceDiskImage, ZuulDiskImage {
   /** Name of the builder that makes it. */
   readonly builder: string;
   /** It is not offered for the time being: its jobs wait at the job server. */

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { IMAGE_BUILDERS } from '@nodepool-builder/image-builder';
-import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/image-providers';
+import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/provider-openstack';
+import { BUILDERS } from '../builders.ts';
 import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
@@ -59,7 +59,7 @@ export interface LoadOptions {
 export async function loadConfiguration(
   path: string,
   {
-    builders = Object.keys(IMAGE_BUILDERS),
+    builders = Object.keys(BUILDERS),
     secure,
     place = { env: process.env, cwd: process.cwd(), home: homedir() },
     checksHost = false,

@@ -1,4 +1,4 @@
-import { parseFingerprint } from '@nodepool-builder/image-builder';
+import { parseFingerprint } from '@nodepool-builder/on-instance';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { INSTANCE_BUILDER, LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';

@@ -1,4 +1,4 @@
-import type { OnInstance } from '@nodepool-builder/image-builder';
+import type { OnInstance } from '@nodepool-builder/on-instance';
 
 /** `on-instance` of a disk image as it stands in the file. */
 export interface OnInstanceSource {

@@ -1,4 +1,4 @@
-import { type InstanceStep, type OnInstance, parseFingerprint } from '@nodepool-builder/image-builder';
+import { type InstanceStep, type OnInstance, parseFingerprint } from '@nodepool-builder/on-instance';
 import { LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
 import type { ConfigurationSource } from './source.ts';
 

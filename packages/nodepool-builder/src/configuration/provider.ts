@@ -1,4 +1,4 @@
-import type { ImageImport } from '@nodepool-builder/image-providers';
+import type { ImageImport } from '@nodepool-builder/provider-openstack';
 import type { ProviderCloud, ProviderConfiguration } from './configuration.ts';
 import { toFilterEntries } from './image-filters.ts';
 import { lastOfEachName } from './normalise.ts';

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { imageIdFault, parseApiUrl, zuulImageId } from '@nodepool-builder/image-builder';
+import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder';
+import { parseApiUrl } from '@nodepool-builder/zuul-images';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { isMapping } from './scalar.ts';
@@ -75,7 +76,7 @@ function sharedNames(source: ConfigurationSource): readonly Finding[] {
 
 /** An image-id begins with the name, and becomes a part of file names. */
 function imageIds({ namePointer: pointer, entry: { name } }: ZuulImageEntry): readonly Finding[] {
-  const fault = imageIdFault(zuulImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
+  const fault = imageIdFault(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
   if (fault === undefined) return [];
   return [
     {

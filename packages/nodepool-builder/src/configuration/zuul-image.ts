@@ -1,4 +1,4 @@
-import type { ZuulImage } from '@nodepool-builder/image-builder';
+import type { ZuulImage } from '@nodepool-builder/zuul-images';
 import { programPath } from './program-path.ts';
 import { artifactFormat, type ZuulAuthSource, type ZuulImageSource } from './zuul-images-source.ts';
 

@@ -1,4 +1,5 @@
-import { FORMAT_ALIASES, FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { FORMAT_ALIASES } from '@nodepool-builder/zuul-images';
 import type { SchemaNode } from './schema-node.ts';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
 

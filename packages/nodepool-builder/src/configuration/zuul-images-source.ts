@@ -1,4 +1,5 @@
-import { FORMAT_ALIASES, type ImageFormat } from '@nodepool-builder/image-builder';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
+import { FORMAT_ALIASES } from '@nodepool-builder/zuul-images';
 import { isMapping } from './scalar.ts';
 import type { DiskImageSource } from './source.ts';
 import { escapePointer } from './yaml-document.ts';

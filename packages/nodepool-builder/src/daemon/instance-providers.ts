@@ -7,11 +7,8 @@ import {
   type InstanceProvider,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import {
-  type CloudSettings,
-  OpenStackInstanceProvider,
-  QemuInstanceProvider,
-} from '@nodepool-builder/image-providers';
+import { InstanceLedger, QemuInstanceProvider } from '@nodepool-builder/on-instance';
+import { type CloudSettings, OpenStackInstanceProvider } from '@nodepool-builder/provider-openstack';
 import type {
   Configuration,
   ProviderConfiguration,
@@ -117,11 +114,11 @@ function settingsOf(cloud: ProviderConfiguration['cloud']): CloudSettings {
 }
 
 /** The names of the providers that builds of an earlier process have left something in. */
-export async function rememberedProviders({
-  instances,
-  images,
-}: Pick<ImageRepository, 'instances' | 'images'>): Promise<readonly string[]> {
-  const names = [...images.values()].flatMap(({ snapshots = [] }) =>
+export async function rememberedProviders(
+  repository: Pick<ImageRepository, 'recordDirectory' | 'images'>,
+): Promise<readonly string[]> {
+  const instances = new InstanceLedger(repository);
+  const names = [...repository.images.values()].flatMap(({ snapshots = [] }) =>
     snapshots.map(({ provider }) => provider),
   );
   for (const imageId of await instances.imageIds()) {

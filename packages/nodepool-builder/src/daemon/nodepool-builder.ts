@@ -10,13 +10,13 @@ import {
 import {
   type BaseImageBuilder,
   createImageBuilder,
-  IMAGE_BUILDERS,
   type ImageBuilderClass,
   ImageRepository,
-  InstanceKeeper,
   inheritedEnvironment,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { InstanceKeeper } from '@nodepool-builder/on-instance';
+import { BUILDERS } from '../builders.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
@@ -258,7 +258,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #createBuilders({ diskimages }: Configuration): ReadonlyMap<string, BaseImageBuilder> {
-    const registry = this.#options.builders ?? IMAGE_BUILDERS;
+    const registry = this.#options.builders ?? BUILDERS;
     return new Map(
       diskimages.map((diskimage) => [
         diskimage.name,

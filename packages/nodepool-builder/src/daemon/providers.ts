@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { HashThreads, type ImageProvider, type Logger } from '@nodepool-builder/image-builder';
-import { IMAGE_PROVIDERS, type ProviderSettings } from '@nodepool-builder/image-providers';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Statistics } from '../jobs/statistics.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
+import { IMAGE_PROVIDERS, type ProviderSettings } from './image-providers.ts';
 
 /** How uploads are retried before their job is answered: `upload-retry-limit` ends it. */
 const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };

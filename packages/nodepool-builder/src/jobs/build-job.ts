@@ -4,7 +4,7 @@ import {
   type Image,
   type ImageRepository,
   type Logger,
-  parseZuulImageId,
+  parseImportedImageId,
 } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
@@ -63,11 +63,11 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
  */
 async function isTaken(
   context: BuildJobContext,
-  { diskimage: { name, zuul } }: BaseImageBuilder,
+  { diskimage: { name }, importsBuilds }: BaseImageBuilder,
   imageId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (zuul === undefined || parseZuulImageId(imageId)?.image !== name) return false;
+  if (!importsBuilds || parseImportedImageId(imageId)?.image !== name) return false;
   return await context.isOffered(imageId, signal);
 }
 

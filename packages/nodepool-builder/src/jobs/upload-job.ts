@@ -9,7 +9,7 @@ import {
   type Logger,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import { OpenStackError } from '@nodepool-builder/image-providers';
+import { OpenStackError } from '@nodepool-builder/provider-openstack';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { externalName } from './external-name.ts';

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { OnInstance, ZuulImage } from '@nodepool-builder/image-builder';
 import type {
   ManagedDiskImage,
   ManagedProvider,
   ManagerConfiguration,
 } from '@nodepool-builder/image-manager';
+import type { OnInstance } from '@nodepool-builder/on-instance';
+import type { ZuulImage } from '@nodepool-builder/zuul-images';
 import type {
   Configuration,
   DiskImageConfiguration,

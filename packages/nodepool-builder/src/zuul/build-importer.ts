@@ -1,5 +1,5 @@
 import { JobExceptionError, JobFailedError } from '@nodepool-builder/gearman-node';
-import { type Logger, zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId, type Logger } from '@nodepool-builder/image-builder';
 import {
   type BuildSource,
   type ChosenBuild,
@@ -7,7 +7,7 @@ import {
   type RefusedBuild,
   type SeenBuilds,
   type ZuulApi,
-} from '@nodepool-builder/image-builder/zuul';
+} from '@nodepool-builder/zuul-images';
 import type { ImageBuilds } from './image-builds.ts';
 
 /** What a {@link BuildImporter} works with. */
@@ -52,7 +52,7 @@ export class BuildImporter {
   async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
     const { name, seen, builds, logger } = this.#options;
     const { uuid, endTime = 0 } = chosen.build;
-    const imageId = zuulImageId({ image: name, uuid, endTime });
+    const imageId = importedImageId({ image: name, uuid, endTime });
     const what = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
     if (await builds.isOffered(imageId, signal)) {
       logger.info(`${what}: a builder has it already, as image ${imageId}`);

@@ -1,4 +1,5 @@
-import type { Logger, MqttSettings } from '@nodepool-builder/image-builder';
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { MqttSettings } from '@nodepool-builder/zuul-images';
 import { finishedJobs } from './finished-jobs.ts';
 import { MqttListener } from './mqtt-listener.ts';
 

@@ -1,12 +1,6 @@
 import { join } from 'node:path';
 import { type Logger, makeStateDirectory } from '@nodepool-builder/image-builder';
-import {
-  buildSourceOf,
-  isArtifactGone,
-  Poller,
-  SeenBuilds,
-  zuulApiOf,
-} from '@nodepool-builder/image-builder/zuul';
+import { buildSourceOf, isArtifactGone, Poller, SeenBuilds, zuulApiOf } from '@nodepool-builder/zuul-images';
 import { BuildImporter } from './build-importer.ts';
 import type { BuildReports, Subscription } from './build-reports.ts';
 import type { ImageBuilds } from './image-builds.ts';

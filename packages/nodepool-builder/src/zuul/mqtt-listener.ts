@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger, MqttSettings } from '@nodepool-builder/image-builder';
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { MqttSettings } from '@nodepool-builder/zuul-images';
 import { connect, ErrorWithReasonCode } from 'mqtt';
 import { connectOptions, LARGEST_MESSAGE, type ProtocolVersion } from './mqtt-options.ts';
 

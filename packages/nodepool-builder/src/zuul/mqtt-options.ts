@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { getCACertificates } from 'node:tls';
-import type { MqttSettings } from '@nodepool-builder/image-builder';
+import type { MqttSettings } from '@nodepool-builder/zuul-images';
 import type { IClientOptions } from 'mqtt';
 
 /** MQTT 5, and 3.1.1, whose number on the wire is 4. */

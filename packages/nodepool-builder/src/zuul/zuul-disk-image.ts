@@ -1,4 +1,5 @@
-import type { DiskImage, ZuulImage } from '@nodepool-builder/image-builder';
+import type { DiskImage } from '@nodepool-builder/image-builder';
+import type { ZuulImage } from '@nodepool-builder/zuul-images';
 
 /** A disk image that a Zuul job makes. */
 export interface ZuulDiskImage extends DiskImage {
@@ -7,5 +8,5 @@ export interface ZuulDiskImage extends DiskImage {
 
 /** Whether Zuul makes it. */
 export function isZuulDiskImage<T extends DiskImage>(diskimage: T): diskimage is T & ZuulDiskImage {
-  return diskimage.zuul !== undefined;
+  return 'zuul' in diskimage;
 }

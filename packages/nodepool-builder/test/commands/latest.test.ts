@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { main } from '../../src/main.ts';
 

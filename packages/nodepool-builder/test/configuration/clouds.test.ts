@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { OpenStackError } from '@nodepool-builder/image-providers';
+import { OpenStackError } from '@nodepool-builder/provider-openstack';
 import { formatFault } from '../../src/configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
-import { DirectoryProvider } from '@nodepool-builder/image-providers';
+import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';

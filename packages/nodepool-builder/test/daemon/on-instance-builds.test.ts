@@ -5,13 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { JobServer } from '@nodepool-builder/gearman-node';
-import {
-  BaseImageBuilder,
-  type BuilderServices,
-  type DiskImage,
-  ImageRepository,
-} from '@nodepool-builder/image-builder';
-import { QemuInstanceProvider } from '@nodepool-builder/image-providers';
+import { BaseImageBuilder, type BuilderServices, ImageRepository } from '@nodepool-builder/image-builder';
+import { type InstanceDiskImage, InstanceLedger, QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
@@ -19,7 +14,7 @@ import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
 
 interface Made {
-  readonly diskimage: DiskImage;
+  readonly diskimage: InstanceDiskImage;
   readonly services: BuilderServices;
 }
 
@@ -49,7 +44,7 @@ providers: []
   );
   const made: Made[] = [];
   class UnusedBuilder extends BaseImageBuilder {
-    constructor(diskimage: DiskImage, services: BuilderServices) {
+    constructor(diskimage: InstanceDiskImage, services: BuilderServices) {
       super(diskimage);
       made.push({ diskimage, services });
     }
@@ -101,7 +96,7 @@ describe('a daemon that makes images on instances', () => {
   it('clears up what a dead one left', async (t) => {
     const { images, start } = await openSite(t);
     const dead = await ImageRepository.open(images);
-    const claim = await dead.instances.claim('1', new AbortController().signal);
+    const claim = await new InstanceLedger(dead).claim('1', new AbortController().signal);
     await claim.write({
       provider: 'qemu',
       phase: 'running',
@@ -112,6 +107,9 @@ describe('a daemon that makes images on instances', () => {
     claim.release();
     await dead.close();
     const { repository } = await start();
-    await waitUntil('an empty ledger', async () => (await repository.instances.imageIds()).length === 0);
+    await waitUntil(
+      'an empty ledger',
+      async () => (await new InstanceLedger(repository).imageIds()).length === 0,
+    );
   });
 });

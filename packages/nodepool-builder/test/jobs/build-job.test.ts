@@ -2,12 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
-import {
-  BaseImageBuilder,
-  type DiskImage,
-  ImageRepository,
-  type ZuulImage,
-} from '@nodepool-builder/image-builder';
+import { BaseImageBuilder, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { type BuildJobContext, runBuildJob } from '../../src/jobs/build-job.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
@@ -18,6 +13,8 @@ const UUID = '0123456789abcdef0123456789abcdef';
 
 /** Has nothing that it could make an image of. */
 class UnneededBuilder extends BaseImageBuilder {
+  override importsBuilds = true;
+
   protected override createImage(): Promise<void> {
     return Promise.reject(new Error('nobody needs this'));
   }
@@ -51,9 +48,9 @@ it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', asyn
 it('the image of a build of Zuul that a builder offers is not made again', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
-  const zuul = { project: 'images' } as ZuulImage;
-  const run = async (imageId: string, more: Partial<DiskImage>): Promise<unknown> => {
-    const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'], ...more });
+  const run = async (imageId: string, importsBuilds = true): Promise<unknown> => {
+    const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
+    builder.importsBuilds = importsBuilds;
     const context = contextOf(repository, builder);
     const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
     const isOffered = async (asked: string, signal: AbortSignal): Promise<boolean> =>
@@ -61,9 +58,9 @@ it('the image of a build of Zuul that a builder offers is not made again', async
     return await runBuildJob({ ...context, isOffered }, job);
   };
   const imageId = `noble-1763773261-${UUID}`;
-  assert.equal(await run(imageId, { zuul }), `{"image-id": "${imageId}"}`);
+  assert.equal(await run(imageId), `{"image-id": "${imageId}"}`);
   // what bears another name may be anything
-  await assert.rejects(run(`jammy-1763773261-${UUID}`, { zuul }), /nobody needs this/);
-  await assert.rejects(run('noble-1', { zuul }), /nobody needs this/);
-  await assert.rejects(run(imageId, {}), /nobody needs this/);
+  await assert.rejects(run(`jammy-1763773261-${UUID}`), /nobody needs this/);
+  await assert.rejects(run('noble-1'), /nobody needs this/);
+  await assert.rejects(run(imageId, false), /nobody needs this/);
 });

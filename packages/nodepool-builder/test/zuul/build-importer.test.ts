@@ -1,12 +1,12 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { zuulImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder';
 import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { directly } from '../../../image-builder/test/zuul/direct-api.ts';
+import { directly } from '../../../zuul-images/test/api/direct-api.ts';
 import {
   DisklessSeenBuilds,
   FakeBuilders,
@@ -17,7 +17,7 @@ import {
 } from './importer-fixture.ts';
 
 function imageIdOf({ uuid, end }: BuildRow): string {
-  return zuulImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
+  return importedImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
 }
 
 /** Simulated builds, of which about half make an image. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import type { MqttSettings } from '@nodepool-builder/image-builder';
+import type { MqttSettings } from '@nodepool-builder/zuul-images';
 import { type MosquittoOptions, startMosquitto } from '../../../../test/fixtures/mosquitto.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';

@@ -7,11 +7,11 @@ import {
   type ChosenBuild,
   NOTHING_SEEN,
   SeenBuilds,
-} from '@nodepool-builder/image-builder/zuul';
+} from '@nodepool-builder/zuul-images';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
-import { withGivenUp, withTaken } from '../../../image-builder/src/zuul/build-memory.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { ON, QUERY } from '../../../image-builder/test/zuul/api-fixture.ts';
+import { withGivenUp, withTaken } from '../../../zuul-images/src/builds/build-memory.ts';
+import { ON, QUERY } from '../../../zuul-images/test/api/api-fixture.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/zuul/build-importer.ts';
 import type { ImageBuilds, WantedImage } from '../../src/zuul/image-builds.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 /** Where the first byte of a CONNECT's variable header tells the version: behind `MQTT` with its length. */
 const VERSION_AT = 8;

@@ -1,0 +1,23 @@
+/** What builder and provider modules are made of besides the interfaces of the main entry: for modules, not for sites. */
+export { BandwidthLimit } from './bandwidth-limit.ts';
+export { screenshotPath } from './build/build-log.ts';
+export { checkedVariables } from './build/checked-variables.ts';
+export { formatsToMake } from './build/formats-to-make.ts';
+export { syncToDisk, UNFINISHED } from './durable.ts';
+export { checkDiskSize, conversionSource, DEFAULT_LARGEST_DISK } from './formats/convert.ts';
+export { type DiskFile, diskInformation } from './formats/disk-information.ts';
+export { authorityOf } from './instance/authority-of.ts';
+export { metered } from './metered.ts';
+export { BUILD_LOG, STATE_FILE } from './modes.ts';
+export { LineSplitter } from './process/line-splitter.ts';
+export { portion, steadyProgress } from './progress.ts';
+export { imageFileName } from './repository/layout.ts';
+export { Mutex } from './repository/mutex.ts';
+export { safeName } from './repository/state-directory.ts';
+export { SingleFlight } from './single-flight.ts';
+export { errnoOf } from './system-error.ts';
+export { unlessAborted } from './unless-aborted.ts';
+export { createDigester } from './upload-source/create-digester.ts';
+export type { Digester } from './upload-source/digests.ts';
+export { type Slot, SlotRing } from './upload-source/slot-ring.ts';
+export { within } from './within.ts';

@@ -1,0 +1,33 @@
+import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
+import { checkedVariables } from '@nodepool-builder/image-builder/module-kit';
+
+const NAME = /^[A-Za-z_]\w*$/;
+
+/**
+ * The variables that steps have besides those of the machine: what begins with `NODEPOOL_` in the environment of the
+ * builder, as nodepool's scripts expect it, and the `env-vars` of the disk image.
+ *
+ * @param scriptDirectory on the machine.
+ * @throws ImageError `invalid-configuration`
+ */
+export function stepEnvironment(
+  { environment, diskimage }: Pick<BuildContext, 'environment' | 'diskimage'>,
+  scriptDirectory: string,
+): Record<string, string> {
+  const inherited = Object.entries(environment).filter(([name]) => /^NODEPOOL_\w+$/.test(name));
+  const variables = {
+    ...Object.fromEntries(inherited),
+    NODEPOOL_SCRIPTDIR: scriptDirectory,
+    ...checkedVariables(diskimage),
+  };
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) => {
+      if (value === undefined) return [];
+      if (NAME.test(name)) return [[name, value]];
+      throw new ImageError(
+        'invalid-configuration',
+        `disk image "${diskimage.name}": no shell knows a variable called "${name}"; correct it in env-vars`,
+      );
+    }),
+  );
+}

@@ -1,0 +1,25 @@
+import { createReadStream } from 'node:fs';
+import { asImageError } from '@nodepool-builder/image-builder';
+import type { RemoteFile } from './remote-shell.ts';
+
+/**
+ * What a file for a machine holds, piece by piece.
+ *
+ * @param length of a piece at most, in bytes. Default 64 KiB.
+ * @throws ImageError `directory-not-usable` if it cannot be read here
+ */
+export async function* piecesOf(
+  content: RemoteFile['content'],
+  length: number = 64 * 1024,
+): AsyncGenerator<Buffer, void, undefined> {
+  if ('file' in content) {
+    try {
+      yield* createReadStream(content.file, { highWaterMark: length });
+    } catch (error) {
+      throw asImageError(error, `reading "${content.file}"`);
+    }
+    return;
+  }
+  const bytes = Buffer.from(content.text);
+  for (let start = 0; start < bytes.length; start += length) yield bytes.subarray(start, start + length);
+}

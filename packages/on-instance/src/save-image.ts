@@ -1,0 +1,49 @@
+import { join } from 'node:path';
+import {
+  type BuildContext,
+  type CapturedImage,
+  convertImage,
+  ImageError,
+  type ImageFormat,
+  isConvertible,
+  type SaveOptions,
+} from '@nodepool-builder/image-builder';
+import { conversionSource } from '@nodepool-builder/image-builder/module-kit';
+
+/**
+ * Leaves what an instance was captured as in each of the formats that are wanted: as the provider writes it, else by
+ * conversion.
+ *
+ * @throws ImageError `format-unavailable`, `image-too-large`, `disk-full`, `conversion-failed`
+ */
+export async function saveImage(
+  captured: CapturedImage,
+  { formats, output, directory, imageId, largestDisk, signal }: BuildContext,
+): Promise<void> {
+  const options = { signal, largestDisk };
+  const direct = formats.filter((format) => captured.formats.includes(format));
+  for (const format of direct) await captured.save(format, output(format), options);
+  const others = formats.filter((format) => !direct.includes(format));
+  if (others.length === 0) return;
+  const saved = direct.map((format) => ({ format, path: output(format) }));
+  const source = conversionSource(saved) ?? (await saveForConversion(captured, directory, options));
+  if (source === undefined) {
+    throw new ImageError(
+      'format-unavailable',
+      `image ${imageId} was captured as ${captured.formats.join(', ')}, which cannot be converted to ${others.join(', ')}`,
+    );
+  }
+  for (const format of others) await convertImage(source, format, output(format), options);
+}
+
+async function saveForConversion(
+  captured: CapturedImage,
+  directory: string,
+  options: SaveOptions,
+): Promise<{ format: ImageFormat; path: string } | undefined> {
+  const format = captured.formats.find(isConvertible);
+  if (format === undefined) return undefined;
+  const path = join(directory, 'captured');
+  await captured.save(format, path, options);
+  return { format, path };
+}

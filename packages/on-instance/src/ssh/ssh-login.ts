@@ -1,0 +1,81 @@
+import { ImageError, type InstanceAddress, probeSsh } from '@nodepool-builder/image-builder';
+import { authorityOf, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import ssh2 from 'ssh2';
+import type { Login } from '../remote-shell.ts';
+import { announcedKeys, type HostKey } from './host-key.ts';
+import { SshShell } from './ssh-shell.ts';
+
+/** Milliseconds from the connection to the login: an interpreted machine takes its time. */
+const HANDSHAKE_TIMEOUT = 60_000;
+
+/** A peer that is silent for three of these, in milliseconds, is gone. */
+const KEEP_ALIVE_INTERVAL = 10_000;
+
+/** Who logs in by SSH. */
+export interface SshIdentity {
+  readonly username: string;
+  /** As OpenSSH writes it. */
+  readonly privateKey: string;
+  /** Where {@link privateKey} is for people who want to log in. */
+  readonly keyFile: string;
+  /** Pins the key of the machine at the first login. */
+  readonly hostKey: HostKey;
+}
+
+/** Logs in by SSH with a private key. */
+export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity): Login {
+  return {
+    port: 22,
+    announcedKeys,
+    probe: probeSsh,
+    connect: async (address, signal) => {
+      const client = new ssh2.Client();
+      const ready = Promise.withResolvers<void>();
+      const given = Promise.withResolvers<string>();
+      let refusal: Error | undefined;
+      client.once('ready', ready.resolve).once('error', ready.reject);
+      client.once('close', () => ready.reject(new Error('the connection was closed')));
+      const hostVerifier = (key: Buffer): boolean => {
+        try {
+          hostKey.check(key.toString('base64'));
+          given.resolve(key.toString('base64'));
+          return true;
+        } catch (error) {
+          refusal = error as Error;
+          return false;
+        }
+      };
+      try {
+        client.connect({
+          host: address.host,
+          port: address.port,
+          username,
+          privateKey,
+          hostVerifier,
+          readyTimeout: HANDSHAKE_TIMEOUT,
+          keepaliveInterval: KEEP_ALIVE_INTERVAL,
+        });
+        client.setNoDelay(); // what is asked for is small, and each answer waited for
+        await unlessAborted(ready.promise, signal);
+        hostKey.pin(await given.promise);
+        return new SshShell(client, `${username}@${authorityOf(address)}`);
+      } catch (error) {
+        client.on('error', () => {}); // of what is given up
+        client.destroy();
+        signal.throwIfAborted();
+        throw refusal ?? refused(username, address, error);
+      }
+    },
+    describe: () => hostKey.describe(),
+    hint: ({ host, port }) => `ssh -i ${keyFile} -p ${port} ${username}@${host}`,
+  };
+}
+
+function refused(username: string, address: InstanceAddress, cause: unknown): ImageError {
+  return new ImageError(
+    'login-refused',
+    `${username} cannot log in at ${authorityOf(address)}: ${(cause as Error).message}; ` +
+      'the base image has to put the public key in place that instances are given, or to know the private-key',
+    { cause },
+  );
+}

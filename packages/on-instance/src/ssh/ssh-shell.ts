@@ -1,0 +1,204 @@
+import { once } from 'node:events';
+import { posix } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { asImageError, ImageError } from '@nodepool-builder/image-builder';
+import { errnoOf, LineSplitter, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
+import { piecesOf } from '../pieces-of.ts';
+import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
+
+/**
+ * How long the output may be silent after a command has ended, in milliseconds: a process that it left behind may hold
+ * it open for ever.
+ */
+const LINGER_PERIOD = 1_000;
+
+type Callback<T> = (error: Error | undefined, result: T) => void;
+
+/** Who is logged in by SSH. */
+export class SshShell implements RemoteShell {
+  readonly #client: Client;
+  readonly #where: string;
+  #isClosed = false;
+  #reason: Error | undefined;
+
+  /**
+   * @param client that is connected.
+   * @param where it is, for messages.
+   */
+  constructor(client: Client, where: string) {
+    this.#client = client;
+    this.#where = where;
+    client.on('error', (error) => {
+      this.#reason = error;
+    });
+    client.once('close', () => {
+      this.#isClosed = true;
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
+    return await this.#execute(commandLine, options, (channel) => {
+      channel.end();
+      return Promise.resolve();
+    });
+  }
+
+  async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
+    const sftp = await this.#open<SFTPWrapper>((callback) => this.#client.sftp(callback), signal).catch(
+      (error: unknown) => {
+        if (signal.aborted || this.#isClosed) throw error;
+      },
+    );
+    const putting = sftp === undefined ? this.#putByCommand(files, signal) : this.#putBySftp(sftp, files);
+    try {
+      await unlessAborted(putting, signal);
+    } finally {
+      sftp?.end();
+    }
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  async #execute(
+    commandLine: string,
+    { signal, onLine }: RemoteCommandOptions,
+    feed: (channel: ClientChannel) => Promise<void>,
+  ): Promise<RemoteResult> {
+    const end = Promise.withResolvers<RemoteResult | undefined>();
+    const begin = (callback: Callback<ClientChannel>): unknown =>
+      this.#client.exec(commandLine, (error, opened) => {
+        // Before anybody can wait for it: the end of a short command comes in the same packet.
+        if (error === undefined) watchEnd(opened, end.resolve);
+        callback(error, opened);
+      });
+    const channel = await this.#open(begin, signal);
+    let lines = 0;
+    const read = (stream: Readable): Promise<void> =>
+      readLines(stream, (line) => {
+        lines += 1;
+        return onLine(line);
+      });
+    const reading = Promise.all([read(channel), read(channel.stderr)]);
+    reading.catch(() => {}); // it is waited for below
+    const closed = once(channel, 'close').catch(() => undefined);
+    try {
+      await unlessAborted(Promise.race([feed(channel).then(() => end.promise), end.promise]), signal);
+      const result = await unlessAborted(end.promise, signal);
+      if (result === undefined) throw this.#failed('the connection was lost while a command ran');
+      for (let seen = -1; !channel.closed && seen !== lines; ) {
+        seen = lines;
+        await unlessAborted(Promise.race([closed, delay(LINGER_PERIOD)]), signal);
+      }
+      channel.destroy();
+      await unlessAborted(reading, signal);
+      return result;
+    } finally {
+      channel.destroy();
+    }
+  }
+
+  async #putBySftp(sftp: SFTPWrapper, files: readonly RemoteFile[]): Promise<void> {
+    sftp.on('error', () => {}); // each call tells its own
+    const directories = new Set(files.flatMap(({ path }) => parentsOf(path)));
+    for (const directory of directories) {
+      // It may be there: the files will tell whether it is.
+      await called((callback) => sftp.mkdir(directory, { mode: 0o700 }, callback)).catch(() => undefined);
+    }
+    for (const { path, content } of files) {
+      const write = (callback: (error?: Error | null) => void): void =>
+        'text' in content
+          ? sftp.writeFile(path, content.text, { mode: 0o600 }, callback)
+          : sftp.fastPut(content.file, path, { mode: 0o600 }, callback);
+      await called(write).catch((error: unknown) => {
+        const isHere = 'file' in content && errnoOf(error) !== undefined; // those of SFTP have numbers
+        if (isHere) throw asImageError(error, `reading "${content.file}"`);
+        throw this.#failed(`"${path}" could not be written there: ${String(error)}`, error);
+      });
+    }
+  }
+
+  /** For systems without SFTP, which are systems with a POSIX shell. */
+  async #putByCommand(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
+    for (const { path, content } of files) {
+      const said: string[] = [];
+      const quoted = [posix.dirname(path), path].map((name) => `'${name.replaceAll("'", String.raw`'\''`)}'`);
+      const command = `umask 077; mkdir -p ${quoted[0]} && cat > ${quoted[1]}`;
+      const onLine = (line: string): void => void said.push(line);
+      const { exitCode } = await this.#execute(command, { signal, onLine }, async (channel) => {
+        await pipeline(piecesOf(content), channel);
+      });
+      if (exitCode !== 0) {
+        throw this.#failed(`"${path}" could not be written there, without SFTP: ${said.join(' / ')}`);
+      }
+    }
+  }
+
+  async #open<T>(open: (callback: Callback<T>) => unknown, signal: AbortSignal): Promise<T> {
+    const opened = Promise.withResolvers<T>();
+    const onClose = (): void => opened.reject(this.#failed('the connection is lost'));
+    try {
+      if (this.#isClosed) throw this.#failed('the connection is lost');
+      this.#client.once('close', onClose);
+      open((error, result) =>
+        error === undefined ? opened.resolve(result) : opened.reject(this.#failed(error.message, error)),
+      );
+      return await unlessAborted(opened.promise, signal);
+    } finally {
+      this.#client.off('close', onClose);
+    }
+  }
+
+  #failed(what: string, cause: unknown = this.#reason): ImageError {
+    const why = this.#reason === undefined ? '' : ` (${this.#reason.message})`;
+    return new ImageError('instance-failed', `${this.#where}: ${what}${why}; its console log may tell more`, {
+      cause,
+    });
+  }
+}
+
+/** Tells how a command ended; undefined if that cannot be known. */
+function watchEnd(channel: ClientChannel, onEnd: (result: RemoteResult | undefined) => void): void {
+  channel.once('exit', (exitCode: number | null, name?: string) =>
+    onEnd(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
+  );
+  channel.once('close', () => onEnd(undefined));
+}
+
+async function readLines(stream: Readable, onLine: (line: string) => void | Promise<void>): Promise<void> {
+  const splitter = new LineSplitter();
+  const take = async (lines: readonly string[]): Promise<void> => {
+    for (const line of lines) {
+      const held = onLine(line);
+      if (held !== undefined) await held;
+    }
+  };
+  try {
+    for await (const chunk of stream) await take(splitter.push(chunk as Buffer));
+  } catch (error) {
+    // It was given up above, under what still held it open.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+  await take(splitter.end());
+}
+
+async function called(call: (callback: (error?: Error | null) => void) => void): Promise<void> {
+  const error = await new Promise<Error | null | undefined>((resolve) => {
+    call(resolve);
+  });
+  if (error instanceof Error) throw error;
+}
+
+/** The directories above a relative path, from the top. */
+function parentsOf(path: string): string[] {
+  const names = path.split('/').slice(0, -1);
+  return names.map((_, index) => names.slice(0, index + 1).join('/'));
+}

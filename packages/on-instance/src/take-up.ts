@@ -1,0 +1,49 @@
+import type { BuildContext, BuilderServices, Instance, InstanceState } from '@nodepool-builder/image-builder';
+import type { InstanceClaim, InstanceEntry, InstancePhase } from './ledger.ts';
+import { discardCaptures, endInstances, instancesOf } from './remains.ts';
+import type { OnInstance } from './settings.ts';
+
+/** How the machine has to be for a build to go on in a phase. In others it cannot. */
+const STATES_TO_GO_ON: Readonly<Partial<Record<InstancePhase, readonly InstanceState[]>>> = {
+  running: ['running'],
+  cleaned: ['running', 'stopped'],
+  stopped: ['stopped'],
+  captured: ['stopped'],
+};
+
+/** A build that a process before this one began. */
+export interface TakenUp {
+  readonly entry: InstanceEntry;
+  readonly instance: Instance;
+}
+
+/**
+ * What was left of an earlier try at the same image, if the build can go on with it. Else it is removed.
+ *
+ * @param recipe of the build now.
+ * @throws ImageError `invalid-configuration` if the provider is not there any more that it was made in
+ */
+export async function takeUp(
+  settings: OnInstance,
+  services: BuilderServices,
+  context: Pick<BuildContext, 'imageId' | 'signal' | 'log'>,
+  claim: InstanceClaim,
+  recipe: string,
+): Promise<TakenUp | undefined> {
+  const entry = await claim.read();
+  if (entry === undefined) return undefined;
+  const { imageId, signal } = context;
+  const provider = services.instanceProvider(entry.provider);
+  const [instance] = await instancesOf(provider, imageId, { signal });
+  const isSame = entry.recipe === recipe && entry.keptUntil === undefined;
+  if (settings.afterRestart === 'resume' && isSame && instance !== undefined) {
+    const state = await instance.state({ signal });
+    const isAmbiguous = settings.sysprep && entry.phase === 'cleaned' && state === 'running';
+    if (STATES_TO_GO_ON[entry.phase]?.includes(state) && !isAmbiguous) return { entry, instance };
+  }
+  context.log(`what was left of an earlier try at image ${imageId} is removed`);
+  await endInstances(provider, imageId, { signal });
+  await discardCaptures(provider, imageId, { signal });
+  await claim.remove();
+  return undefined;
+}

@@ -1,0 +1,108 @@
+import { readFile } from 'node:fs/promises';
+import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
+import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
+import type { Login } from '../remote-shell.ts';
+import type { WinrmSettings } from '../settings.ts';
+import { fingerprint, type HostKey } from '../ssh/host-key.ts';
+import { announcedCertificates } from './certificate-fingerprint.ts';
+import { probeWinrm } from './probe-winrm.ts';
+import { certificateAt, serviceAgent } from './service-agent.ts';
+import { WinrmService } from './winrm-service.ts';
+import { WinrmShell } from './winrm-shell.ts';
+
+/** Who logs in by WinRM. */
+export interface WinrmUser {
+  readonly username: string;
+  readonly settings: WinrmSettings;
+  /** Pins the certificate of the machine at the first login. */
+  readonly hostKey: HostKey;
+}
+
+/**
+ * Logs in by WinRM over HTTPS with a password (Basic authentication), from [MS-WSMV]. The password is sent to a machine
+ * only after its certificate has been verified: by an authority, by a fingerprint, or by the console.
+ *
+ * `connect` throws `invalid-configuration`, too, if a file of the settings cannot be read.
+ */
+export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
+  const { caFile, fingerprint: expected } = settings;
+  const trustsConsole = caFile === undefined && expected === undefined;
+  return {
+    port: settings.port,
+    ...(trustsConsole && { announcedKeys: announcedCertificates }),
+    probe: probeWinrm,
+    connect: async (address, signal) => {
+      const password = (await readSetting('password-file', settings.passwordFile)).replace(/\r?\n$/, '');
+      const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
+      const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        throw unreachable(username, address, cause);
+      });
+      hostKey.check(certificate);
+      if (expected !== undefined && fingerprint(certificate) !== expected) {
+        throw untrusted(address, certificate, `"fingerprint" of winrm is ${expected}`);
+      }
+      if (trustsConsole && hostKey.pinned === undefined && !hostKey.isAnnounced(certificate)) {
+        throw untrusted(
+          address,
+          certificate,
+          'its console does not announce it, and winrm has no fingerprint and no ca-file',
+        );
+      }
+      const service = new WinrmService(address, { username, password }, serviceAgent(certificate, ca));
+      try {
+        const shell = await WinrmShell.open(service, signal);
+        hostKey.pin(certificate);
+        return shell;
+      } catch (error) {
+        service.close();
+        signal.throwIfAborted();
+        throw asRefusal(error);
+      }
+    },
+    describe: () => {
+      const reason = trustsConsole
+        ? 'as the console announces it'
+        : `trusted by the ${caFile === undefined ? 'fingerprint' : 'ca-file'}`;
+      return `the certificate is ${fingerprint(hostKey.pinned ?? '')}, ${reason}`;
+    },
+    hint: ({ host, port }) =>
+      `Enter-PSSession -ComputerName ${host} -Port ${port} -UseSSL -Authentication Basic -Credential ${username} ` +
+      '-SessionOption (New-PSSessionOption -SkipCACheck -SkipCNCheck)',
+  };
+}
+
+/** A service that is about to be there, or about to go with a restart, may answer anything. */
+function asRefusal(error: unknown): unknown {
+  if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
+  return new ImageError('login-refused', error.message, { cause: error });
+}
+
+/** Error before the password was sent. */
+function untrusted(address: InstanceAddress, certificate: string, reason: string): ImageError {
+  return new ImageError(
+    'login-refused',
+    `the certificate at ${authorityOf(address)} is ${fingerprint(certificate)}, and ${reason}: the password is not sent; ` +
+      'if it is the certificate of the base image, write it as "fingerprint" of winrm',
+  );
+}
+
+function unreachable(username: string, address: InstanceAddress, cause: unknown): ImageError {
+  return new ImageError(
+    'login-refused',
+    `${username} cannot log in at ${authorityOf(address)} by WinRM: ${(cause as Error).message}`,
+    { cause },
+  );
+}
+
+async function readSetting(name: string, path: string): Promise<string> {
+  const content = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw new ImageError(
+      'invalid-configuration',
+      `the ${name} of winrm cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
+      { cause },
+    );
+  });
+  if (content.trim() !== '') return content;
+  throw new ImageError('invalid-configuration', `the ${name} of winrm, "${path}", is empty`);
+}

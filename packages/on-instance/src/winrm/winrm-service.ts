@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Agent } from 'node:https';
+import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
+import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
+import type { Document } from '@xmldom/xmldom';
+import got from 'got';
+import { type Fault, faultIn } from './answer.ts';
+import { envelope, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
+import { parseXml } from './xml.ts';
+
+/** Milliseconds that an answer may take longer than the service was told: an interpreted machine takes its time. */
+const GRACE_PERIOD = 30_000;
+
+/** Several times what the service is told that an answer may have, in bytes. */
+const LONGEST_BODY = 4 * 1024 * 1024;
+
+/** Who asks. */
+export interface WinrmIdentity {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** An answer that says no. */
+export class WinrmFault extends ImageError {
+  readonly isTimeout: boolean;
+
+  constructor(what: string, { isTimeout, reason }: Fault) {
+    super('instance-failed', `${what}: ${reason}`);
+    this.isTimeout = isTimeout;
+  }
+}
+
+/** The WinRM service of one machine. */
+export class WinrmService {
+  /** For messages: who is asked by whom. */
+  readonly name: string;
+  readonly #url: string;
+  readonly #agent: Agent;
+  readonly #authorization: string;
+  #isLost = false;
+
+  /** @param agent that reaches nobody but this machine, for it is given the password. */
+  constructor(address: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
+    const authority = authorityOf(address);
+    this.name = `${username}@${authority}`;
+    this.#url = `https://${authority}/wsman`;
+    this.#agent = agent;
+    this.#authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+  }
+
+  /** Whether a question has got no answer. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /**
+   * @param timeLimit milliseconds.
+   * @throws WinrmFault
+   * @throws ImageError `login-refused`; `instance-failed` if no answer comes
+   * @throws the signal's reason
+   */
+  async ask(
+    message: WinrmMessage,
+    signal?: AbortSignal,
+    timeLimit: number = OPERATION_TIMEOUT * 1000 + GRACE_PERIOD,
+  ): Promise<Document> {
+    signal?.throwIfAborted();
+    const tooLong = new AbortController();
+    const request = got.post(this.#url, {
+      body: envelope(message, this.#url, randomUUID()),
+      headers: {
+        'content-type': 'application/soap+xml;charset=UTF-8',
+        authorization: this.#authorization,
+      },
+      agent: { https: this.#agent },
+      signal: signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]),
+      throwHttpErrors: false,
+      followRedirect: false,
+      retry: { limit: 0 },
+      timeout: { request: timeLimit },
+    });
+    void request.on('downloadProgress', ({ transferred }) => {
+      if (transferred > LONGEST_BODY) tooLong.abort();
+    });
+    const answer = await request.catch((error: unknown) => {
+      signal?.throwIfAborted();
+      this.#isLost = true;
+      // The errors of got carry the whole request, its password included: only what is beneath is kept.
+      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
+      const reason = tooLong.signal.aborted
+        ? `it is longer than ${LONGEST_BODY} bytes`
+        : cause?.message || (error as NodeJS.ErrnoException).code || 'an unknown fault';
+      throw new ImageError('instance-failed', `${this.name}: no answer by WinRM: ${reason}`, { cause });
+    });
+    if (answer.statusCode === 401) throw this.#refused(answer.headers);
+    const what = `${this.name}: WinRM refused ${message.action}`;
+    const document = parsed(answer.body);
+    if (document === undefined) {
+      throw new ImageError(
+        'instance-failed',
+        `${what}: HTTP ${answer.statusCode}, and no answer of WinRM; check that the port is that of WinRM`,
+      );
+    }
+    const fault = faultIn(document);
+    if (fault !== undefined) throw new WinrmFault(what, fault);
+    return document;
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#isLost = true;
+    this.#agent.destroy();
+  }
+
+  #refused(headers: IncomingHttpHeaders): ImageError {
+    // Each scheme has a header of its own, which Node joins.
+    const offered = headers['www-authenticate'] ?? '';
+    if (/\bbasic\b/i.test(offered)) {
+      return new ImageError(
+        'login-refused',
+        `${this.name} cannot log in by WinRM: correct the username or what is in the password-file`,
+      );
+    }
+    return new ImageError(
+      'login-refused',
+      `${this.name} cannot log in by WinRM: the machine takes no Basic authentication, but ${offered || 'none at all'}; ` +
+        'NTLM and Kerberos are not supported here: have the base image run ' +
+        '"winrm set winrm/config/service/auth @{Basic="true"}"',
+    );
+  }
+}
+
+function parsed(body: string): Document | undefined {
+  try {
+    return parseXml(body);
+  } catch {
+    return undefined;
+  }
+}

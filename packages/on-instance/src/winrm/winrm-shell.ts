@@ -1,0 +1,153 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import { LineSplitter } from '@nodepool-builder/image-builder/module-kit';
+import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
+import { type CommandOutput, commandIdIn, outputIn, shellIdIn } from './answer.ts';
+import * as message from './message.ts';
+import { PUT_COMMAND, Upload } from './put-files.ts';
+import { ReadableErrors } from './readable-errors.ts';
+import { WinrmFault, type WinrmService } from './winrm-service.ts';
+
+/** Milliseconds for what is only tidied up: the machine may be off already. */
+const TIDYING_LIMIT = 5_000;
+
+/** What `cmd.exe` reads at most. */
+const LONGEST_COMMAND_LINE = 8191;
+
+/** Who is logged in by WinRM: a shell of its service, in which several commands run one after the other. */
+export class WinrmShell implements RemoteShell {
+  readonly #service: WinrmService;
+  readonly #shellId: string;
+  #isBroken = false;
+
+  /**
+   * Logs in.
+   *
+   * @param service is closed with the shell.
+   * @throws ImageError `login-refused`, `instance-failed`
+   */
+  static async open(service: WinrmService, signal: AbortSignal): Promise<WinrmShell> {
+    const shellId = shellIdIn(await service.ask(message.createShell(), signal));
+    if (shellId === undefined) throw unexpected(service, 'Create');
+    return new WinrmShell(service, shellId);
+  }
+
+  private constructor(service: WinrmService, shellId: string) {
+    this.#service = service;
+    this.#shellId = shellId;
+  }
+
+  get isClosed(): boolean {
+    return this.#isBroken || this.#service.isLost;
+  }
+
+  async run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult> {
+    return await this.#execute(commandLine, [], options);
+  }
+
+  async put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
+    if (files.length === 0) return;
+    const said: string[] = [];
+    const upload = new Upload(files);
+    const onLine = (line: string): void => void said.push(line);
+    const { exitCode } = await this.#execute(PUT_COMMAND, upload.pieces(), { signal, onLine });
+    if (exitCode === 0 && upload.isConfirmedBy(said)) return;
+    throw new ImageError(
+      'instance-failed',
+      `${this.#service.name}: files could not be put there: ${said.slice(-5).join(' / ')}`,
+    );
+  }
+
+  close(): void {
+    if (this.#service.isLost) return;
+    void this.#service
+      .ask(message.deleteShell(this.#shellId), undefined, TIDYING_LIMIT)
+      .catch(() => {}) // the service forgets it by itself, later
+      .finally(() => this.#service.close());
+  }
+
+  async #execute(
+    commandLine: string,
+    input: AsyncIterable<Buffer> | Iterable<Buffer>,
+    { signal, onLine }: RemoteCommandOptions,
+  ): Promise<RemoteResult> {
+    if (commandLine.length > LONGEST_COMMAND_LINE) {
+      throw new ImageError(
+        'invalid-configuration',
+        `Windows takes no command line of more than ${LONGEST_COMMAND_LINE} characters; put it into a script`,
+      );
+    }
+    let commandId: string | undefined;
+    try {
+      const started = await this.#service.ask(message.startCommand(this.#shellId, commandLine), signal);
+      commandId = commandIdIn(started);
+      if (commandId === undefined) throw unexpected(this.#service, 'Command');
+      await this.#feed(commandId, input, signal);
+      return await this.#receive(commandId, { signal, onLine });
+    } catch (error) {
+      // A service that was restarted, with its machine or not, does not know this shell any more.
+      if (!signal.aborted) this.#isBroken = true;
+      throw error;
+    } finally {
+      if (commandId !== undefined) await this.#forget(commandId);
+    }
+  }
+
+  async #feed(
+    commandId: string,
+    input: AsyncIterable<Buffer> | Iterable<Buffer>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const send = async (piece: Buffer, isLast: boolean): Promise<void> => {
+      await this.#service.ask(message.sendInput(this.#shellId, commandId, piece, isLast), signal);
+    };
+    try {
+      for await (const piece of input) await send(piece, false);
+      await send(Buffer.alloc(0), true);
+    } catch (error) {
+      // A command that has ended takes no input; how it ended says more.
+      if (!(error instanceof WinrmFault)) throw error;
+    }
+  }
+
+  async #receive(commandId: string, { signal, onLine }: RemoteCommandOptions): Promise<RemoteResult> {
+    const lines = { stdout: new LineSplitter(), stderr: new LineSplitter() };
+    const errors = new ReadableErrors();
+    const take = async (stream: 'stdout' | 'stderr', complete: readonly string[]): Promise<void> => {
+      const readable = stream === 'stderr' ? complete.flatMap((line) => errors.read(line)) : complete;
+      for (const line of readable) await onLine(line);
+    };
+    for (;;) {
+      const output = await this.#nextOutput(commandId, signal);
+      for (const { stream, bytes } of output?.pieces ?? []) await take(stream, lines[stream].push(bytes));
+      if (output?.isDone !== true) continue;
+      await take('stdout', lines.stdout.end());
+      await take('stderr', lines.stderr.end());
+      return output.exitCode === undefined ? {} : { exitCode: output.exitCode };
+    }
+  }
+
+  /** Undefined if there was none in time. */
+  async #nextOutput(commandId: string, signal: AbortSignal): Promise<CommandOutput | undefined> {
+    try {
+      const output = outputIn(
+        await this.#service.ask(message.receiveOutput(this.#shellId, commandId), signal),
+      );
+      if (output === undefined) throw unexpected(this.#service, 'Receive');
+      return output;
+    } catch (error) {
+      if (error instanceof WinrmFault && error.isTimeout) return undefined;
+      throw error;
+    }
+  }
+
+  async #forget(commandId: string): Promise<void> {
+    if (this.#service.isLost) return;
+    await this.#service
+      .ask(message.terminate(this.#shellId, commandId), undefined, TIDYING_LIMIT)
+      .catch(() => {}); // it goes with the shell
+  }
+}
+
+function unexpected({ name }: WinrmService, action: string): ImageError {
+  return new ImageError('instance-failed', `${name}: WinRM answered ${action} with something else`);
+}

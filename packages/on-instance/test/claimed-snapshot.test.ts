@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { InstanceProvider, StoredCapture } from '@nodepool-builder/image-builder';
+import { InstanceKeeper } from '../src/index.ts';
+
+for (const isClaimed of [true, false]) {
+  it(`a snapshot without an image ${isClaimed ? 'stays if an upload claims it while the keeper looks' : 'goes'}`, async (t) => {
+    let discarded = 0;
+    let listed = 0;
+    const capture: StoredCapture = {
+      imageId: '1',
+      externalId: 'snapshot',
+      capturedAt: new Date(),
+      formats: [],
+      save: () => Promise.reject(new Error('nobody asks for it')),
+      discard: async () => {
+        discarded += 1;
+      },
+    };
+    const provider: InstanceProvider = {
+      name: 'cloud',
+      launch: () => Promise.reject(new Error('nobody asks for it')),
+      list: async () => [],
+      captures: async () => {
+        listed += 1;
+        return isClaimed && listed > 1 ? [] : [capture];
+      },
+    };
+    const keeper = InstanceKeeper.start({
+      repository: { recordDirectory: () => `${import.meta.dirname}/no-ledger`, images: new Map() },
+      providers: () => [provider],
+    });
+    t.after(() => keeper.close());
+    await keeper.look();
+    assert.equal(discarded, isClaimed ? 0 : 1);
+  });
+}

@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { readImages } from '@nodepool-builder/image-builder';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
+import { withCode } from '../../image-builder/test/with-code.ts';
+import { OnInstanceBuilder } from '../src/index.ts';
+import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
+import { SshdInstance, SshdInstances } from './sshd-instances.ts';
+
+describe('an image that is made on an instance', () => {
+  test('has what the steps did, and nothing that it must not have', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    await mkdir(join(site.base, 'var/log'), { recursive: true });
+    await writeFile(join(site.base, 'var/log/syslog'), 'said before');
+    await writeFile(join(site.base, 'var/log/syslog.1.gz'), 'said long before');
+    await mkdir(join(site.base, 'root'));
+    await writeFile(join(site.base, 'root/.bash_history'), 'passwd');
+    await mkdir(join(site.scripts, 'lib'));
+    await writeFile(
+      join(site.scripts, 'prepare_node.sh'),
+      '#!/bin/sh\n. lib/text; echo "$text for $1" > /opt/mark\n',
+    );
+    await writeFile(join(site.scripts, 'lib/text'), 'text=prepared');
+    const steps = [
+      { run: './prepare_node.sh custom' },
+      {
+        run: 'env | grep -e NODEPOOL -e GREETING | sort > /opt/environment\necho hidden > /root/.ash_history',
+      },
+    ];
+    const builder = site.builder(
+      { steps },
+      { scriptDir: site.scripts, envVars: { GREETING: "it's <&> $HOME" }, secrets: ["it's <&> $HOME"] },
+    );
+    const image = await site.build(builder, {
+      environment: { NODEPOOL_SSH_KEY: 'AAAA', OTHER: 'x' },
+    });
+    assert.equal(site.read(image, 'opt/mark'), 'prepared for custom\n');
+    assert.equal(
+      site.read(image, 'opt/environment'),
+      "GREETING=it's <&> $HOME\nNODEPOOL_SCRIPTDIR=/opt/nodepool-scripts\nNODEPOOL_SSH_KEY=AAAA\n",
+    );
+    assert.equal(site.read(image, 'etc/machine-id'), '');
+    assert.equal(site.read(image, 'var/log/syslog'), '');
+    const names = site.names(image);
+    for (const gone of [
+      './var/log/syslog.1.gz',
+      './root/.bash_history',
+      './root/.ash_history',
+      './root/.ssh/authorized_keys',
+      './root/.nodepool-builder/',
+    ]) {
+      assert.ok(!names.includes(gone), gone);
+    }
+    assert.ok(names.includes('./opt/nodepool-scripts/prepare_node.sh'));
+    assert.ok(names.includes('./etc/ssh/ssh_host_ed25519_key')); // nothing there makes another
+    assert.deepEqual(site.provider.instances, []);
+    assert.equal(site.provider.instance.pushes, 0);
+    assert.equal(site.provider.instance.request.userData, '#cloud-config\ndisable_root: false\n');
+    assert.deepEqual(await site.remembered(), []);
+    assert.equal(image.snapshots, undefined);
+  });
+
+  test('is built where there is no SFTP, by a key of the base image that stays', async (t) => {
+    const site = await OnInstanceSite.start(t, { sftp: false });
+    const { privateKeyFile, publicKey } = await site.makeKey();
+    await writeFile(join(site.scripts, "it's.sh"), 'echo done > /opt/mark\n');
+    const image = await site.build(
+      site.builder({ privateKeyFile, steps: [{ run: `./"it's.sh"` }] }, { scriptDir: site.scripts }),
+    );
+    assert.equal(site.read(image, 'opt/mark'), 'done\n');
+    assert.match(site.read(image, 'root/.ssh/authorized_keys'), new RegExp(publicKey.replaceAll('+', '\\+')));
+  });
+
+  test('is built by somebody who may become root', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const steps = [{ run: 'id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history' }];
+    const image = await site.build(site.builder({ username: 'builder', steps }));
+    assert.equal(site.read(image, 'opt/who'), 'builder\n');
+    assert.equal(site.read(image, 'etc/machine-id'), '');
+    const left = site.names(image).filter((name) => name.startsWith('./home/builder/'));
+    assert.deepEqual(left, ['./home/builder/', './home/builder/.ssh/']);
+    assert.equal(site.provider.instance.pushes, 0);
+    assert.equal(site.provider.instance.request.userData, undefined);
+  });
+
+  test('comes in all formats that are wanted', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const { files } = await site.build(site.builder({}, { formats: ['qcow2', 'raw'] }));
+    assert.deepEqual(
+      files.map(({ format }) => format),
+      ['qcow2', 'raw'],
+    );
+  });
+});
+
+describe('a step', () => {
+  test('is heard while it runs, without secrets', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const run = `echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
+    const image = await site.build(site.builder({ steps: [{ run }] }, { secrets: ['hunter22'] }), {
+      onLine: (line) => {
+        if (line === 'and on stderr') void writeFile(join(site.provider.instance.disk, 'opt/go'), '');
+      },
+    });
+    assert.equal(image.id, IMAGE_ID);
+    const log = await readFile(join(site.repository.repository.logDirectory, `${IMAGE_ID}.log`), 'utf8');
+    for (const line of ['begun with ***', 'and on stderr', 'gone on'])
+      assert.ok(log.includes(`\n${line}\n`), line);
+    assert.ok(!log.includes('hunter22'));
+  });
+
+  test('that leaves a process behind is over when it ends', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const image = await site.build(site.builder({ steps: [{ run: 'sleep 600 & echo $! > /opt/pid' }] }));
+    assert.match(site.read(image, 'opt/pid'), /^\d+\n$/);
+  });
+
+  test('that fails is told with the end of what it and the console said, and the display', async (t) => {
+    const site = await OnInstanceSite.start(t, { console: 'booting\r\nout of hunter22\r\n' });
+    const steps = [{ name: 'install', run: 'echo no such package; exit 3' }, { run: 'touch /opt/reached' }];
+    const build = site.build(site.builder({ steps }, { secrets: ['hunter22'] }));
+    await assert.rejects(build, (error: Error) => {
+      assert.ok(withCode('command-failed')(error));
+      const log = join(site.repository.repository.logDirectory, IMAGE_ID);
+      const beginning = 'step "install" ended with exit code 3, saying: no such package; ';
+      assert.ok(error.message.startsWith(beginning), error.message);
+      assert.ok(error.message.includes('; its console ended with: booting / out of ***; '), error.message);
+      assert.ok(error.message.endsWith(`; its display is in ${log}.png; see ${log}.log`), error.message);
+      return true;
+    });
+    assert.ok(site.lines.includes('console: out of ***'));
+    assert.ok(existsSync(join(site.repository.repository.logDirectory, `${IMAGE_ID}.png`)));
+    assert.ok(!existsSync(join(site.provider.instance.disk, 'opt/reached')));
+    assert.deepEqual(site.provider.instances, []);
+    assert.deepEqual(await site.remembered(), []);
+  });
+
+  test('that is ended by a signal is told', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const build = site.build(site.builder({ steps: [{ run: 'echo dying; kill -TERM $$' }] }));
+    await assert.rejects(build, withCode('command-failed', /ended with SIGTERM, saying: dying; /));
+  });
+
+  test('whose connection is lost has failed', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const build = site.build(site.builder({ steps: [{ run: 'echo begun; sleep 600' }] }), {
+      onLine: (line) => {
+        if (line === 'begun') void site.provider.instance.sshd.kill();
+      },
+    });
+    await assert.rejects(build, withCode('instance-failed', /the connection was lost while a command ran/));
+    assert.deepEqual(site.provider.instances, []);
+  });
+});
+
+describe('a machine that does not power off', () => {
+  test('by itself has its power button pushed', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    await site.keepOn();
+    const image = await site.build(site.builder({ stopTimeout: 1 }));
+    assert.equal(site.provider.instance.pushes, 1);
+    assert.equal(site.read(image, 'etc/machine-id'), '');
+  });
+
+  test('at all has failed', async (t) => {
+    const site = await OnInstanceSite.start(t, { ignoresButton: true });
+    await site.keepOn();
+    const build = site.build(site.builder({ stopTimeout: 1 }));
+    await assert.rejects(build, withCode('instance-failed', /did not power off within 1 s/));
+    assert.deepEqual(site.provider.instances, []);
+  });
+});
+
+test('a machine that nobody can log in to in time has failed', async (t) => {
+  const site = await OnInstanceSite.start(t, { isDead: true, console: 'kernel panic' });
+  const build = site.build(site.builder({ bootTimeout: 0.5 }));
+  const message =
+    /could not be logged in to within 0\.5 s: nothing answers there; its console ended with: kernel panic/;
+  await assert.rejects(build, withCode('instance-failed', message));
+  assert.deepEqual(site.provider.instances, []);
+});
+
+describe('a build that is aborted', () => {
+  for (const when of ['== step "sleep 600"', 'an instance of', 'logged in']) {
+    test(`leaves no instance: at "${when}"`, async (t) => {
+      const site = await OnInstanceSite.start(t);
+      const abort = new AbortController();
+      const build = site.build(site.builder({ steps: [{ run: 'sleep 600' }], keepOnFailure: 600 }), {
+        signal: abort.signal,
+        onLine: (line) => {
+          if (line.startsWith(when)) abort.abort();
+        },
+      });
+      await assert.rejects(build, withCode('build-aborted'));
+      await waitUntil('the instance to go', () => site.provider.instances.length === 0);
+      await waitUntil('its record to go', async () => (await site.remembered()).length === 0);
+    });
+  }
+});
+
+describe('a failed build whose instance is kept', () => {
+  test('says how to log in, and until when', async (t) => {
+    const asked = (['state', 'address'] as const).map((name) => t.mock.method(SshdInstance.prototype, name));
+    const site = await OnInstanceSite.start(t);
+    const build = site.build(
+      site.builder({ steps: [{ run: 'touch /opt/mark; false' }], keepOnFailure: 600 }),
+    );
+    const error = await build.then(
+      () => assert.fail('it did not fail'),
+      (cause: unknown) => cause as Error,
+    );
+    const [, time = '', command = ''] = /kept until (\S+), log in with: (ssh .*?);/.exec(error.message) ?? [];
+    assert.ok(Math.abs(Date.parse(time) - Date.now() - 600_000) < 60_000, time);
+    assert.ok(site.lines.some((line) => line.includes(command)));
+    const [program = '', ...args] = command.split(' ');
+    const options = ['-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null'];
+    assert.equal(
+      execFileSync(program, [...options, ...args, 'ls /opt/mark'], { encoding: 'utf8' }),
+      '/opt/mark\n',
+    );
+    for (const { mock } of asked) assert.ok(mock.calls.at(-1)?.arguments[0]?.signal, 'it may never answer');
+  });
+
+  test('is kept when the time for the build is over, not when nobody wants it', async (t) => {
+    const site = await OnInstanceSite.start(t);
+    const builder = site.builder({ steps: [{ run: 'sleep 600' }], keepOnFailure: 600 }, { buildTimeout: 2 });
+    await assert.rejects(site.build(builder), withCode('build-timeout', /kept until/));
+    assert.equal(site.provider.instances.length, 1);
+  });
+});
+
+describe('a snapshot in the provider', () => {
+  test('is in the manifest, and its instance is gone', async (t) => {
+    const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+    const image = await site.build(site.builder());
+    const [externalId] = site.provider.snapshots.keys();
+    assert.deepEqual(image.snapshots, [{ provider: 'sshds', externalId }]);
+    assert.deepEqual(site.provider.instances, []);
+    assert.deepEqual(await site.remembered(), []);
+    const [again] = await readImages(site.repository.directory);
+    assert.deepEqual(again?.snapshots, image.snapshots);
+  });
+
+  test('goes if the image is not published', async (t) => {
+    const site = await OnInstanceSite.start(t, { makesSnapshots: true });
+    const builder = site.builder({}, { validation: { hook: ['false'] } });
+    await assert.rejects(site.build(builder), withCode('validation-failed'));
+    assert.equal(site.provider.launched.length, 1);
+    assert.deepEqual([...site.provider.snapshots], []);
+    assert.deepEqual(await site.remembered(), []);
+  });
+});
+
+describe('as any builder', () => {
+  let directory: string;
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'on-instance-'));
+    await mkdir(join(directory, 'base'));
+  });
+  after(() => rm(directory, { recursive: true }));
+
+  imageBuilderContract(
+    'OnInstanceBuilder',
+    (diskimage) => {
+      const provider = new SshdInstances(directory);
+      return new OnInstanceBuilder(
+        { ...diskimage, onInstance: onInstanceOf(join(directory, 'base')) },
+        { instanceProvider: () => provider },
+      );
+    },
+    ['raw'],
+  );
+});

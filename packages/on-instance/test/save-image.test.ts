@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { BuildContext, CapturedImage, SaveOptions } from '@nodepool-builder/image-builder';
+import { temporaryDirectory } from '../../image-builder/test/temporary-directory.ts';
+import { withCode } from '../../image-builder/test/with-code.ts';
+import { saveImage } from '../src/save-image.ts';
+
+test('the limit on the size of a disk holds for a capture and its conversions', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const saves: (number | undefined)[] = [];
+  const captured: CapturedImage = {
+    formats: ['raw'],
+    save: async (_format, path, { largestDisk }: SaveOptions = {}) => {
+      saves.push(largestDisk);
+      await writeFile(path, 'disk');
+      await truncate(path, 2 ** 21);
+    },
+  };
+  const context = {
+    formats: ['qcow2'],
+    imageId: 'mini-1',
+    directory,
+    output: () => join(directory, 'image.qcow2'),
+    signal: t.signal,
+  } as Partial<BuildContext> as BuildContext;
+  const save = (largestDisk: number): Promise<void> => saveImage(captured, { ...context, largestDisk });
+  await assert.rejects(save(2 ** 20), withCode('image-too-large'));
+  await save(2 ** 21);
+  assert.deepEqual(saves, [2 ** 20, 2 ** 21]);
+});

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import ssh2 from 'ssh2';
+import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
+import { withCode } from '../../../image-builder/test/with-code.ts';
+import { InstanceLedger } from '../../src/ledger.ts';
+import { generateKeyPair, identityOf } from '../../src/ssh/identity.ts';
+
+test('a key that cannot be read is not used', (t) => {
+  const { generateKeyPairSync } = ssh2.utils;
+  const generate = t.mock.method(ssh2.utils, 'generateKeyPairSync', generateKeyPairSync);
+  generate.mock.mockImplementationOnce(() => ({ private: 'no key', public: 'ssh-ed25519 AAAA' }));
+  const { privateKey } = generateKeyPair('test');
+  assert.ok(!(ssh2.utils.parseKey(privateKey) instanceof Error));
+  assert.ok(generate.mock.callCount() >= 2);
+});
+
+test('the private key of the base image is used, if it can be', async (t) => {
+  const directory = await temporaryDirectory(t);
+  const claim = new InstanceLedger({ recordDirectory: (name) => join(directory, name) }).tryClaim('1');
+  assert.ok(claim !== undefined);
+  const key = join(directory, 'key');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ecdsa', '-N', '', '-C', '', '-f', key]);
+  const line = execFileSync('cat', [`${key}.pub`], { encoding: 'utf8' }).trim();
+  const { publicKey, keyFile, isOwn } = await identityOf(key, claim);
+  assert.deepEqual([publicKey, keyFile, isOwn], [line, key, false]);
+  await writeFile(key, 'no key');
+  await assert.rejects(
+    identityOf(key, claim),
+    withCode('invalid-configuration', /the private key "\S+" cannot be used/),
+  );
+  await assert.rejects(identityOf(`${key}-gone`, claim), withCode('invalid-configuration', /ENOENT/));
+});

@@ -1,0 +1,43 @@
+import { deepEqual } from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ReadableErrors } from '../../src/winrm/readable-errors.ts';
+
+const PROGRESS =
+  '<Obj S="progress" RefId="0"><TN RefId="0"><T>System.Object</T></TN><MS><S N="SourceId">1</S></MS></Obj>';
+
+function objects(content: string): string {
+  return `<Objs Version="1.1.0.1" xmlns="http://schemas.microsoft.com/powershell/2004/04">${content}</Objs>`;
+}
+
+function read(...lines: string[]): string[] {
+  const errors = new ReadableErrors();
+  return lines.flatMap((line) => errors.read(line));
+}
+
+describe('ReadableErrors', () => {
+  it('shows the text of errors and leaves out progress', () => {
+    const errors = ['no such file &lt;x&gt;_x000D__x000A_', '    + ls Gr_x00FC_n_x000D__x000A_'].map(
+      (text) => `<S S="Error">${text}</S>`,
+    );
+    deepEqual(read('#< CLIXML', objects(PROGRESS) + objects(PROGRESS + errors.join(''))), [
+      'no such file <x>',
+      '    + ls Grün',
+    ]);
+  });
+
+  it('leaves out what has only progress', () => {
+    deepEqual(read('#< CLIXML', objects(PROGRESS)), []);
+  });
+
+  it('lets pass what programs write before and behind', () => {
+    deepEqual(read(objects('a'), '#< CLIXML', 'plain', `${objects(PROGRESS)}behind`), [
+      objects('a'),
+      'plain',
+      'behind',
+    ]);
+  });
+
+  it('lets pass what is not whole', () => {
+    deepEqual(read('#< CLIXML', '<Objs <</Objs>'), ['<Objs <</Objs>']);
+  });
+});

@@ -1,0 +1,27 @@
+import { equal, rejects } from 'node:assert/strict';
+import { it } from 'node:test';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
+import { certificateAt, serviceAgent } from '../../src/winrm/service-agent.ts';
+import { WinrmService } from '../../src/winrm/winrm-service.ts';
+import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
+import { CERTIFICATE, Windows } from './windows.ts';
+import { WinrmDouble } from './winrm-double.ts';
+
+it('serviceAgent lets nobody be told anything who has another certificate than before', async (t) => {
+  const { program } = new Windows();
+  const [before, after] = await Promise.all(
+    [selfSigned(), CERTIFICATE].map((certificate) => WinrmDouble.start({ ...certificate, program })),
+  );
+  undoAfter(t, () => before?.[Symbol.asyncDispose]());
+  undoAfter(t, () => after?.[Symbol.asyncDispose]());
+  const certificate = await certificateAt({ host: '127.0.0.1', port: before?.port ?? 0 }, t.signal);
+  const identity = { username: 'Administrator', password: 'pa:ss wörd' };
+  const agent = serviceAgent(certificate, undefined);
+  const service = new WinrmService({ host: '127.0.0.1', port: after?.port ?? 0 }, identity, agent);
+  await rejects(WinrmShell.open(service, t.signal), {
+    code: 'instance-failed',
+    message: /no answer by WinRM: another certificate is shown than before/,
+  });
+  equal(after?.requests, 0);
+});

@@ -1,0 +1,75 @@
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import type { Image } from '@nodepool-builder/image-builder';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { RepositoryFixture } from '../../../image-builder/test/repository-fixture.ts';
+import { OnInstanceBuilder } from '../../src/index.ts';
+import { type RunScript, WindowsInstance } from './windows-instance.ts';
+
+async function build(
+  t: TestContext,
+  runScript: RunScript,
+): Promise<{ building: Promise<Image>; lines: string[]; instance: WindowsInstance }> {
+  const { repository, outside } = await RepositoryFixture.open(t);
+  const passwordFile = join(outside, 'password');
+  await writeFile(passwordFile, 'secret\n');
+  const instance = new WindowsInstance(runScript);
+  undoAfter(t, () => instance.destroy());
+  const lines: string[] = [];
+  const onInstance = {
+    provider: 'windows',
+    baseImage: 'windows-server',
+    username: 'Administrator',
+    connection: 'winrm',
+    winrm: { port: 5986, passwordFile },
+    shell: 'powershell',
+    steps: [{ run: 'greet' }],
+    sysprep: true,
+    bootTimeout: 20,
+    stopTimeout: 20,
+    afterRestart: 'destroy',
+  } as const;
+  const builder = new OnInstanceBuilder(
+    { name: 'windows', formats: ['raw'], onInstance },
+    { instanceProvider: () => instance },
+  );
+  const onLine = (line: string): void => void lines.push(line);
+  return { building: builder.build({ imageId: 'windows-1', repository, onLine }), lines, instance };
+}
+
+describe('a build over WinRM', () => {
+  it('runs the steps and sysprep, and takes the loss of the connection for the power-off that it is', async (t) => {
+    const ran: string[] = [];
+    const { building, lines, instance } = await build(t, async (name, script, { write }, machine) => {
+      ran.push(name.replace(/^.*\//, ''));
+      if (/^greet$/m.test(script)) await write('stdout', 'Grüße\r\n');
+      if (script.includes('sysprep.exe')) await machine.powerOff();
+      return 0;
+    });
+    const image = await building;
+    equal(image.files.length, 1);
+    ok(lines.includes('Grüße'));
+    ok(
+      lines.some((line) =>
+        /^logged in; the certificate is SHA256:\S+, as the console announces it$/.test(line),
+      ),
+    );
+    deepEqual(ran, ['prepare.ps1', 'step-0.ps1', 'clean.ps1', 'power-off.ps1']);
+    deepEqual(await instance.list(), []);
+  });
+
+  it('fails with what sysprep says that refuses', async (t) => {
+    const { building, instance } = await build(t, async (_name, script, { write }) => {
+      if (!script.includes('sysprep.exe')) return 0;
+      await write('stdout', 'a package was not provisioned for all users\r\n');
+      return 31;
+    });
+    await rejects(building, {
+      code: 'command-failed',
+      message: /sysprep ended with exit code 31, saying: a package was not provisioned for all users/,
+    });
+    deepEqual(await instance.list(), []);
+  });
+});

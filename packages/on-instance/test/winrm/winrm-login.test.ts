@@ -1,0 +1,180 @@
+import { equal, match, ok, rejects } from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { inspect } from 'node:util';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
+import type { Login } from '../../src/remote-shell.ts';
+import { HostKey } from '../../src/ssh/host-key.ts';
+import { parseFingerprint } from '../../src/winrm/certificate-fingerprint.ts';
+import { winrmLogin } from '../../src/winrm/winrm-login.ts';
+import { announcement, CERTIFICATE, fingerprint256, Windows } from './windows.ts';
+import { WinrmDouble } from './winrm-double.ts';
+
+const OTHER_CERTIFICATE = selfSigned();
+
+interface Site {
+  readonly double: WinrmDouble;
+  readonly address: { readonly host: string; readonly port: number };
+  readonly hostKey: HostKey;
+  readonly login: Login;
+}
+
+async function site(
+  t: TestContext,
+  {
+    password = 'pa:ss wörd\n',
+    ca,
+    fingerprint = ca === undefined ? parseFingerprint(fingerprint256(CERTIFICATE)) : undefined,
+    console = '',
+  }: { password?: string; ca?: string; fingerprint?: string | undefined; console?: string } = {},
+): Promise<Site> {
+  const directory = await mkdtemp(join(tmpdir(), 'winrm-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const passwordFile = join(directory, 'password');
+  await writeFile(passwordFile, password);
+  const caFile = join(directory, 'ca.pem');
+  if (ca !== undefined) await writeFile(caFile, ca);
+  const double = await WinrmDouble.start({ ...CERTIFICATE, program: new Windows().program });
+  undoAfter(t, () => double[Symbol.asyncDispose]());
+  const hostKey = new HostKey();
+  const settings = {
+    port: 5986,
+    passwordFile,
+    ...(ca !== undefined && { caFile }),
+    ...(fingerprint && { fingerprint }),
+  };
+  const login = winrmLogin({ username: 'Administrator', settings, hostKey });
+  if (login.announcedKeys !== undefined) hostKey.learn(login.announcedKeys(console));
+  return {
+    double,
+    address: { host: '127.0.0.1', port: double.port },
+    hostKey,
+    login,
+  };
+}
+
+describe('winrmLogin', () => {
+  it('logs in with the password of the file, and to the same machine from then on', async (t) => {
+    const { double, address, hostKey, login } = await site(t);
+    const shell = await login.connect(address, t.signal);
+    undoAfter(t, () => shell.close());
+    ok(hostKey.pinned !== undefined && CERTIFICATE.cert.replaceAll('\n', '').includes(hostKey.pinned));
+    await double[Symbol.asyncDispose]();
+    const program = new Windows().program;
+    const other = await WinrmDouble.start({ ...OTHER_CERTIFICATE, program, port: address.port });
+    undoAfter(t, () => other[Symbol.asyncDispose]());
+    await rejects(login.connect(address, t.signal), { code: 'host-key-changed' });
+    equal(other.requests, 0);
+  });
+
+  it('is refused with the wrong password, which no error shows', async (t) => {
+    const { address, hostKey, login } = await site(t, { password: 'wrong-secret' });
+    const error = await login.connect(address, t.signal).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    ok(error instanceof Error && 'code' in error);
+    equal(error.code, 'login-refused');
+    match(error.message, /^Administrator@127\.0\.0\.1:\d+ cannot log in by WinRM: correct the username or/);
+    const shown = inspect(error, { depth: Infinity, showHidden: true });
+    for (const secret of ['wrong-secret', Buffer.from('Administrator:wrong-secret').toString('base64')]) {
+      ok(!shown.includes(secret));
+    }
+    equal(hostKey.pinned, undefined);
+  });
+
+  it('says what to do where there is no Basic authentication', async (t) => {
+    const { double, address, login } = await site(t);
+    double.schemes = ['Negotiate', 'Kerberos'];
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message: /takes no Basic authentication, but Negotiate, Kerberos; NTLM and Kerberos are not supported/,
+    });
+  });
+
+  it('trusts whom the authorities of the file trust', async (t) => {
+    const { address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert + CERTIFICATE.cert });
+    const shell = await login.connect(address, t.signal);
+    shell.close();
+    match(login.describe(), /^the certificate is SHA256:\S+, trusted by the ca-file$/);
+  });
+
+  it('tells the password to nobody whom they do not trust', async (t) => {
+    const { double, address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message: /no answer by WinRM: .*self-signed certificate/,
+    });
+    equal(double.requests, 0);
+  });
+
+  it('logs in where the certificate has the fingerprint of the settings', async (t) => {
+    const { address, login } = await site(t);
+    const shell = await login.connect(address, t.signal);
+    shell.close();
+    match(login.describe(), /^the certificate is SHA256:\S+, trusted by the fingerprint$/);
+  });
+
+  it('sends no password where the certificate has another fingerprint', async (t) => {
+    const { double, address, login, hostKey } = await site(t, {
+      fingerprint: parseFingerprint(fingerprint256(OTHER_CERTIFICATE)),
+    });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message:
+        /^the certificate at .* is SHA256:\S+, and "fingerprint" of winrm is SHA256:\S+: the password is not/,
+    });
+    equal(double.requests, 0);
+    equal(hostKey.pinned, undefined);
+  });
+
+  it('logs in where the console announces the certificate', async (t) => {
+    const { address, login } = await site(t, { fingerprint: '', console: announcement(CERTIFICATE) });
+    const shell = await login.connect(address, t.signal);
+    shell.close();
+    match(login.describe(), /, as the console announces it$/);
+  });
+
+  it('sends no password where the console announces another certificate', async (t) => {
+    const console = announcement(CERTIFICATE) + announcement(OTHER_CERTIFICATE);
+    const { double, address, login } = await site(t, { fingerprint: '', console });
+    await rejects(login.connect(address, t.signal), { code: 'login-refused' });
+    equal(double.requests, 0);
+  });
+
+  it('sends no password without a fingerprint in the settings or on the console', async (t) => {
+    const { double, address, login } = await site(t, { fingerprint: '' });
+    await rejects(login.connect(address, t.signal), {
+      code: 'login-refused',
+      message:
+        /is SHA256:\S+, and its console does not announce it, .* the password is not sent; .*"fingerprint" of winrm$/,
+    });
+    equal(double.requests, 0);
+  });
+
+  it('may go better later where nothing answers', async (t) => {
+    const { double, address, login } = await site(t);
+    await double[Symbol.asyncDispose]();
+    await rejects(login.connect(address, t.signal), { code: 'login-refused', message: /ECONNREFUSED/ });
+  });
+
+  it('says which file it cannot read', async (t) => {
+    const { address, login } = await site(t, { password: '\n' });
+    await rejects(login.connect(address, t.signal), {
+      code: 'invalid-configuration',
+      message: /^the password-file of winrm, ".*password", is empty$/,
+    });
+  });
+
+  it('is found by its probe, and tells it nothing', async (t) => {
+    const { double, address, login } = await site(t);
+    await login.probe(address, t.signal);
+    equal(double.requests, 1);
+    equal(double.asked.length, 0);
+    await double[Symbol.asyncDispose]();
+    await rejects(login.probe(address, t.signal));
+  });
+});

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createReadStream, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { basename, dirname, join } from 'node:path';
+import { pipeline } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
+import { changesAnswer } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { failsWith } from './fixtures/fails-with.ts';
+import { openProvider, uploadRequest } from './provider-fixture.ts';
+import { openRealCloud } from './real-cloud.ts';
+
+const INFO = { method: 'GET', path: /\/info\/import$/ };
+const GET_IMAGE = { method: 'GET', path: /\/v2\/images\/[^?]/ };
+const GLANCE_DIRECT = { imageImport: { method: 'glance-direct' } } as const;
+
+/** Serves the files of a directory; its address. */
+async function serveDirectory(t: TestContext, directory: string): Promise<string> {
+  const server = createServer((request, response) => {
+    const path = join(directory, basename(decodeURIComponent(request.url ?? '')));
+    // Glance's web-download fails without it.
+    response.setHeader('content-length', statSync(path).size);
+    pipeline(createReadStream(path), response, () => {});
+  });
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('an upload by glance-direct', () => {
+  for (const built of [true, false]) {
+    test(`stages the file and imports it, its digests ${built ? '' : 'un'}known`, async (t) => {
+      const { settings, images } = await openRealCloud(t);
+      const provider = openProvider(t, settings, GLANCE_DIRECT);
+      const request = await uploadRequest(t, { built });
+      const { externalId } = await provider.upload(request);
+      const [image, ...others] = await images();
+      assert.deepEqual([image?.id, image?.status, image?.size], [externalId, 'active', request.file.size]);
+      assert.equal(image?.['owner_specified.openstack.md5'], image?.checksum);
+      assert.deepEqual(others, []);
+    });
+  }
+
+  test('is content with something else of another size: the cloud has converted it', async (t) => {
+    const { settings, glance, images } = await openRealCloud(t);
+    const provider = openProvider(t, settings, GLANCE_DIRECT);
+    const converted = changesAnswer((image) => ({ ...image, size: 10_000_000, checksum: 'of that' }));
+    glance.inject(GET_IMAGE, converted);
+    const { externalId } = await provider.upload(await uploadRequest(t));
+    assert.deepEqual(
+      (await images()).map(({ id }) => id),
+      [externalId],
+    );
+  });
+
+  test('is refused before anything is made where the cloud does not offer it', async (t) => {
+    const { settings, glance, images } = await openRealCloud(t);
+    const provider = openProvider(t, settings, GLANCE_DIRECT);
+    glance.inject(
+      INFO,
+      changesAnswer(() => ({ 'import-methods': { value: ['web-download', 'copy-image'] } })),
+    );
+    await assert.rejects(
+      provider.upload(await uploadRequest(t)),
+      failsWith(
+        'invalid-settings',
+        'does not offer image-import glance-direct, but web-download, copy-image',
+      ),
+    );
+    assert.ok(glance.requests.every(({ method }) => method === 'GET'));
+    assert.deepEqual(await images(), []);
+  });
+});
+
+describe('an upload by web-download', () => {
+  for (const built of [true, false]) {
+    test(`has the cloud fetch the file, its digests ${built ? '' : 'un'}known`, async (t) => {
+      const { settings, glance, images } = await openRealCloud(t);
+      const request = await uploadRequest(t, { built });
+      const baseUrl = `${await serveDirectory(t, dirname(request.file.path))}/`;
+      const provider = openProvider(t, settings, { imageImport: { method: 'web-download', baseUrl } });
+      const { externalId } = await provider.upload(request);
+      const [image, ...others] = await images();
+      assert.deepEqual([image?.id, image?.status, image?.size], [externalId, 'active', request.file.size]);
+      assert.equal(image?.['owner_specified.openstack.md5'], image?.checksum);
+      assert.deepEqual(others, []);
+      assert.ok(glance.requests.every(({ method }) => method !== 'PUT'));
+    });
+  }
+
+  test('that fetches another file than was built leaves nothing', async (t) => {
+    const { settings, images } = await openRealCloud(t);
+    const [request, other] = await Promise.all([uploadRequest(t), uploadRequest(t)]);
+    const baseUrl = await serveDirectory(t, dirname(other.file.path));
+    const provider = openProvider(t, settings, { imageImport: { method: 'web-download', baseUrl } });
+    await assert.rejects(provider.upload(request), failsWith('checksum-mismatch', request.file.path));
+    assert.deepEqual(await images(), []);
+  });
+
+  test('of what is not served leaves nothing', async (t) => {
+    const { settings, images } = await openRealCloud(t);
+    const request = await uploadRequest(t);
+    const baseUrl = 'http://127.0.0.1:1';
+    const provider = openProvider(t, settings, {
+      imageImport: { method: 'web-download', baseUrl },
+      retry: { attempts: 1, delay: 0 },
+    });
+    await assert.rejects(provider.upload(request), failsWith('image-failed', 'could not be imported'));
+    assert.deepEqual(await images(), []);
+  });
+});

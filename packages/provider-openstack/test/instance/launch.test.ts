@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LaunchRequest } from '@nodepool-builder/image-builder';
+import { answersWith, changesAnswer, losesAnswer } from '../../../../test/fixtures/fault-proxy/faults.ts';
+import { OpenStackError } from '../../src/index.ts';
+import { createImage, fails, type NovaCloud, openNovaCloud, PUBLIC_KEY } from './instance-cloud.ts';
+
+const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
+
+/** Whatever a launch makes. */
+function remains({ nova }: NovaCloud): object {
+  const { servers, keyPairs, neutron } = nova;
+  return { servers: servers.size, keyPairs: keyPairs.size, floatingIps: neutron.floatingIps.length };
+}
+
+async function noSettings(): Promise<never> {
+  throw new OpenStackError('invalid-settings', 'no cloud; correct cloud');
+}
+
+const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
+
+test('a server is made of the newest image of the name, as the settings and the request have it', async (t) => {
+  const cloud = await openNovaCloud(t);
+  const { nova, open, account, glance } = cloud;
+  const newest = await createImage(account, 'base');
+  // Glance tells time in seconds.
+  const inOrder = changesAnswer(({ images }) => ({
+    images: (images as { id: string }[]).map((image) => ({
+      ...image,
+      created_at: image.id === newest ? '2026-01-02T00:00:00Z' : '2026-01-01T00:00:00Z',
+    })),
+  }));
+  glance.inject({ path: /[?&]name=base/ }, inOrder);
+  nova.flavors = [
+    { id: '1', name: 'large', ram: 4096 },
+    { id: '2', name: 'tiny', ram: 128 },
+    { id: '3', name: 'small', ram: 2048 },
+  ];
+  const provider = open({ networks: ['private'], configDrive: true });
+  const instance = await provider.launch({
+    ...REQUEST,
+    minRam: 129,
+    nameFilter: 'a',
+    userData: '#cloud-config',
+  });
+  const { request } = nova.servers.get(instance.id) ?? {};
+  const { name, key_name, metadata, ...others } = request ?? {};
+  const [network] = nova.neutron.networks.filter((one) => one.name === 'private');
+  assert.deepEqual(others, {
+    imageRef: newest,
+    flavorRef: '3',
+    config_drive: true,
+    networks: [{ uuid: network?.id }],
+    user_data: Buffer.from('#cloud-config').toString('base64'),
+  });
+  assert.match(String(name), /^nodepool-builder-[0-9a-f]{12}-debian-1$/);
+  assert.deepEqual(metadata, {
+    nodepool_provider_name: 'cloud',
+    nodepool_build_id: 'debian-1',
+    nodepool_builder_port: '22',
+    nodepool_builder_launched_at: instance.launchedAt.toISOString(),
+  });
+  const key = nova.keyPairs.get(String(key_name)) ?? '';
+  assert.deepEqual(key.split(' ').slice(0, 2), PUBLIC_KEY.split(' ').slice(0, 2));
+});
+
+test('a floating IP is taken where instances have none, and given back', async (t) => {
+  const cloud = await openNovaCloud(t);
+  const { nova, open, faults } = cloud;
+  const provider = open({ pool: 'public' });
+  const instance = await provider.launch(REQUEST);
+  assert.deepEqual(await instance.address(), { host: '198.51.100.7', port: 22 });
+  assert.deepEqual(
+    (await provider.list()).map(({ id }) => id),
+    [instance.id],
+  );
+  await instance.destroy();
+  assert.deepEqual(remains(cloud), NOTHING);
+
+  const looking = { method: 'GET', path: /\/floatingips/ };
+  faults.inject(looking, async (exchange) => {
+    await provider.launch(REQUEST); // in the middle of somebody's look
+    await exchange.pass();
+  });
+  const [found, ...others] = await open().list();
+  assert.deepEqual([found?.buildId, others], ['debian-1', []]);
+  await found?.destroy();
+
+  nova.neutron.free = [];
+  await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /No more IP addresses/));
+  assert.deepEqual(remains(cloud), NOTHING);
+  await assert.rejects(
+    open({ pool: 'absent' }).launch(REQUEST),
+    fails('launch-failed', /no network has .*"absent"/),
+  );
+});
+
+test('a launch that fails says why, and leaves nothing', async (t) => {
+  const cloud = await openNovaCloud(t);
+  const { nova, open, faults } = cloud;
+  const provider = open();
+  const quota = {
+    forbidden: { code: 403, message: 'Quota exceeded for instances: Requested 1, but already used 10' },
+  };
+  faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(403, { body: quota }));
+  await assert.rejects(provider.launch(REQUEST), (error: Error) => {
+    assert.ok(fails('launch-failed', /Quota exceeded for instances/)(error));
+    return error.cause instanceof OpenStackError && error.cause.code === 'quota-exceeded';
+  });
+  assert.deepEqual(remains(cloud), NOTHING);
+
+  nova.fault = 'No valid host was found. There are not enough hosts available.';
+  await assert.rejects(
+    provider.launch(REQUEST),
+    fails('launch-failed', /went to ERROR: No valid host was found/),
+  );
+  assert.deepEqual(remains(cloud), NOTHING);
+  nova.fault = undefined;
+
+  await assert.rejects(
+    provider.launch({ ...REQUEST, minRam: 256 }),
+    fails('launch-failed', /no flavor has at least 256 MiB .* there are: tiny \(128 MiB\)/),
+  );
+
+  await assert.rejects(
+    open({ settings: noSettings }).launch(REQUEST),
+    fails('launch-failed', /no cloud; correct cloud/),
+  );
+
+  // There is a server, of which only its name is known.
+  const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesAnswer());
+  await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no answer/));
+  assert.equal(lost.hits, 1);
+  assert.deepEqual(remains(cloud), NOTHING);
+});
+
+test('what a launch leaves when nothing can be removed any more is listed with its build', async (t) => {
+  const cloud = await openNovaCloud(t);
+  const { open, faults } = cloud;
+  const provider = open({ pool: 'public' });
+  // Whoever launches dies with the answer to this, as it were.
+  faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(400));
+  faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
+  await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /400/));
+  assert.deepEqual(remains(cloud), { ...NOTHING, keyPairs: 1 });
+  const [left, ...others] = await open().list();
+  assert.ok(left !== undefined);
+  assert.deepEqual(others, []);
+  assert.equal(left.buildId, 'debian-1');
+  assert.ok(Math.abs(left.launchedAt.getTime() - Date.now()) < 60_000);
+  assert.equal(await left.state(), 'failed');
+  await assert.rejects(left.consoleLog(), fails('instance-failed', /does not have it/));
+  assert.deepEqual(await open({ owner: 'somebody else' }).list(), []);
+  await left.destroy();
+  assert.deepEqual(remains(cloud), NOTHING);
+
+  const instance = await provider.launch(REQUEST);
+  const [name = ''] = cloud.nova.keyPairs.keys();
+  cloud.nova.keyPairs.set(name, PUBLIC_KEY);
+  assert.equal((await provider.list())[0]?.buildId, 'debian-1');
+  await cloud.nova.removeServers();
+  cloud.nova.keyPairs.clear();
+  const { floatingIps } = cloud.nova.neutron;
+  const theirs = { id: '1', floating_ip_address: '198.51.100.9', port_id: '', description: 'of somebody' };
+  floatingIps.unshift(theirs);
+  const [floating] = await provider.list();
+  assert.notEqual(floating?.id, instance.id);
+  await floating?.destroy();
+  assert.deepEqual(floatingIps, [theirs]);
+});

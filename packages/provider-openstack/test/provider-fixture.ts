@@ -1,0 +1,58 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
+import { type CloudSettings, OpenStackProvider, type OpenStackProviderOptions } from '../src/index.ts';
+import { SILENT } from './fixtures/silent-logger.ts';
+
+/** A provider with little patience, for one test. */
+export function openProvider(
+  t: TestContext,
+  settings: CloudSettings,
+  options: Partial<OpenStackProviderOptions> = {},
+): OpenStackProvider {
+  const provider = new OpenStackProvider({
+    name: 'cloud',
+    formats: ['qcow2'],
+    settings: async () => settings,
+    logger: SILENT,
+    session: { retry: { firstPause: 0.001, tries: 3 } },
+    retry: { attempts: 3, delay: 0.001 },
+    ...options,
+  });
+  t.after(() => provider.close());
+  return provider;
+}
+
+/** What a test's file is, besides random. */
+export interface FileOptions {
+  /** Bytes. Default: several pieces of what is read at a time. */
+  readonly size?: number;
+  readonly format?: ImageFormat;
+  /** Whether its digests are known, as those of an image that was built here. Default true. */
+  readonly built?: boolean;
+}
+
+/** A request to upload a file of random bytes that goes away with the test. */
+export async function uploadRequest(
+  t: TestContext,
+  { size = 3_000_000, format = 'qcow2', built = true }: FileOptions = {},
+): Promise<UploadRequest> {
+  const directory = await mkdtemp(join(tmpdir(), 'openstack-provider-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const path = join(directory, `0001.${format}`);
+  const data = randomBytes(size);
+  await writeFile(path, data);
+  const digest = (algorithm: string): string => createHash(algorithm).update(data).digest('hex');
+  const checksums = { md5: digest('md5'), sha256: digest('sha256') };
+  return {
+    uploadId: 'u1',
+    imageId: '0001',
+    imageName: 'debian',
+    externalName: 'template-debian',
+    file: { format, path, size, ...(built && { checksums }) },
+    metadata: { os: 'debian' },
+  };
+}

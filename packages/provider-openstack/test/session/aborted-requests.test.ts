@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { HttpDouble } from '../fixtures/http-double.ts';
+import { type Ending, plainClient } from '../fixtures/plain-client.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+/** Aborts by `abort` once the server has the request, to which it gives no answer. */
+async function abortedBy(
+  t: Ending,
+  abort: (session: OpenStackSession, controller: AbortController) => void,
+): Promise<void> {
+  const controller = new AbortController();
+  const { client, http, session } = await plainClient(t);
+  http.reply(() => {
+    abort(session, controller);
+    return undefined;
+  });
+  await client.json('GET', '/images', { signal: controller.signal });
+}
+
+describe('an abort', () => {
+  it('ends a request, with the reason as the cause', async (t) => {
+    const reason = new Error('enough');
+    await assert.rejects(
+      abortedBy(t, (_session, controller) => controller.abort(reason)),
+      (error: Error) => failsWith('aborted')(error) && error.cause === reason,
+    );
+  });
+
+  it('comes with the end of the session', async (t) => {
+    await assert.rejects(
+      abortedBy(t, (session) => session.close()),
+      failsWith('aborted'),
+    );
+  });
+
+  it('ends a pause', async (t) => {
+    const controller = new AbortController();
+    const http = await HttpDouble.start(() => ({ status: 503 }));
+    t.after(() => http[Symbol.asyncDispose]());
+    const session = new OpenStackSession(settingsWith({ type: 'none', endpoint: http.url }), {
+      logger: { ...SILENT, warn: () => controller.abort() },
+      retry: { firstPause: 1e6, longestPause: 1e6 },
+    });
+    const request = session
+      .client({ type: 'image', interface: 'public' })
+      .json('GET', '/images', { signal: controller.signal });
+    await assert.rejects(request, failsWith('aborted'));
+  });
+});

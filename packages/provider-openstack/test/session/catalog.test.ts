@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type CatalogEndpoint, findEndpoint, versioned } from '../../src/session/catalog.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+
+function endpoint(type: string, name: string, which: string, regionId: string): CatalogEndpoint {
+  return { type, name, interface: which, regionId, url: `http://${name}/${which}/${regionId}` };
+}
+
+const CATALOG = [
+  endpoint('identity', 'keystone', 'public', 'north'),
+  endpoint('image', 'glance', 'admin', 'north'),
+  endpoint('image', 'glance', 'public', 'north'),
+  endpoint('image', 'glance', 'public', 'south'),
+  endpoint('image', 'mirror', 'public', 'south'),
+];
+
+const find = (wanted: object, catalog = CATALOG): string =>
+  findEndpoint('test', catalog, { type: 'image', interface: 'public', ...wanted });
+
+describe('the endpoint of a service', () => {
+  it('is the first of its type and interface', () => {
+    assert.equal(find({}), 'http://glance/public/north');
+    assert.equal(find({ interface: 'admin' }), 'http://glance/admin/north');
+  });
+
+  it('is that of the region and the name', () => {
+    assert.equal(find({ regionName: 'south' }), 'http://glance/public/south');
+    assert.equal(find({ regionName: 'south', name: 'mirror' }), 'http://mirror/public/south');
+  });
+
+  it('may be asked for by the old names of interfaces', () => {
+    assert.equal(find({ interface: 'publicURL' }), 'http://glance/public/north');
+  });
+
+  it('missing: says which services there are', () => {
+    const wrong = failsWith('no-such-service', 'type object-store', 'services of type identity, image');
+    assert.throws(() => find({ type: 'object-store' }), wrong);
+  });
+
+  it('missing: says which regions and interfaces there are', () => {
+    const wrong = failsWith(
+      'no-such-service',
+      'no internal endpoint',
+      'in region East',
+      'glance public in south',
+    );
+    assert.throws(() => find({ interface: 'internal', regionName: 'East' }), wrong);
+  });
+
+  it('no catalog: says that a project is wanted', () => {
+    assert.throws(() => find({}, []), failsWith('no-such-service', 'name the project'));
+  });
+});
+
+describe('the version in an address', () => {
+  const rows: [string, string | undefined, string][] = [
+    ['http://glance:9292', 'v2', 'http://glance:9292/v2'],
+    ['http://glance:9292/', 'v2', 'http://glance:9292/v2'],
+    ['http://cloud/image/', 'v2', 'http://cloud/image/v2'],
+    ['http://glance:9292/v2', 'v2', 'http://glance:9292/v2'],
+    ['http://glance:9292/v2/', 'v2', 'http://glance:9292/v2'],
+    ['http://glance:9292/v2.0', 'v2', 'http://glance:9292/v2.0'],
+    ['http://images.example/v2/1234', 'v2', 'http://images.example/v2/1234'],
+    ['http://glance:9292/v1', 'v2', 'http://glance:9292/v2'],
+    ['http://v2.example', 'v2', 'http://v2.example/v2'],
+    ['http://swift/v1/AUTH_p1', undefined, 'http://swift/v1/AUTH_p1'],
+  ];
+  for (const [url, version, expected] of rows) {
+    it(`${url} with ${version}`, () => assert.equal(versioned(url, version), expected));
+  }
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { CloudAuth } from '../../src/cloud-settings.ts';
+import { configuredIdentityApi, listedIdentityApi } from '../../src/session/keystone-discovery.ts';
+import { passwordAuth } from '../fixtures/cloud-settings.ts';
+
+type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
+
+function withoutDomains(url: string, fixed?: 2 | 3): KeystoneAuth {
+  const auth = {
+    type: 'password',
+    url,
+    user: { name: 'u' },
+    password: 'p',
+    scope: { project: { name: 'p' } },
+  };
+  return { ...auth, ...(fixed !== undefined && { version: fixed }) } as KeystoneAuth;
+}
+
+const withDomains = (url: string): KeystoneAuth => passwordAuth(url) as KeystoneAuth;
+
+function version(id: string, href: string, status = 'stable'): object {
+  return { id, status, links: [{ rel: 'self', href }] };
+}
+
+describe("Keystone's version, as the settings say it", () => {
+  const rows: [string, 2 | 3 | undefined, object | undefined][] = [
+    ['http://k:5000/v3', undefined, { version: 3, url: 'http://k:5000/v3' }],
+    ['http://k:5000/v3/', undefined, { version: 3, url: 'http://k:5000/v3' }],
+    ['http://k:5000/v2.0/', undefined, { version: 2, url: 'http://k:5000/v2.0' }],
+    ['http://k/identity/v3', undefined, { version: 3, url: 'http://k/identity/v3' }],
+    ['http://k:5000', 3, { version: 3, url: 'http://k:5000/v3' }],
+    ['http://k:5000/', 2, { version: 2, url: 'http://k:5000/v2.0' }],
+    ['http://k:5000/v2.0', 3, { version: 3, url: 'http://k:5000/v3' }],
+    ['http://k:5000', undefined, undefined],
+    ['http://v3.example/identity', undefined, undefined],
+  ];
+  for (const [url, fixed, expected] of rows) {
+    it(`${url}, version ${fixed}`, () => {
+      assert.deepEqual(configuredIdentityApi(withoutDomains(url, fixed)), expected);
+    });
+  }
+
+  it('is v3 for an application credential', () => {
+    const auth: KeystoneAuth = { type: 'application-credential', url: 'http://k/v2.0', id: 'i', secret: 's' };
+    assert.deepEqual(configuredIdentityApi(auth), { version: 3, url: 'http://k/v3' });
+  });
+});
+
+describe("Keystone's version, as it lists them", () => {
+  const both = {
+    versions: {
+      values: [version('v3.14', 'http://k:5000/v3/'), version('v2.0', 'http://k:5000/v2.0/', 'deprecated')],
+    },
+  };
+
+  it('is v3 when the settings name domains', () => {
+    assert.deepEqual(listedIdentityApi(withDomains('http://k:5000'), both), {
+      version: 3,
+      url: 'http://k:5000/v3',
+    });
+  });
+
+  it('is v2 when they name none, and v3 when there is no other', () => {
+    const auth = withoutDomains('http://k:5000');
+    assert.deepEqual(listedIdentityApi(auth, both), { version: 2, url: 'http://k:5000/v2.0' });
+    const onlyV3 = { versions: { values: [version('v3.14', 'http://k:5000/v3/')] } };
+    assert.equal(listedIdentityApi(auth, onlyV3)?.version, 3);
+  });
+
+  it('is read from the root of one version, too', () => {
+    const answer = { version: version('v3.14', '/identity/v3/') };
+    assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), answer), {
+      version: 3,
+      url: 'http://k/identity/v3',
+    });
+  });
+
+  it('is no experimental one, and no v2 for a user in a domain', () => {
+    const values = [version('v3.0', 'http://k/v3', 'experimental'), version('v2.0', 'http://k/v2.0')];
+    assert.equal(listedIdentityApi(withDomains('http://k'), { versions: { values } }), undefined);
+  });
+
+  it('does not lead a password from TLS to plain text', () => {
+    const answer = { versions: { values: [version('v3.14', 'http://inside:5000/v3/')] } };
+    assert.equal(listedIdentityApi(withDomains('https://k'), answer)?.url, 'https://k/v3');
+  });
+
+  it('a list with a fault in it: names the place', () => {
+    const auth = withDomains('http://k');
+    assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
+    assert.throws(() => listedIdentityApi(auth, { versions: { values: [{ id: 3 }] } }), /versions\[\]\.id/);
+  });
+});

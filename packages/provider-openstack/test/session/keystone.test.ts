@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { CloudAuth } from '../../src/cloud-settings.ts';
+import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { HttpDouble, type Reply, type SeenRequest } from '../fixtures/http-double.ts';
+import { ManualClock } from '../fixtures/manual-clock.ts';
+import type { Ending } from '../fixtures/plain-client.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+/** A cloud of so many paths, and those that were asked for. */
+async function cloudOf(
+  t: Ending,
+  replies: (url: string) => Record<string, Reply | ((request: SeenRequest) => Reply)>,
+): Promise<{ url: string; paths: () => string[] }> {
+  const http = await HttpDouble.start((request) => {
+    const reply = replies(http.url)[`${request.method} ${request.path}`] ?? { status: 404 };
+    return typeof reply === 'function' ? reply(request) : reply;
+  });
+  t.after(() => http[Symbol.asyncDispose]());
+  return { url: http.url, paths: () => http.requests.map(({ method, path }) => `${method} ${path}`) };
+}
+
+/** Asks the image service something, as this user. */
+async function askAs(auth: CloudAuth): Promise<number> {
+  const options = { logger: SILENT, clock: new ManualClock(), random: () => 0 };
+  const session = new OpenStackSession(settingsWith(auth), options);
+  return (await session.client({ type: 'image', interface: 'public' }).json('GET', '/ok')).status;
+}
+
+const TIMES = { issued_at: '2026-01-01T00:00:00Z', expires_at: '2026-01-01T01:00:00Z' };
+
+function v3Token(url: string): Reply {
+  const endpoints = [{ interface: 'public', region_id: 'one', url: `${url}/image` }];
+  return {
+    status: 201,
+    headers: { 'x-subject-token': 'secret-token' },
+    json: { token: { ...TIMES, catalog: [{ type: 'image', name: 'glance', endpoints }] } },
+  };
+}
+
+function v2Token(url: string): Reply {
+  const endpoints = [{ region: 'DFW', publicURL: `${url}/image` }];
+  const token = { id: 'secret-token', expires: TIMES.expires_at, issued_at: TIMES.issued_at };
+  return {
+    status: 200,
+    json: { access: { token, serviceCatalog: [{ type: 'image', name: 'i', endpoints }] } },
+  };
+}
+
+function versions(...paths: string[]): Reply {
+  const values = paths.map((path) => ({
+    id: path.slice(1),
+    status: 'stable',
+    links: [{ rel: 'self', href: `${path}/` }],
+  }));
+  return { status: 300, json: { versions: { values } } };
+}
+
+const OK = { 'GET /image/ok': { status: 200 } };
+
+describe('Keystone', () => {
+  it('is asked for its versions once, then for tokens', async (t) => {
+    const cloud = await cloudOf(t, (url) => ({
+      'GET /': versions('/v3', '/v2.0'),
+      'POST /v3/auth/tokens': v3Token(url),
+      ...OK,
+    }));
+    assert.equal(await askAs(passwordAuth(cloud.url)), 200);
+    assert.deepEqual(cloud.paths(), ['GET /', 'POST /v3/auth/tokens', 'GET /image/ok']);
+  });
+
+  it('of an old cloud speaks v2', async (t) => {
+    const cloud = await cloudOf(t, (url) => ({
+      'POST /v2.0/tokens': ({ body }) => (body.includes('tenantName') ? v2Token(url) : { status: 400 }),
+      ...OK,
+    }));
+    const scope = { project: { name: 'images' } };
+    const user = { name: 'builder' };
+    const auth: CloudAuth = { type: 'password', url: `${cloud.url}/v2.0/`, user, password: 'pw', scope };
+    assert.equal(await askAs(auth), 200);
+  });
+
+  it('that lists no versions: says how to go on', async (t) => {
+    const cloud = await cloudOf(t, () => ({}));
+    const wrong = failsWith('invalid-settings', 'auth_url', '/v3');
+    await assert.rejects(askAs(passwordAuth(cloud.url)), wrong);
+  });
+
+  it('that is no Keystone: says so', async (t) => {
+    const cloud = await cloudOf(t, () => ({ 'GET /': { status: 200, text: '<h1>It works!</h1>' } }));
+    await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-answer', 'GET'));
+  });
+
+  it('that is down for a moment is asked again', async (t) => {
+    const failures: Reply[] = [{ status: 503 }, { status: 500 }];
+    const cloud = await cloudOf(t, (url) => ({
+      'GET /': () => failures.pop() ?? versions('/v3'),
+      'POST /v3/auth/tokens': v3Token(url),
+      ...OK,
+    }));
+    assert.equal(await askAs(passwordAuth(cloud.url)), 200);
+  });
+
+  it('that stays down is asked six times, not six times for each of six', async (t) => {
+    const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 503 } }));
+    await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), failsWith('service-unavailable'));
+    assert.equal(cloud.paths().length, 6);
+  });
+
+  it('refuses: the error has its words, but neither the password nor what it was sent', async (t) => {
+    const cloud = await cloudOf(t, () => ({
+      'POST /v3/auth/tokens': ({ body }) => ({
+        status: 401,
+        json: { error: { message: `Requires authentication: ${body}` } },
+      }),
+    }));
+    const auth = passwordAuth(`${cloud.url}/v3`, 'hunter2-xyz');
+    await assert.rejects(askAs(auth), (error: Error) => {
+      assert.doesNotMatch(error.message, /hunter2/);
+      return failsWith('auth-failed', 'POST', '/v3/auth/tokens', 'Requires authentication')(error);
+    });
+    assert.equal(cloud.paths().length, 1);
+  });
+
+  it('answers without a token: names what is missing', async (t) => {
+    const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 201, json: {} } }));
+    const wrong = failsWith('invalid-answer', 'token is not an object');
+    await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
+  });
+
+  it('at an address that is none', async () => {
+    for (const url of ['keystone:5000', 'not a url', 'ftp://keystone/v3']) {
+      await assert.rejects(askAs(passwordAuth(url)), failsWith('invalid-settings', 'auth_url'));
+    }
+  });
+});

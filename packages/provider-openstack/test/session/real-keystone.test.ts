@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { ClientRequest } from 'node:http';
+import { Readable } from 'node:stream';
+import { before, describe, it, type TestContext } from 'node:test';
+import type { Account } from '../../../../test/fixtures/openstack/account.ts';
+import { openStack } from '../../../../test/fixtures/openstack/openstack.ts';
+import type { CloudAuth } from '../../src/cloud-settings.ts';
+import { record, text } from '../../src/session/answer-shape.ts';
+import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import type { ServiceClient } from '../../src/session/service-client.ts';
+import { settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+let account: Account;
+let admin: Account;
+before(async () => {
+  const cloud = await openStack();
+  account = await cloud.createAccount();
+  ({ admin } = cloud);
+});
+
+const DOMAIN = { domainName: 'Default' };
+
+function passwordOf({ authUrl, userName, password, projectName }: Account): CloudAuth {
+  return {
+    type: 'password',
+    url: authUrl,
+    user: { name: userName, ...DOMAIN },
+    password,
+    scope: { project: { name: projectName, ...DOMAIN } },
+  };
+}
+
+function openSession(auth: CloudAuth): OpenStackSession {
+  return new OpenStackSession(settingsWith(auth), { logger: SILENT });
+}
+
+/** Reads one field of an image. */
+function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
+  return (image) => text(record(image, 'the image')[key], key);
+}
+
+/** Creates an image in Glance as this user; the id of its project. */
+async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
+  const client = openSession(auth).client({ type: 'image', interface: 'public', version: 'v2' });
+  const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
+  return (await client.json('POST', '/images', { body, validate: fieldOf('owner') })).value;
+}
+
+describe('the real Keystone gives a token that the real Glance takes', () => {
+  it('for a password', async () => {
+    const { projectId } = await account.issueToken();
+    assert.equal(await ownerOfNewImage(passwordOf(account)), projectId);
+  });
+
+  it('for a password, its version discovered', async () => {
+    const { projectId } = await account.issueToken();
+    const url = new URL('/', account.authUrl).href;
+    assert.equal(await ownerOfNewImage({ ...passwordOf(account), url } as CloudAuth), projectId);
+  });
+
+  it('for a token', async () => {
+    const { token, projectId } = await account.issueToken();
+    const scope = { project: { id: projectId } };
+    const auth: CloudAuth = { type: 'token', url: account.authUrl, token, scope };
+    assert.equal(await ownerOfNewImage(auth), projectId);
+  });
+
+  it('for an application credential, by its id and by its name', async () => {
+    const { id, name, secret } = await account.createApplicationCredential();
+    const { projectId } = await account.issueToken();
+    const auth = { type: 'application-credential', url: account.authUrl, secret } as const;
+    assert.equal(await ownerOfNewImage({ ...auth, id }), projectId);
+    const user = { name: account.userName, ...DOMAIN };
+    assert.equal(await ownerOfNewImage({ ...auth, name, user }), projectId);
+  });
+});
+
+describe('the real Keystone refuses', () => {
+  it('a wrong password', async () => {
+    const auth = { ...passwordOf(account), password: 'wrong-pw' } as CloudAuth;
+    await assert.rejects(ownerOfNewImage(auth), (error: Error) => {
+      assert.doesNotMatch(error.message, /wrong-pw/);
+      return failsWith('auth-failed', 'POST', '/v3/auth/tokens', 'requires authentication')(error);
+    });
+  });
+
+  it('a token that was revoked', async () => {
+    const { token, projectId } = await account.issueToken();
+    await account.revokeToken(token);
+    const scope = { project: { id: projectId } };
+    const auth: CloudAuth = { type: 'token', url: account.authUrl, token, scope };
+    await assert.rejects(ownerOfNewImage(auth), (error: Error) => !error.message.includes(token));
+  });
+
+  it('a project that is not there', async () => {
+    const auth = { ...passwordOf(account), scope: { project: { name: 'none', ...DOMAIN } } } as CloudAuth;
+    await assert.rejects(ownerOfNewImage(auth), failsWith('auth-failed'));
+  });
+});
+
+describe('with a real token', () => {
+  it('the token of an unscoped user comes without a catalog', async () => {
+    const auth = { ...passwordOf(account), scope: {} } as CloudAuth;
+    await assert.rejects(ownerOfNewImage(auth), failsWith('no-such-service', 'name the project'));
+  });
+
+  it('a service that the catalog lacks is told with those that it has', async () => {
+    const client = openSession(passwordOf(account)).client({ type: 'object-store', interface: 'public' });
+    await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'identity, image'));
+  });
+
+  it('of the system, Keystone itself is a service', async () => {
+    const auth = { ...passwordOf(admin), scope: { system: 'all' } } as CloudAuth;
+    const client = openSession(auth).client({ type: 'identity', interface: 'public' });
+    assert.equal((await client.json('GET', '/users')).status, 200);
+  });
+});
+
+describe('a real token that was revoked', () => {
+  /** A client that has a token, which it does not know to be revoked, and an image in `queued`. */
+  async function clientWithRevokedToken(t: TestContext): Promise<{ client: ServiceClient; path: string }> {
+    const client = openSession(passwordOf(account)).client({
+      type: 'image',
+      interface: 'public',
+      version: 'v2',
+    });
+    let token = '';
+    const look = (message: unknown): void => {
+      token = String((message as { request: ClientRequest }).request.getHeader('x-auth-token') ?? token);
+    };
+    subscribe('http.client.request.start', look);
+    t.after(() => unsubscribe('http.client.request.start', look));
+    const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
+    const { value: id } = await client.json('POST', '/images', { body, validate: fieldOf('id') });
+    await account.revokeToken(token);
+    return { client, path: `/images/${id}` };
+  }
+
+  it('is renewed, and the request made again', async (t) => {
+    const { client, path } = await clientWithRevokedToken(t);
+    assert.equal((await client.json('GET', path)).status, 200);
+  });
+
+  it('is renewed in a PUT, and the body sent anew', async (t) => {
+    const { client, path } = await clientWithRevokedToken(t);
+    const content = randomBytes(8_000_000);
+    let bodies = 0;
+    const body = (): Readable => {
+      bodies += 1;
+      return Readable.from(chunksOf(content));
+    };
+    assert.equal((await client.put(`${path}/file`, body, { size: content.length })).status, 204);
+    assert.equal(bodies, 2);
+    const { value } = await client.json('GET', path, { validate: fieldOf('checksum') });
+    assert.equal(value, createHash('md5').update(content).digest('hex'));
+  });
+});
+
+function* chunksOf(content: Buffer, length = 65_536): Generator<Buffer> {
+  for (let start = 0; start < content.length; start += length) yield content.subarray(start, start + length);
+}

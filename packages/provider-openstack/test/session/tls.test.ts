@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { after, before, describe, it } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import type { CloudSettings } from '../../src/cloud-settings.ts';
+import { SYSTEM_CLOCK } from '../../src/session/clock.ts';
+import { Transport } from '../../src/session/transport.ts';
+import { settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { HttpDouble } from '../fixtures/http-double.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
+
+let directory: string;
+let certificate: string;
+let key: string;
+let server: HttpDouble;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'openstack-tls-'));
+  [certificate, key] = [join(directory, 'server.crt'), join(directory, 'server.key')];
+  const pair = await selfSigned();
+  await writeFile(certificate, pair.cert);
+  await writeFile(key, pair.key);
+  server = await HttpDouble.start(
+    (_request, raw) => ({ status: 200, text: String((raw.socket as TLSSocket).authorized) }),
+    { ...pair, ca: pair.cert, requestCert: true, rejectUnauthorized: false },
+  );
+});
+after(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true });
+});
+
+function transportWith(tls: CloudSettings['tls']): Transport {
+  const settings = settingsWith({ type: 'none', endpoint: server.url }, { tls });
+  return new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0 });
+}
+
+const get = (tls: CloudSettings['tls'], url = server.url): ReturnType<Transport['send']> =>
+  transportWith(tls).send({ method: 'GET', url: new URL(url) });
+
+describe('TLS', () => {
+  it('does not trust a certificate that nobody known has signed, and says what to do', async () => {
+    await assert.rejects(get({ verify: true }), failsWith('certificate-untrusted', 'GET', 'cacert'));
+  });
+
+  it('nor in a PUT', async () => {
+    const body = new Readable({ read: () => undefined });
+    const put = transportWith({ verify: true }).put({
+      url: new URL(server.url),
+      headers: {},
+      body: () => body,
+      size: 1,
+      stallTimeout: 60,
+    });
+    await assert.rejects(put, failsWith('certificate-untrusted', 'PUT', 'cacert'));
+    assert.ok(body.destroyed);
+  });
+
+  it('trusts what cacert signed', async () => {
+    assert.equal((await get({ verify: true, caFile: certificate })).status, 200);
+  });
+
+  it('wants the name that the certificate is for', async () => {
+    const url = server.url.replace('127.0.0.1', 'localhost');
+    const wrong = failsWith('certificate-untrusted', 'the host name that the certificate is made out to');
+    await assert.rejects(get({ verify: true, caFile: certificate }, url), wrong);
+  });
+
+  it('trusts anything where the operator said so', async () => {
+    assert.equal((await get({ verify: false })).status, 200);
+  });
+
+  it('shows the certificate of the client, in a PUT as well', async () => {
+    const tls = { verify: true, caFile: certificate, certFile: certificate, keyFile: key };
+    assert.equal((await get(tls)).body, 'true');
+    assert.equal((await get({ verify: true, caFile: certificate })).body, 'false');
+    const put = await transportWith(tls).put({
+      url: new URL(server.url),
+      headers: {},
+      body: () => Readable.from([Buffer.from('x')]),
+      size: 1,
+      stallTimeout: 60,
+    });
+    assert.equal(put.body, 'true');
+  });
+
+  it('files that cannot be read or used are told by their keys', async () => {
+    const missing = join(directory, 'missing');
+    await assert.rejects(
+      get({ verify: true, caFile: missing }),
+      failsWith('invalid-settings', 'cacert', missing),
+    );
+    const keyOnly = { verify: true, certFile: key, keyFile: key };
+    await assert.rejects(get(keyOnly), failsWith('invalid-settings', 'cert and key'));
+  });
+
+  it('a file that was put right is read without a new session', async () => {
+    const late = join(directory, 'late.crt');
+    const transport = transportWith({ verify: true, caFile: late });
+    const request = { method: 'GET', url: new URL(server.url) } as const;
+    await assert.rejects(transport.send(request), failsWith('invalid-settings'));
+    await writeFile(late, await readFile(certificate));
+    assert.equal((await transport.send(request)).status, 200);
+  });
+});

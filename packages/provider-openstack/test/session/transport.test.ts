@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { SYSTEM_CLOCK } from '../../src/session/clock.ts';
+import { Transport } from '../../src/session/transport.ts';
+import { settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { HttpDouble } from '../fixtures/http-double.ts';
+import { ManualClock } from '../fixtures/manual-clock.ts';
+import type { Ending } from '../fixtures/plain-client.ts';
+
+async function startDouble(t: Ending, ...handler: Parameters<typeof HttpDouble.start>): Promise<HttpDouble> {
+  const http = await HttpDouble.start(...handler);
+  t.after(() => http[Symbol.asyncDispose]());
+  return http;
+}
+
+function oneByte(): Readable {
+  return Readable.from([Buffer.from('x')]);
+}
+
+function transportTo({ apiTimeout = 60, rate = 0, clock = SYSTEM_CLOCK } = {}): Transport {
+  const settings = settingsWith({ type: 'none', endpoint: 'http://unused' }, { apiTimeout });
+  return new Transport(settings, { clock, rate });
+}
+
+describe('the rate', () => {
+  it('keeps the starts of requests apart, of all kinds', async (t) => {
+    const http = await startDouble(t, () => ({ status: 200 }));
+    const clock = new ManualClock();
+    const transport = transportTo({ rate: 1, clock });
+    const url = new URL(http.url);
+    await transport.send({ method: 'GET', url });
+    await transport.put({ url, headers: {}, body: oneByte, size: 1, stallTimeout: 60 });
+    await transport.send({ method: 'DELETE', url });
+    assert.deepEqual(clock.sleeps, [1000, 1000]);
+  });
+
+  it('lets others through while a PUT lasts', async (t) => {
+    const http = await startDouble(t, () => ({ status: 204 }));
+    const transport = transportTo({ rate: 0.001 });
+    const url = new URL(http.url);
+    const body = new Readable({ read: () => undefined });
+    const asked = Promise.withResolvers<void>();
+    const put = transport.put({
+      url,
+      headers: {},
+      body: () => {
+        asked.resolve();
+        return body;
+      },
+      size: 1,
+      stallTimeout: 60,
+    });
+    await asked.promise;
+    assert.equal((await transport.send({ method: 'GET', url })).status, 204);
+    body.push('x');
+    body.push(null);
+    assert.equal((await put).status, 204);
+  });
+});
+
+describe('a request', () => {
+  it('without an answer ends after apiTimeout', async (t) => {
+    const http = await startDouble(t, () => undefined);
+    const transport = transportTo({ apiTimeout: 0.05 });
+    const request = transport.send({ method: 'GET', url: new URL('/v2/images', http.url) });
+    await assert.rejects(request, failsWith('connection-failed', 'cloud test: GET', '/v2/images'));
+  });
+
+  it('has a connection of its own', async (t) => {
+    const http = await startDouble(t, () => ({ status: 200 }));
+    const { headers } = await transportTo().send({ method: 'GET', url: new URL(http.url) });
+    assert.equal(headers.connection, 'close');
+  });
+
+  it('to a closed port: is named without the query of its URL', async (t) => {
+    const http = await startDouble(t, () => ({ status: 200 }));
+    const url = new URL('/v1/object?temp_url_sig=secret', http.url);
+    await http[Symbol.asyncDispose]();
+    await assert.rejects(transportTo().send({ method: 'GET', url }), (error: Error) => {
+      assert.doesNotMatch(error.message, /secret/);
+      return failsWith('connection-failed', '/v1/object', 'ECONNREFUSED')(error);
+    });
+  });
+
+  it('that fails keeps no header of the request in its cause', async (t) => {
+    const http = await startDouble(t, (_request, raw) => void raw.socket.destroy());
+    const headers = { 'x-auth-token': 'secret' };
+    const request = transportTo().send({ method: 'GET', url: new URL(http.url), headers });
+    await assert.rejects(request, (error: Error) => {
+      assert.ok(error.cause instanceof Error);
+      assert.deepEqual(
+        Object.keys(error.cause).filter((key) => !['code', 'errno', 'syscall'].includes(key)),
+        [],
+      );
+      return true;
+    });
+  });
+});
+
+describe('a redirection', () => {
+  it('to the same server is followed, the method and the body kept', async (t) => {
+    const http = await startDouble(t, ({ path }) =>
+      path === '/identity' ? { status: 301, headers: { location: '/identity/v3' } } : { status: 201 },
+    );
+    const url = new URL('/identity', http.url);
+    const headers = { 'x-auth-token': 't' };
+    assert.equal((await transportTo().send({ method: 'POST', url, headers, body: '{}' })).status, 201);
+    const last = http.requests.at(-1);
+    assert.deepEqual([last?.method, last?.body, last?.headers['x-auth-token']], ['POST', '{}', 't']);
+  });
+
+  it('to another server is not, and the error says where it leads', async (t) => {
+    const http = await startDouble(t, () => ({ status: 302, headers: { location: 'http://localhost:1/' } }));
+    const request = { method: 'GET', url: new URL(http.url), headers: { 'x-auth-token': 'gAAAA' } } as const;
+    const answer = await transportTo().send(request);
+    assert.equal(answer.status, 302);
+    const error = transportTo().refusal(request, answer);
+    assert.ok(failsWith('invalid-answer', '302', 'http://localhost:1/')(error));
+  });
+});
+
+it('a request that is aborted while it waits for its turn never begins', async (t) => {
+  const http = await startDouble(t, () => ({ status: 200 }));
+  const transport = transportTo({ rate: 1e6 });
+  const url = new URL(http.url);
+  await transport.send({ method: 'GET', url });
+  const controller = new AbortController();
+  const waiting = transport.send({ method: 'GET', url, signal: controller.signal });
+  controller.abort();
+  await assert.rejects(waiting);
+  assert.equal(http.requests.length, 1);
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { loadCloudSettings } from '../../src/settings/load-cloud-settings.ts';
+import { oneCloud, type SettingsCase } from './settings-case.ts';
+import { settingsTree } from './settings-tree.ts';
+
+const SECRET = 'hunter2';
+
+interface Oddity extends Pick<SettingsCase, 'title' | 'files' | 'env'> {
+  /** `$TREE` is where the files lie. */
+  readonly warning: string;
+}
+
+/** A good cloud lies in the site directory, so that each of them is read in spite of what is odd. */
+const ODDITIES: readonly Oddity[] = [
+  {
+    title: 'YAML with an unknown alias',
+    files: { 'cwd/clouds.yaml': `clouds:\n  cloud: {auth: {password: *${SECRET}}}` },
+    warning: '$TREE/cwd/clouds.yaml is skipped: it is no valid YAML at line 2, column 29',
+  },
+  {
+    title: 'YAML in two documents',
+    files: { 'cwd/clouds.yaml': `clouds: {}\n---\npassword: ${SECRET}` },
+    warning: '$TREE/cwd/clouds.yaml is skipped: it holds no mapping',
+  },
+  {
+    title: 'JSON that ends too soon',
+    files: { 'cwd/clouds.json': `{"clouds": {"password": ${SECRET}` },
+    warning: '$TREE/cwd/clouds.json is skipped: it is no valid JSON',
+  },
+  {
+    title: 'a list',
+    files: { 'cwd/clouds.yaml': `- ${SECRET}` },
+    warning: '$TREE/cwd/clouds.yaml is skipped: it holds no mapping',
+  },
+  {
+    title: 'a named file that is not there',
+    env: { OS_CLIENT_CONFIG_FILE: '$TREE/none.yaml' },
+    warning: '$TREE/none.yaml does not exist, though OS_CLIENT_CONFIG_FILE names it',
+  },
+  {
+    title: 'secrets without "clouds"',
+    files: { 'cwd/secure.yaml': `cloud: {auth: {password: ${SECRET}}}` },
+    warning: '$TREE/cwd/secure.yaml has no "clouds": no cloud is read from it',
+  },
+  {
+    title: 'a profile that nobody knows',
+    files: { 'site/openstack/clouds.yaml': oneCloud('profile: nobody') },
+    warning:
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: there is no vendor profile "nobody"; ' +
+      'the cloud goes without',
+  },
+  {
+    title: 'a deprecated profile',
+    files: { 'site/openstack/clouds.yaml': oneCloud('profile: dreamhost') },
+    warning:
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: its profile is deprecated: ' +
+      'use the profile dreamcompute instead',
+  },
+  {
+    title: 'certificates that nobody looks at',
+    files: { 'site/openstack/clouds.yaml': oneCloud('insecure: true', 'cacert: /ca.pem') },
+    warning:
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: cacert is of no use, ' +
+      'for certificates are not verified',
+  },
+];
+
+suite('what is odd is told, and settings are found all the same', () => {
+  for (const { title, files, env, warning } of ODDITIES) {
+    test(title, async (t) => {
+      const tree = await settingsTree(t, {
+        files: { 'site/openstack/clouds.yaml': oneCloud(), ...files },
+        ...(env === undefined ? {} : { env }),
+      });
+      const { auth } = await loadCloudSettings({ provider: { name: 'p' } }, tree.place);
+      assert.equal(auth.type === 'password' && auth.password, 'cloud-password');
+      assert.deepEqual(tree.warnings, [warning.replaceAll('$TREE', tree.root)]);
+    });
+  }
+
+  test('a file that cannot be read', async (t) => {
+    const tree = await settingsTree(t, { files: { 'site/openstack/clouds.yaml': oneCloud() } });
+    const file = join(tree.place.cwd, 'clouds.yaml');
+    await mkdir(file);
+    await loadCloudSettings({ provider: { name: 'p' } }, tree.place);
+    assert.deepEqual(tree.warnings, [`${file} is skipped: it cannot be read (EISDIR)`]);
+  });
+});

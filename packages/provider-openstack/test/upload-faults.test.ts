@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { appendFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import type { UploadRequest } from '@nodepool-builder/image-builder';
+import {
+  answersWith,
+  changesAnswer,
+  cutsAfter,
+  expiresToken,
+  type Fault,
+  losesAnswer,
+  stallsAfter,
+} from '../../../test/fixtures/fault-proxy/faults.ts';
+import type { CloudAuth } from '../src/cloud-settings.ts';
+import {
+  OPENSTACK_ERRORS,
+  type OpenStackErrorCode,
+  type OpenStackProvider,
+  type OpenStackProviderOptions,
+} from '../src/index.ts';
+import { failsWith } from './fixtures/fails-with.ts';
+import { selfSigned } from './fixtures/self-signed.ts';
+import { openProvider, uploadRequest } from './provider-fixture.ts';
+import { openRealCloud, type RealCloud } from './real-cloud.ts';
+
+const ATTEMPTS = 2;
+const SIZE = 3_000_000;
+const PUT_FILE = { method: 'PUT', path: /\/file$/ };
+const GET_IMAGE = { method: 'GET', path: /\/v2\/images\/[^?]/ };
+const CREATE = { method: 'POST', path: /\/v2\/images$/ };
+const ALWAYS = { times: Number.POSITIVE_INFINITY };
+
+interface Site extends RealCloud {
+  readonly provider: OpenStackProvider;
+  readonly request: UploadRequest;
+  /** How often the file was begun to be sent. */
+  readonly puts: () => number;
+  /** Asserts that the cloud has this image and no other, and that it is the file. */
+  readonly hasOnly: (externalId: string) => Promise<void>;
+}
+
+async function openSite(t: TestContext, options: Partial<OpenStackProviderOptions> = {}): Promise<Site> {
+  const cloud = await openRealCloud(t);
+  const provider = openProvider(t, cloud.settings, {
+    retry: { attempts: ATTEMPTS, delay: 0.001 },
+    uploadTimeout: 0.3,
+    ...options,
+  });
+  const request = await uploadRequest(t, { size: SIZE });
+  return {
+    ...cloud,
+    provider,
+    request,
+    puts: () => cloud.glance.requests.filter(({ method }) => method === 'PUT').length,
+    hasOnly: async (externalId) => {
+      const images = await cloud.images();
+      assert.deepEqual(
+        images.map(({ id, status, checksum }) => ({ id, status, checksum })),
+        [{ id: externalId, status: 'active', checksum: request.file.checksums?.md5 }],
+      );
+    },
+  };
+}
+
+interface FaultCase {
+  readonly name: string;
+  readonly fault: Fault;
+  readonly code: OpenStackErrorCode;
+  /** What the message holds besides the cloud and the request. */
+  readonly words: string;
+}
+
+const PUT_FAULTS: readonly FaultCase[] = [
+  { name: '401', fault: answersWith(401), code: 'auth-failed', words: 'check the credentials' },
+  {
+    name: '403',
+    fault: answersWith(403, { body: '<h1>403</h1>Not by policy' }),
+    code: 'forbidden',
+    words: 'Not by policy',
+  },
+  {
+    name: '409',
+    fault: answersWith(409, { body: 'Image status transition is not allowed' }),
+    code: 'conflict',
+    words: 'status transition is not allowed',
+  },
+  {
+    name: '410',
+    fault: answersWith(410, { body: 'The image may have been deleted during the upload' }),
+    code: 'not-found',
+    words: 'deleted during the upload',
+  },
+  { name: '413', fault: answersWith(413), code: 'too-large', words: 'higher limit' },
+  {
+    name: 'a quota that is exceeded',
+    fault: answersWith(413, { body: 'The size of the data exceeds the quota: 10 bytes' }),
+    code: 'quota-exceeded',
+    words: 'exceeds the quota: 10 bytes; delete what is not needed',
+  },
+  {
+    name: '429',
+    fault: answersWith(429, { headers: { 'retry-after': '0' } }),
+    code: 'rate-limited',
+    words: '429 Too Many Requests',
+  },
+  { name: '500', fault: answersWith(500), code: 'service-unavailable', words: '500 Internal Server Error' },
+  { name: '503', fault: answersWith(503), code: 'service-unavailable', words: '503 Service Unavailable' },
+  {
+    name: 'a reset after half the bytes',
+    fault: cutsAfter(SIZE / 2),
+    code: 'connection-failed',
+    words: 'PUT',
+  },
+];
+
+/** Faults after which a second try is made. */
+function mayPass({ name, code }: Pick<FaultCase, 'name' | 'code'>): boolean {
+  return OPENSTACK_ERRORS[code].retriable || code === 'conflict' || name === '410';
+}
+
+describe('a PUT of the file', () => {
+  for (const faultCase of PUT_FAULTS) {
+    const { name, fault, code, words } = faultCase;
+    test(`that meets ${name} each time is told, and leaves nothing`, async (t) => {
+      const { provider, request, glance, images, puts } = await openSite(t);
+      glance.inject({ ...PUT_FILE, ...ALWAYS }, fault);
+      await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: PUT ', words));
+      assert.deepEqual(await images(), []);
+      // A refused token is replaced once.
+      const tries = code === 'auth-failed' ? 2 : 1;
+      assert.equal(puts(), mayPass(faultCase) ? ATTEMPTS : tries);
+    });
+  }
+
+  for (const { name, fault } of PUT_FAULTS.filter(mayPass)) {
+    test(`that meets ${name} once is made anew, and leaves one image`, async (t) => {
+      const { provider, request, glance, puts, hasOnly } = await openSite(t);
+      glance.inject(PUT_FILE, fault);
+      const { externalId } = await provider.upload(request);
+      await hasOnly(externalId);
+      assert.equal(puts(), 2);
+    });
+  }
+
+  test('that meets a stall is made anew, and leaves one image', async (t) => {
+    const { provider, request, glance, puts, hasOnly } = await openSite(t, { stallTimeout: 3 });
+    glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
+    const { externalId } = await provider.upload(request);
+    await hasOnly(externalId);
+    assert.equal(puts(), 2);
+  });
+
+  test('that meets a stall each time is told, and leaves nothing', async (t) => {
+    const { provider, request, glance, images, puts } = await openSite(t, { stallTimeout: 0.1 });
+    glance.inject({ ...PUT_FILE, ...ALWAYS }, stallsAfter(SIZE / 2));
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('connection-failed', 'cloud test: PUT ', 'no byte taken and no answer given for 0.1 s'),
+    );
+    assert.deepEqual(await images(), []);
+    assert.equal(puts(), ATTEMPTS);
+  });
+
+  test('whose token expires in the middle goes on with another', async (t) => {
+    const { provider, request, glance, hasOnly } = await openSite(t);
+    const expired = glance.inject(PUT_FILE, expiresToken(SIZE / 2));
+    const { externalId } = await provider.upload(request);
+    assert.equal(expired.hits, 1);
+    await hasOnly(externalId);
+  });
+
+  test('that is to wait for a second waits', async (t) => {
+    const { provider, request, glance, hasOnly } = await openSite(t);
+    glance.inject(PUT_FILE, answersWith(429, { headers: { 'retry-after': '1' } }));
+    const begun = performance.now();
+    const { externalId } = await provider.upload(request);
+    assert.ok(performance.now() - begun >= 1000);
+    await hasOnly(externalId);
+  });
+
+  test('that is aborted leaves nothing', async (t) => {
+    const { provider, request, glance, images } = await openSite(t);
+    glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
+    const abort = new AbortController();
+    const reason = new Error('nobody waits for it');
+    const upload = provider.upload(request, {
+      signal: abort.signal,
+      onProgress: () => abort.abort(reason),
+    });
+    await assert.rejects(upload, { cause: reason });
+    assert.deepEqual(await images(), []);
+  });
+});
+
+const IMAGE_FAULTS: readonly FaultCase[] = [
+  {
+    name: 'stays in saving',
+    fault: changesAnswer((image) => ({ ...image, status: 'saving' })),
+    code: 'image-timeout',
+    words: 'is saving and not active after 0.3 s',
+  },
+  {
+    name: 'goes back to queued',
+    fault: changesAnswer((image) => ({ ...image, status: 'queued' })),
+    code: 'image-failed',
+    words: 'went to queued instead of active',
+  },
+  { name: 'is gone', fault: answersWith(404), code: 'image-failed', words: 'is gone' },
+  {
+    name: 'has another checksum',
+    fault: changesAnswer((image) => ({ ...image, checksum: 'd41d8cd98f00b204e9800998ecf8427e' })),
+    code: 'checksum-mismatch',
+    words: 'has md5 d41d8cd98f00b204e9800998ecf8427e',
+  },
+  {
+    name: 'has another digest, and no checksum',
+    fault: changesAnswer((image) => ({ ...image, checksum: null, os_hash_value: '00' })),
+    code: 'checksum-mismatch',
+    words: 'has sha512 00',
+  },
+  {
+    name: 'has another size',
+    fault: changesAnswer((image) => ({ ...image, size: 1 })),
+    code: 'checksum-mismatch',
+    words: 'has 1 bytes',
+  },
+  {
+    name: 'is shown without an id',
+    fault: changesAnswer(({ id: _, ...image }) => image),
+    code: 'invalid-answer',
+    words: 'id is not a string',
+  },
+];
+
+describe('an image that was sent, and', () => {
+  for (const { name, fault, code, words } of IMAGE_FAULTS) {
+    test(`${name}, is told and removed`, async (t) => {
+      const { provider, request, glance, images, puts } = await openSite(t);
+      glance.inject({ ...GET_IMAGE, ...ALWAYS }, fault);
+      await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: ', words));
+      assert.deepEqual(await images(), []);
+      assert.equal(puts(), mayPass({ name, code }) ? ATTEMPTS : 1);
+    });
+  }
+});
+
+describe('the creation of an image', () => {
+  test('whose answer is lost leaves no second image', async (t) => {
+    const { provider, request, glance, hasOnly } = await openSite(t);
+    glance.inject(CREATE, losesAnswer());
+    const { externalId } = await provider.upload(request);
+    await hasOnly(externalId);
+    assert.equal(glance.requests.filter(({ method }) => method === 'POST').length, 2);
+  });
+
+  test('whose answer is lost each time is told, and leaves nothing', async (t) => {
+    const { provider, request, glance, images } = await openSite(t);
+    glance.inject({ ...CREATE, ...ALWAYS }, losesAnswer());
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('connection-failed', 'cloud test: POST ', '/v2/images'),
+    );
+    assert.deepEqual(await images(), []);
+  });
+
+  test('that exceeds a quota is told in the words of the cloud', async (t) => {
+    const { provider, request, glance, images } = await openSite(t);
+    const body = { message: 'Resource image_count_total is over limit of 1' };
+    glance.inject(CREATE, answersWith(413, { body }));
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('quota-exceeded', body.message, 'ask for a larger quota'),
+    );
+    assert.deepEqual(await images(), []);
+  });
+});
+
+describe('a cloud', () => {
+  test('whose catalog has no image service is told', async (t) => {
+    const { provider, request, keystone, images } = await openSite(t);
+    const fault = changesAnswer(({ token }) => ({ token: { ...(token as object), catalog: OTHER_CATALOG } }));
+    keystone.inject({ method: 'POST', path: /\/auth\/tokens$/ }, fault);
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('no-such-service', 'cloud test', 'type image', 'services of type volume'),
+    );
+    assert.deepEqual(await images(), []);
+  });
+
+  test('whose certificate nobody trusts is told, and asked nothing', async (t) => {
+    const { request, settings } = await openSite(t);
+    const server = createServer(await selfSigned(), () => assert.fail('a request came through'));
+    t.after(() => server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v3`;
+    const provider = openProvider(t, { ...settings, auth: { ...settings.auth, url } as CloudAuth });
+    await assert.rejects(
+      provider.upload(request),
+      failsWith('certificate-untrusted', 'cloud test', 'cacert'),
+    );
+  });
+
+  test('that cannot even be cleared says what has to be removed by hand', async (t) => {
+    const { settings, request, glance, images } = await openSite(t);
+    const warnings: string[] = [];
+    const logger = { debug() {}, info() {}, warn: (line: string) => warnings.push(line), error() {} };
+    const provider = openProvider(t, settings, { logger });
+    glance.inject(PUT_FILE, answersWith(403, { body: 'no upload' }));
+    glance.inject({ method: 'DELETE' }, answersWith(403, { body: 'no removal' }));
+    await assert.rejects(provider.upload(request), failsWith('forbidden', 'no upload'));
+    assert.match(warnings.join('\n'), /failed upload of image 0001 left .*no removal.*nodepool_upload_id=u1/);
+    assert.equal((await images()).length, 1);
+    await provider.discard(request.uploadId);
+    assert.deepEqual(await images(), []);
+  });
+});
+
+describe('an image file', () => {
+  test('that is deleted from disk during its upload is told, and leaves nothing', async (t) => {
+    const { provider, request, images } = await openSite(t);
+    const upload = provider.upload(request, {
+      onProgress: () => void rm(request.file.path, { force: true }),
+    });
+    await assert.rejects(
+      upload,
+      failsWith('image-missing-on-disk', request.file.path, 'is not there any more'),
+    );
+    assert.deepEqual(await images(), []);
+  });
+
+  test('that changes during its upload is told, and leaves nothing', async (t) => {
+    const { provider, request, images } = await openSite(t);
+    const upload = provider.upload(request, { onProgress: () => void appendFile(request.file.path, 'more') });
+    await assert.rejects(upload, failsWith('image-missing-on-disk', request.file.path, 'changed'));
+    assert.deepEqual(await images(), []);
+  });
+
+  test('that is not what was built any more is told, and leaves nothing', async (t) => {
+    const { provider, request, images } = await openSite(t);
+    const file = { ...request.file, checksums: { md5: 'of another file', sha256: 'of another file' } };
+    await assert.rejects(
+      provider.upload({ ...request, file }),
+      failsWith('checksum-mismatch', file.path, 'has of another file'),
+    );
+    assert.deepEqual(await images(), []);
+  });
+
+  test('of another size than was said is refused before anything is asked', async (t) => {
+    const { provider, request, glance } = await openSite(t);
+    const file = { ...request.file, size: 1 };
+    await assert.rejects(
+      provider.upload({ ...request, file }),
+      failsWith('image-missing-on-disk', `has ${SIZE} bytes and not 1`),
+    );
+    assert.deepEqual(glance.requests, []);
+  });
+});
+
+const OTHER_CATALOG = [
+  { type: 'volume', name: 'cinder', endpoints: [{ interface: 'public', url: 'http://127.0.0.1:1' }] },
+];

@@ -1,0 +1,106 @@
+// Not a unit test: it takes seconds.
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { ImageApi } from '../../src/image-api.ts';
+import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { type Arrival, activeImage } from '../../src/upload/active-image.ts';
+import { CloudDouble } from '../cloud-double/cloud-double.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+const { signal } = new AbortController();
+
+/** What an image and its task are when they are looked at, one after the other; the last one for ever. */
+interface Course {
+  readonly arrival: Arrival;
+  readonly statuses: readonly string[];
+  readonly tasks?: readonly object[];
+  /** Seconds. Default: more than any course takes. */
+  readonly timeout?: number;
+}
+
+/** Waits for an image. */
+async function wait(
+  t: TestContext,
+  { arrival, statuses, tasks = [], timeout = 60 }: Course,
+): Promise<string> {
+  const cloud = await CloudDouble.start(t);
+  const settings = cloud.settings();
+  const session = new OpenStackSession(settings, { logger: SILENT });
+  t.after(() => session.close());
+  const images = new ImageApi({
+    cloud: settings.name,
+    client: session.client({ ...settings.image, version: 'v2' }),
+  });
+  const left = [...statuses];
+  const leftTasks = [...tasks];
+  cloud.intercept = ({ path }) => {
+    if (path.endsWith('/tasks')) {
+      const task = leftTasks.length > 1 ? leftTasks.shift() : leftTasks[0];
+      return { status: 200, body: { tasks: task === undefined ? [] : [task] } };
+    }
+    const status = left.length > 1 ? left.shift() : left[0];
+    return { status: 200, body: { id: 'i1', status, created_at: '2026-01-01T00:00:00Z' } };
+  };
+  return (await activeImage(images, 'i1', { arrival, timeout, signal })).status;
+}
+
+describe('a file that was put', () => {
+  test('is waited for while the cloud stores it', async (t) => {
+    assert.equal(await wait(t, { arrival: 'file', statuses: ['saving', 'importing', 'active'] }), 'active');
+  });
+
+  for (const status of ['queued', 'uploading', 'killed', 'deleted', 'pending_delete', 'deactivated', 'new']) {
+    test(`has failed when it is ${status}`, async (t) => {
+      await assert.rejects(
+        wait(t, { arrival: 'file', statuses: ['saving', status] }),
+        failsWith('image-failed', 'cloud double: image i1', `went to ${status} instead of active`),
+      );
+    });
+  }
+
+  test('is waited for as long as was said', async (t) => {
+    await assert.rejects(
+      wait(t, { arrival: 'file', statuses: ['saving'], timeout: 0.5 }),
+      failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
+    );
+  });
+});
+
+describe('an import', () => {
+  test('may yet begin', async (t) => {
+    assert.equal(await wait(t, { arrival: 'import', statuses: ['queued', 'importing', 'active'] }), 'active');
+    assert.equal(
+      await wait(t, { arrival: 'import', statuses: ['uploading', 'importing', 'saving', 'active'] }),
+      'active',
+    );
+  });
+
+  for (const status of ['queued', 'uploading']) {
+    test(`has failed when it falls back to ${status}`, async (t) => {
+      await assert.rejects(
+        wait(t, { arrival: 'import', statuses: [status, 'importing', status] }),
+        failsWith('image-failed', `went to ${status} instead of active`),
+      );
+    });
+  }
+
+  const failure = { id: 't1', status: 'failure', message: 'Task failed due to Internal Error' };
+  const inItsWords = failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)');
+
+  test('has failed when its task says so, in the words of the cloud', async (t) => {
+    await assert.rejects(wait(t, { arrival: 'import', statuses: ['queued'], tasks: [failure] }), inItsWords);
+  });
+
+  test('that fell back is told in the words of the cloud, too, which come a moment later', async (t) => {
+    const processing = { ...failure, status: 'processing', message: '' };
+    await assert.rejects(
+      wait(t, {
+        arrival: 'import',
+        statuses: ['queued', 'importing', 'queued'],
+        tasks: [processing, processing, failure],
+      }),
+      inItsWords,
+    );
+  });
+});

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { poll } from '../../src/upload/poll.ts';
+
+const { signal } = new AbortController();
+const onTimeout = (): Error => new Error('over');
+
+test('the first thing seen is the result', async () => {
+  const seen = [undefined, undefined, 'it', 'another'];
+  assert.equal(await poll(async () => seen.shift(), { timeout: 60, signal, onTimeout }), 'it');
+  assert.deepEqual(seen, ['another']);
+});
+
+test('when the time is over there is a last look', async () => {
+  const begun = performance.now();
+  let last = 0;
+  const looking = poll(
+    async () => {
+      last = performance.now() - begun;
+      return undefined;
+    },
+    { timeout: 0.15, signal, onTimeout },
+  );
+  await assert.rejects(looking, { message: 'over' });
+  assert.ok(last >= 149, `after ${last} ms`);
+});
+
+test('the last look is one that begins when the time is over', async () => {
+  const looks = [() => delay(60), async () => 'it'];
+  assert.equal(
+    await poll(async () => (await looks.shift()?.()) ?? undefined, { timeout: 0.05, signal, onTimeout }),
+    'it',
+  );
+});
+
+test('an abort ends the wait', async () => {
+  const abort = new AbortController();
+  const looking = poll(async () => undefined, { timeout: 60, signal: abort.signal, onTimeout });
+  await delay(1);
+  abort.abort();
+  await assert.rejects(looking, { name: 'AbortError' });
+});

@@ -1,0 +1,120 @@
+import { deepEqual, equal, rejects } from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { OpenStackError, type OpenStackErrorCode } from '../../src/openstack-error.ts';
+import { DEFAULT_RETRY_LIMITS, Patience } from '../../src/session/patience.ts';
+import { RetryBudget } from '../../src/session/retry-budget.ts';
+import { FinalFailure, type RetryOptions, retry } from '../../src/upload/retry.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { ManualClock } from '../fixtures/manual-clock.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+const OPTIONS: RetryOptions = {
+  name: 'upload',
+  attempts: Number.POSITIVE_INFINITY,
+  delay: 0,
+  logger: SILENT,
+  signal: new AbortController().signal,
+};
+
+/** Throws these errors in turn, then returns the number of the try. */
+function failing(...errors: readonly Error[]): (attempt: number) => Promise<number> {
+  return async (attempt) => {
+    const error = errors[attempt - 1];
+    if (error !== undefined) throw error;
+    return attempt;
+  };
+}
+
+function errorOf(code: OpenStackErrorCode, status?: number): OpenStackError {
+  return new OpenStackError(code, code, { status });
+}
+
+describe('an upload that fails', () => {
+  it('is retried after a transient error', async () => {
+    equal(await retry(failing(errorOf('service-unavailable'), errorOf('connection-failed')), OPTIONS), 3);
+    await rejects(retry(failing(errorOf('forbidden')), OPTIONS), failsWith('forbidden'));
+  });
+
+  it('is retried once after a conflict, which may be about the image of that try', async () => {
+    equal(await retry(failing(errorOf('conflict', 409)), OPTIONS), 2);
+    equal(await retry(failing(errorOf('not-found', 410)), OPTIONS), 2);
+    const tries: number[] = [];
+    const always = async (attempt: number): Promise<never> => {
+      tries.push(attempt);
+      throw errorOf('conflict', 409);
+    };
+    await rejects(retry(always, OPTIONS), failsWith('conflict'));
+    deepEqual(tries, [1, 2]);
+  });
+
+  it('is not retried after a final failure', async () => {
+    const conflict = errorOf('conflict', 409);
+    await rejects(
+      retry(() => Promise.reject(new FinalFailure(conflict)), OPTIONS),
+      conflict,
+    );
+  });
+
+  it('is not retried after its limit', async () => {
+    const warnings: string[] = [];
+    const logger = { ...SILENT, warn: (line: string) => void warnings.push(line) };
+    const options = { ...OPTIONS, delay: 1, limit: 0.5, logger };
+    await rejects(retry(failing(errorOf('service-unavailable')), options), failsWith('service-unavailable'));
+    deepEqual(warnings, ['upload: try 1 failed, and retries end 0.5 s after the first failure']);
+    await rejects(
+      retry(failing(errorOf('service-unavailable')), { ...OPTIONS, limit: 0 }),
+      failsWith('service-unavailable'),
+    );
+  });
+});
+
+/** An operation with a budget in seconds, and its requests. */
+function operation(seconds: number): { clock: ManualClock; budget: RetryBudget; patience: Patience } {
+  const clock = new ManualClock();
+  const patience = new Patience({ limits: DEFAULT_RETRY_LIMITS, clock, logger: SILENT, random: () => 0 });
+  return { clock, budget: new RetryBudget(seconds, () => clock.now()), patience };
+}
+
+function away(): Promise<never> {
+  return Promise.reject(errorOf('service-unavailable'));
+}
+
+describe('the budget of an operation', () => {
+  it('counts for all of its requests together, from the first failure', async () => {
+    const { clock, budget, patience } = operation(10);
+    await budget.run(async () => {
+      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
+      deepEqual(clock.sleeps, [1000, 2000, 4000]);
+      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
+      deepEqual(clock.sleeps, [1000, 2000, 4000, 1000]);
+    });
+  });
+
+  it('does not count an outage that has passed', async () => {
+    const { clock, budget, patience } = operation(10);
+    await budget.run(async () => {
+      let isAway = true;
+      await patience.retry(async () => {
+        if (!isAway) return;
+        isAway = false;
+        throw errorOf('service-unavailable');
+      }, {});
+      deepEqual(clock.sleeps.splice(0), [1000]);
+      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
+      deepEqual(clock.sleeps, [1000, 2000, 4000]);
+    });
+  });
+
+  it('does not count for a clean-up', async () => {
+    const { clock, budget, patience } = operation(0);
+    await budget.run(async () => {
+      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
+      deepEqual(clock.sleeps, []);
+      await rejects(
+        RetryBudget.without(() => patience.retry(away, {})),
+        failsWith('service-unavailable'),
+      );
+      equal(clock.sleeps.length, 5);
+    });
+  });
+});

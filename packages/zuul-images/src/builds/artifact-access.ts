@@ -1,0 +1,23 @@
+import { getCACertificates } from 'node:tls';
+import type { ArtifactPlace } from '../download/look-at-artifact.ts';
+import type { ZuulImage } from '../zuul-image.ts';
+import { readAuthorities } from './image-source.ts';
+
+/**
+ * How the artifacts of an image are asked for. They get no credentials, and no host of a loopback, link-local or private
+ * network is asked unless the configuration names one: the token is for the API, and the job decides the artifact's
+ * URL.
+ */
+export type ArtifactAccess = Omit<ArtifactPlace, 'url' | 'headers'>;
+
+/** @throws ZuulError `invalid-settings` */
+export async function artifactAccessOf(zuul: ZuulImage): Promise<ArtifactAccess> {
+  const { apiUrl, s3Endpoint, allowedHosts } = zuul;
+  const ca = await readAuthorities(zuul);
+  return {
+    configuredUrls: [apiUrl, ...(s3Endpoint === undefined ? [] : [s3Endpoint])],
+    ...(allowedHosts !== undefined && { allowedHosts }),
+    ...(s3Endpoint !== undefined && { s3Endpoint }),
+    ...(ca !== undefined && { ca: [...getCACertificates('default'), ca].join('\n') }),
+  };
+}

@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import { steadyProgress } from '@nodepool-builder/image-builder/module-kit';
+import type { ArtifactRequest, DownloadOptions } from './artifact-request.ts';
+import { nameOf } from './artifact-url.ts';
+import { codingOnTheWire } from './content-coding.ts';
+import { fetchRanges, fetchWhole } from './fetch-object.ts';
+import type { HttpSource } from './http-source.ts';
+import type { RetryPolicy } from './retries.ts';
+import { Room } from './room.ts';
+import { Spool } from './spool.ts';
+import { findObject, type RangedObject, type WholeObject } from './stored-object.ts';
+import { together } from './together.ts';
+import { type UnpackedObject, type Unpacking, unpackObject } from './unpack-object.ts';
+import { tooLarge } from './unpacked-file.ts';
+
+const DEFAULT_LARGEST_SIZE = 256 * 2 ** 30;
+
+const DEFAULT_CONNECTIONS = 4;
+
+/** Settings of {@link attemptDownload}. */
+export interface AttemptOptions extends DownloadOptions {
+  readonly signal: AbortSignal;
+  readonly retryPolicy: RetryPolicy;
+  /** Called with bytes that have come over the wire. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** A finished file, still under a name of its own. */
+export interface Attempt {
+  readonly file: string;
+  readonly object: UnpackedObject;
+}
+
+/**
+ * Fetches and unpacks an object, on top of what an earlier attempt left if it is the same object.
+ *
+ * @throws TransientFailure if all has to begin anew
+ * @throws ImageError
+ * @throws the signal's reason
+ */
+export async function attemptDownload(
+  source: HttpSource,
+  state: string,
+  request: ArtifactRequest,
+  options: AttemptOptions,
+): Promise<Attempt> {
+  const name = nameOf(source.url);
+  const found = await findObject(source, options.signal);
+  let spool: Spool | undefined;
+  try {
+    const coding = codingOnTheWire(source.url, found.contentEncoding);
+    const { expected = {}, largestSize = DEFAULT_LARGEST_SIZE, leaveFree = 0 } = request;
+    const limit = Math.min(largestSize, expected.size ?? largestSize);
+    if (coding === undefined && (found.size ?? 0) > limit) throw tooLarge(name, limit);
+    spool = 'validator' in found ? await Spool.resume(state, found) : await Spool.begin(state, found.size);
+    const room = new Room(state, leaveFree);
+    await room.check((found.size ?? 0) - spool.present);
+    const length = found.size ?? 'an unknown number of';
+    options.logger?.info(`downloading ${name}: ${length} bytes, ${spool.present} there already`);
+    const file = coding === undefined ? spool.path : join(state, 'unpacked');
+    return {
+      file,
+      object: await transfer({ source, found, spool, coding, file, name, limit, room }, request, options),
+    };
+  } finally {
+    if ('answer' in found) found.answer.response.destroy();
+    await spool?.close();
+  }
+}
+
+/** What takes part in a transfer. */
+interface Transfer extends Pick<Unpacking, 'spool' | 'coding' | 'file' | 'name' | 'limit' | 'room'> {
+  readonly source: HttpSource;
+  readonly found: RangedObject | WholeObject;
+}
+
+async function transfer(
+  { found, ...parts }: Transfer,
+  { connections = DEFAULT_CONNECTIONS, expected = {} }: ArtifactRequest,
+  { signal: download, onBytes, onProgress, threads, retryPolicy, logger }: AttemptOptions,
+): Promise<UnpackedObject> {
+  const fetch = async (signal: AbortSignal): Promise<void> => {
+    const fetching = { ...parts, onBytes, signal };
+    if ('answer' in found) await fetchWhole(found.answer, fetching);
+    else await fetchRanges({ ...fetching, object: found, connections, retryPolicy, logger });
+  };
+  const progress = onProgress && steadyProgress(onProgress);
+  const unpack = async (signal: AbortSignal): Promise<UnpackedObject> =>
+    await unpackObject({
+      ...parts,
+      threads,
+      withCrc32: expected.crc32 !== undefined,
+      signal,
+      onProgress: (done) => progress?.({ done, total: found.size ?? 0 }),
+    });
+  const [, object] = await together<[unknown, UnpackedObject]>(download, [fetch, unpack]);
+  return object;
+}

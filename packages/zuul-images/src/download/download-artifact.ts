@@ -1,0 +1,93 @@
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { asImageError, ImageError } from '@nodepool-builder/image-builder';
+import { AddressGuard } from './address-guard.ts';
+import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
+import { nameOf, wireUrl } from './artifact-url.ts';
+import { attemptDownload } from './attempt-download.ts';
+import { checkArtifact } from './expected.ts';
+import { HttpSource } from './http-source.ts';
+import { Retries, type RetryPolicy } from './retries.ts';
+import { stateOf } from './state-directory.ts';
+import { TransientFailure } from './transient-failure.ts';
+
+const DEFAULT_STALL = 60_000;
+
+const DEFAULT_RETRY_POLICY: RetryPolicy = { attempts: 8, firstPause: 1000, longestPause: 120_000 };
+
+/**
+ * Fetches an artifact over HTTP, unpacks and digests it on the way, and leaves zeros out of the file. It goes on where
+ * an earlier call was aborted, had failed with `download-failed`, or died with its process; a call that failed
+ * otherwise leaves nothing. The file is not synced to the disk: publishing an image does that.
+ *
+ * @throws ImageError `artifact-expired`, `artifact-refused`, `artifact-damaged`, `artifact-too-large`,
+ *   `download-failed`, `disk-full`, `directory-not-usable`, `command-not-found` (for xz), `invalid-configuration`
+ * @throws the signal's reason
+ */
+export async function downloadArtifact(
+  request: ArtifactRequest,
+  options: DownloadOptions = {},
+): Promise<DownloadedArtifact> {
+  const { destination, stateDirectory, s3Endpoint } = request;
+  const { signal = new AbortController().signal } = options;
+  signal.throwIfAborted();
+  const url = wireUrl(request.url, s3Endpoint);
+  try {
+    const state = await stateOf(url, stateDirectory, destination);
+    try {
+      return await download(url, state, request, { ...options, signal });
+    } catch (error) {
+      if (mayGoOn(error, signal)) await rm(join(state, 'unpacked'), { force: true });
+      else await rm(state, { recursive: true, force: true });
+      throw error;
+    }
+  } catch (error) {
+    throw asImageError(error, `downloading ${nameOf(url)}`);
+  }
+}
+
+/** Whether what has come is of use to another call. */
+function mayGoOn(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted || (error instanceof ImageError && error.code === 'download-failed');
+}
+
+async function download(
+  url: URL,
+  state: string,
+  request: ArtifactRequest,
+  options: DownloadOptions & { readonly signal: AbortSignal },
+): Promise<DownloadedArtifact> {
+  const {
+    destination,
+    expected = {},
+    headers = {},
+    ca,
+    configuredUrls = [url.href],
+    allowedHosts = [],
+  } = request;
+  const guard = new AddressGuard({ configuredUrls, allowedHosts });
+  const { signal, logger, stall = DEFAULT_STALL, retryPolicy = DEFAULT_RETRY_POLICY } = options;
+  const source = new HttpSource(url, { headers, guard, stall, ...(ca !== undefined && { ca }) });
+  const retries = new Retries(retryPolicy, logger);
+  let fetched = 0;
+  try {
+    for (;;) {
+      try {
+        const { file, object } = await attemptDownload(source, state, request, {
+          ...options,
+          retryPolicy,
+          onBytes: (bytes) => (fetched += bytes),
+        });
+        checkArtifact(nameOf(url), expected, object);
+        await rename(file, destination);
+        await rm(state, { recursive: true });
+        return { size: object.size, checksums: object.checksums, fetched };
+      } catch (error) {
+        if (!(error instanceof TransientFailure)) throw error;
+        await retries.pause(error, 0, signal);
+      }
+    }
+  } finally {
+    source.close();
+  }
+}

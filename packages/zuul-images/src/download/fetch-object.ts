@@ -1,0 +1,126 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import { BLOCK_SIZE, type Run } from './blocks.ts';
+import { type Answer, bodyOf, type HttpSource } from './http-source.ts';
+import type { ObjectIdentity } from './journal.ts';
+import { Retries, type RetryPolicy } from './retries.ts';
+import type { Room } from './room.ts';
+import type { Spool } from './spool.ts';
+import { getRange } from './stored-object.ts';
+import { together } from './together.ts';
+import { ObjectReplaced, TransientFailure } from './transient-failure.ts';
+
+/** Blocks of a request. Short ones cost round trips, long ones would leave connections without work at the end. */
+const SHORTEST_RUN = 2;
+const LONGEST_RUN = 64;
+
+/**
+ * What a process that dies may lose of an object, as a part of it: what is in the buffers of its connections, which
+ * may be all that it has asked for.
+ */
+const LOSS = 1 / 128;
+
+/** What an object is fetched with. */
+export interface Fetching {
+  readonly source: HttpSource;
+  readonly spool: Spool;
+  readonly room: Room;
+  readonly signal: AbortSignal;
+  /** Called with bytes that have come over the wire. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Settings of {@link fetchRanges}. */
+export interface RangeFetching extends Fetching {
+  readonly object: ObjectIdentity;
+  /** How many ranges are fetched at the same time. */
+  readonly connections: number;
+  readonly retryPolicy: RetryPolicy;
+  readonly logger: Logger | undefined;
+}
+
+/**
+ * Brings what the spool does not have, several parts at a time.
+ *
+ * @throws ObjectReplaced
+ * @throws ImageError `artifact-expired`, `artifact-refused`, `download-failed`, `disk-full`
+ * @throws the signal's reason
+ */
+export async function fetchRanges({ connections, ...fetching }: RangeFetching): Promise<void> {
+  const { spool, object, retryPolicy, logger, signal } = fetching;
+  const share = Math.floor((object.size * LOSS) / connections / BLOCK_SIZE);
+  const most = Math.min(LONGEST_RUN, Math.max(SHORTEST_RUN, share));
+  const fetchSome = async (whileAllGoWell: AbortSignal): Promise<void> => {
+    const retries = new Retries(retryPolicy, logger);
+    while (await fetchRange({ ...fetching, signal: whileAllGoWell }, retries, most));
+  };
+  await together(
+    signal,
+    Array.from({ length: connections }, () => fetchSome),
+  );
+  await spool.truncate();
+}
+
+/** Fetches one range, or a part of it; false if none is left. */
+async function fetchRange(
+  fetching: Omit<RangeFetching, 'connections'>,
+  retries: Retries,
+  most: number,
+): Promise<boolean> {
+  const { source, object, spool, signal } = fetching;
+  const run = spool.claim(most);
+  if (run === undefined) return false;
+  try {
+    const answer = await getRange(source, object, run, signal);
+    await receive(answer, run, fetching);
+  } catch (error) {
+    spool.release(run);
+    if (!(error instanceof TransientFailure) || error instanceof ObjectReplaced) throw error;
+    await retries.pause(error, spool.present, signal);
+  }
+  return true;
+}
+
+/**
+ * Fills the spool with all of an object.
+ *
+ * @throws TransientFailure when it breaks off
+ * @throws ImageError `disk-full`
+ * @throws the signal's reason
+ */
+export async function fetchWhole(answer: Answer, fetching: Fetching): Promise<void> {
+  const all = { begin: 0, end: Number.POSITIVE_INFINITY };
+  fetching.spool.end(await receive(answer, all, fetching));
+  await fetching.spool.truncate();
+}
+
+/** Stores a body block by block; returns the position of its end, which is the run's if that is known. */
+async function receive(
+  answer: Answer,
+  { begin, end }: Run,
+  { spool, room, signal, onBytes }: Fetching,
+): Promise<number> {
+  const block = Buffer.allocUnsafe(BLOCK_SIZE);
+  let position = begin;
+  let filled = 0;
+  const store = async (): Promise<void> => {
+    await room.take(filled);
+    await spool.write(block.subarray(0, filled), position);
+    position += filled;
+    filled = 0;
+  };
+  for await (const chunk of bodyOf(answer, signal)) {
+    onBytes(chunk.length);
+    if (position + filled + chunk.length > end)
+      throw new TransientFailure('the server sent more than it said');
+    for (let taken = 0; taken < chunk.length; ) {
+      const copied = chunk.copy(block, filled, taken);
+      taken += copied;
+      filled += copied;
+      if (filled === BLOCK_SIZE) await store();
+    }
+  }
+  if (Number.isFinite(end) && position + filled < end)
+    throw new TransientFailure('the server sent less than it said');
+  if (filled > 0) await store();
+  return position;
+}

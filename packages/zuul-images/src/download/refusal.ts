@@ -1,0 +1,66 @@
+import type { IncomingMessage } from 'node:http';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { nameOf } from './artifact-url.ts';
+import { isOver } from './signed-url.ts';
+import { TransientFailure } from './transient-failure.ts';
+
+const GONE: ReadonlySet<number> = new Set([404, 410]);
+
+/** What servers answer whose signed URL is over, and to whom has no right. */
+const FORBIDDEN: ReadonlySet<number> = new Set([400, 401, 403]);
+
+const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** Characters of an error's body that are looked at. */
+const LONGEST_BODY = 4096;
+
+/** What to throw for an answer that does not hold what was asked for. Reads the answer's body, or ends it. */
+export async function refusalOf(response: IncomingMessage, url: URL): Promise<Error> {
+  const { statusCode: status = 0 } = response;
+  if (GONE.has(status)) {
+    response.destroy();
+    return expired(url, `the server answered ${status}`);
+  }
+  if (BUSY.has(status) || status >= 500) {
+    response.destroy();
+    const retryAfter = pauseOf(response.headers['retry-after']);
+    const message = `${nameOf(url)}: the server answered ${status}`;
+    return new TransientFailure(message, retryAfter === undefined ? {} : { retryAfter });
+  }
+  if (FORBIDDEN.has(status) && (isOver(url, Date.now()) || /expired/i.test(await beginning(response)))) {
+    response.destroy();
+    return expired(url, `the server answered ${status}, for the time of the signed URL is over`);
+  }
+  response.destroy();
+  return new ImageError(
+    'artifact-refused',
+    `${nameOf(url)} cannot be fetched: the server answered ${status}; check the URL and the credentials for its host`,
+  );
+}
+
+function expired(url: URL, reason: string): ImageError {
+  return new ImageError(
+    'artifact-expired',
+    `${nameOf(url)} is not there any more: ${reason}; run the job that builds it again`,
+  );
+}
+
+/** Milliseconds, of seconds or a date. */
+function pauseOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  const pause = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
+  return Number.isNaN(pause) ? undefined : Math.max(0, pause);
+}
+
+async function beginning(response: IncomingMessage): Promise<string> {
+  let text = '';
+  try {
+    for await (const chunk of response) {
+      text += String(chunk);
+      if (text.length >= LONGEST_BODY) break;
+    }
+  } catch {
+    // A body that breaks off says as much as its beginning.
+  }
+  return text.slice(0, LONGEST_BODY);
+}

@@ -1,0 +1,18 @@
+export { parseApiUrl } from './api/api-url.ts';
+export { ZuulApi } from './api/zuul-api.ts';
+export { type BuildMemory, NOTHING_SEEN } from './builds/build-memory.ts';
+export type { ChosenBuild, RefusedBuild } from './builds/choose-build.ts';
+export { type BuildSource, findBuild } from './builds/find-build.ts';
+export { type ArtifactRule, FORMAT_ALIASES } from './builds/image-artifact.ts';
+export { buildSourceOf, zuulApiOf } from './builds/image-source.ts';
+export { Poller } from './builds/poller.ts';
+export { SeenBuilds } from './builds/seen-builds.ts';
+export type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './download/artifact-request.ts';
+export { downloadArtifact } from './download/download-artifact.ts';
+export type { ExpectedArtifact } from './download/expected.ts';
+export type { HeadersOfHosts } from './download/http-source.ts';
+export type { RetryPolicy } from './download/retries.ts';
+export { clearDownloads } from './download/state-directory.ts';
+export { isArtifactGone } from './zuul-artifact/is-artifact-gone.ts';
+export { ZuulArtifactBuilder } from './zuul-artifact.ts';
+export type { MqttSettings, ZuulDiskImage, ZuulImage } from './zuul-image.ts';

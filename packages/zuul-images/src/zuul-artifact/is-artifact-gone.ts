@@ -1,0 +1,27 @@
+import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
+import { artifactAccessOf } from '../builds/artifact-access.ts';
+import { artifactsLeft } from '../builds/artifacts-left.ts';
+import type { ImageArtifact } from '../builds/image-artifact.ts';
+import type { ZuulDiskImage } from '../zuul-image.ts';
+import { makeableFormats, zuulImageOf } from './makeable-formats.ts';
+
+/**
+ * Asks the servers whether the image of a build cannot be had any more: so many of its artifacts are gone (404, 410, or
+ * a signed URL whose time is over) that the formats of the disk image cannot be made of the others. A server that fails
+ * or refuses says nothing about that.
+ *
+ * @throws ImageError `invalid-configuration`, `format-unknown`, `format-unavailable`
+ * @throws ZuulError `invalid-settings`
+ * @throws the signal's reason
+ */
+export async function isArtifactGone(
+  artifacts: readonly ImageArtifact[],
+  diskimage: ZuulDiskImage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const zuul = zuulImageOf(diskimage);
+  const { left, gone } = await artifactsLeft(artifacts, await artifactAccessOf(zuul), signal);
+  const makeable = makeableFormats(left.map(({ artifact }) => artifact.format));
+  const formats = formatsToMake(diskimage, makeableFormats(zuul.artifacts.map(({ format }) => format)));
+  return gone.length > 0 && !formats.every((format) => makeable.includes(format));
+}

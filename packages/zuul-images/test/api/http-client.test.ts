@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import { HttpClient } from '../../src/api/http-client.ts';
+import { ApiFixture, ON, startZuul } from './api-fixture.ts';
+import { selfSigned } from './self-signed.ts';
+import { zuulFailure } from './zuul-failure.ts';
+
+async function listen(t: TestContext, listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe('a certificate', () => {
+  test('is trusted if its authority is named', async (t) => {
+    const tls = selfSigned();
+    const zuul = await startZuul(t, { tls });
+    const { uuid } = zuul.table().add();
+    const fixture = new ApiFixture(zuul, { http: new HttpClient({ ca: tls.cert }) });
+    assert.deepEqual(await fixture.uuids(), [uuid]);
+  });
+
+  test('that nobody vouches for is told as such, and not asked again', async (t) => {
+    const zuul = await startZuul(t, { tls: selfSigned() });
+    const fixture = new ApiFixture(zuul);
+    await assert.rejects(fixture.builds(), zuulFailure('certificate-untrusted', 'self-signed certificate'));
+    assert.deepEqual(fixture.clock.sleeps, []);
+  });
+});
+
+describe('a token', () => {
+  const headers = { authorization: 'Bearer secret' };
+
+  test('goes along to another path, and never to another host', async (t) => {
+    const reached: IncomingMessage[] = [];
+    const elsewhere = await listen(t, (request, response) => {
+      reached.push(request);
+      response.end('[]');
+    });
+    const seen: IncomingMessage[] = [];
+    const origin = await listen(t, (request, response) => {
+      seen.push(request);
+      const location = request.url === '/one' ? '/two' : `${elsewhere}/login`;
+      response.writeHead(302, { location }).end();
+    });
+    const answer = await new HttpClient().send('a request', {
+      url: new URL(`${origin}/one`),
+      headers,
+      signal: ON,
+    });
+    assert.equal(answer.status, 302);
+    assert.deepEqual(
+      seen.map(({ url, headers: { authorization } }) => [url, authorization]),
+      [
+        ['/one', 'Bearer secret'],
+        ['/two', 'Bearer secret'],
+      ],
+    );
+    assert.deepEqual(reached, []);
+  });
+
+  test('is in no part of an error', async (t) => {
+    const origin = await listen(t, (request) => request.socket.destroy());
+    const sent = new HttpClient().send('a request', {
+      url: new URL(`${origin}/?sig=secret`),
+      headers,
+      signal: ON,
+    });
+    await assert.rejects(sent, (error) => {
+      // the stack quotes the sources
+      const { stack: _, ...parts } = Object.getOwnPropertyDescriptors(error);
+      assert.doesNotMatch(inspect(parts, { depth: 20, showHidden: true }), /Bearer secret|sig=secret/);
+      return zuulFailure('connection-failed')(error);
+    });
+  });
+});
+
+test('an answer without end is given up', { timeout: 60_000 }, async (t) => {
+  const piece = Buffer.alloc(1024 * 1024, ' ');
+  const origin = await listen(t, (_, response) => {
+    const more = (): void => {
+      while (response.writable && response.write(piece));
+      if (response.writable) response.once('drain', more);
+    };
+    more();
+  });
+  const sent = new HttpClient().send('a request', { url: new URL(origin), signal: ON });
+  await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
+});
+
+test('a body is not sent on to where a redirection leads', async (t) => {
+  const seen: (string | undefined)[] = [];
+  const origin = await listen(t, (request, response) => {
+    seen.push(request.url);
+    response.writeHead(307, { location: '/two' }).end();
+  });
+  const url = new URL(`${origin}/one`);
+  const answer = await new HttpClient().send('a request', { url, form: { a: 'b' }, signal: ON });
+  assert.deepEqual([answer.status, seen], [307, ['/one']]);
+});

@@ -1,0 +1,22 @@
+import type { Clock } from '../../src/api/clock.ts';
+
+/** Time that passes only while somebody sleeps, and then at once. */
+export class ManualClock implements Clock {
+  /** In milliseconds, in order. */
+  readonly sleeps: number[] = [];
+  #now = Date.now();
+
+  now(): number {
+    return this.#now;
+  }
+
+  pass(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+
+  async sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    this.sleeps.push(milliseconds);
+    this.pass(milliseconds);
+  }
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { parseBuild } from '../../src/api/parse-build.ts';
+
+/** Made from the facts on the API alone, not by the double. */
+const FLAT = {
+  uuid: 'f00d',
+  job_name: 'build-image',
+  result: 'SUCCESS',
+  start_time: '2025-08-03T17:34:46',
+  end_time: '2025-08-03T18:00:00',
+  log_url: 'https://logs.example.com/f00d/',
+  artifacts: [{ name: 'qcow2 image', url: 'a.qcow2', metadata: { type: 'image-qcow' } }],
+  project: 'opendev/system-config',
+  branch: 'master',
+  pipeline: 'periodic',
+};
+
+const { project, branch, ...COMMON } = FLAT;
+const NESTED = { ...COMMON, _id: 7, final: false, ref: { project, branch, change: null } };
+
+const NEUTRAL = {
+  uuid: 'f00d',
+  id: 0,
+  jobName: 'build-image',
+  result: 'SUCCESS',
+  final: true,
+  startTime: Date.UTC(2025, 7, 3, 17, 34, 46),
+  endTime: Date.UTC(2025, 7, 3, 18),
+  project,
+  branch,
+  pipeline: 'periodic',
+  artifacts: [
+    { name: 'qcow2 image', url: 'https://logs.example.com/f00d/a.qcow2', metadata: { type: 'image-qcow' } },
+  ],
+  unusableArtifacts: [],
+};
+
+describe('a build', () => {
+  test('of Zuul 3.8, without number and finality', () => assert.deepEqual(parseBuild(FLAT), NEUTRAL));
+
+  test('of Zuul 10, with a ref', () => {
+    assert.deepEqual(parseBuild(NESTED), { ...NEUTRAL, id: 7, final: false });
+  });
+
+  test('whose number is a string, as the published schema has it', () => {
+    assert.equal(parseBuild({ ...NESTED, _id: '12' }).id, 12);
+  });
+
+  test('that runs, about a tag, without anything returned', () => {
+    const build = parseBuild({
+      ...COMMON,
+      result: null,
+      end_time: null,
+      log_url: null,
+      artifacts: [],
+      ref: { project, branch: null },
+    });
+    assert.deepEqual(
+      [build.result, build.endTime, build.branch, build.artifacts],
+      [undefined, undefined, undefined, []],
+    );
+  });
+
+  test('with a time that says its zone', () => {
+    for (const time of ['2025-08-03T18:00:00Z', '2025-08-03T20:00:00+02:00']) {
+      assert.equal(parseBuild({ ...FLAT, end_time: time }).endTime, NEUTRAL.endTime);
+    }
+  });
+
+  test('with artifacts that lead nowhere keeps the others', () => {
+    const artifacts = [
+      { name: 'logs', url: 'file:///logs' },
+      { name: 'no url' },
+      null,
+      { name: 'image', url: 's3://b/k' },
+    ];
+    const build = parseBuild({ ...FLAT, artifacts });
+    assert.deepEqual(build.artifacts, [{ name: 'image', url: 's3://b/k', metadata: {} }]);
+    assert.match(build.unusableArtifacts[0] ?? '', /^artifact "logs": .*file:/);
+    assert.match(build.unusableArtifacts[1] ?? '', /^artifact "no url": its URL is not a string/);
+    assert.equal(build.unusableArtifacts.length, 3);
+  });
+
+  const faults: readonly (readonly [field: string, value: unknown])[] = [
+    ['uuid', 1],
+    ['_id', 'x'],
+    ['job_name', null],
+    ['end_time', 'yesterday'],
+    ['artifacts', {}],
+  ];
+  for (const [field, value] of faults) {
+    test(`with ${JSON.stringify(value)} as ${field} is refused`, () => {
+      assert.throws(() => parseBuild({ ...FLAT, [field]: value }), new RegExp(`${field} is not`));
+    });
+  }
+});
+
+test('times are UTC wherever the builder runs', () => {
+  const module = JSON.stringify(join(import.meta.dirname, '../../src/api/parse-build.ts'));
+  const script = `import { parseBuild } from ${module}; console.log(parseBuild(${JSON.stringify(FLAT)}).endTime)`;
+  const printed = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+    env: { ...process.env, TZ: 'Pacific/Auckland' },
+    encoding: 'utf8',
+  });
+  assert.equal(Number(printed), NEUTRAL.endTime);
+});

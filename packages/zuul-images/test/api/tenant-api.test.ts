@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { ZuulApi } from '../../src/api/zuul-api.ts';
+import { ApiFixture, allBuilds, ON, QUERY, startZuul } from './api-fixture.ts';
+import { zuulFailure } from './zuul-failure.ts';
+
+interface Form {
+  readonly what: string;
+  readonly served: ZuulDoubleOptions;
+  /** Follows the address of Zuul. */
+  readonly path?: string;
+  readonly tenant?: string;
+  /** Where the builds are asked for. */
+  readonly asked: string;
+}
+
+const TWO = ['example', 'my tenant'];
+
+const FORMS: readonly Form[] = [
+  { what: 'named', served: { tenants: TWO }, tenant: 'example', asked: '/api/tenant/example/builds' },
+  {
+    what: 'with a space',
+    served: { tenants: TWO },
+    tenant: 'my tenant',
+    asked: '/api/tenant/my%20tenant/builds',
+  },
+  {
+    what: 'below a path',
+    served: { prefix: '/zuul' },
+    tenant: 'example',
+    asked: '/zuul/api/tenant/example/builds',
+  },
+  {
+    what: "of its API's URL",
+    served: { tenants: TWO },
+    path: 'api/tenant/example',
+    asked: '/api/tenant/example/builds',
+  },
+  {
+    what: 'of its page',
+    served: { tenants: TWO },
+    path: 't/my%20tenant/builds?x',
+    asked: '/api/tenant/my%20tenant/builds',
+  },
+  { what: 'that is the only one', served: {}, asked: '/api/tenant/example/builds' },
+  { what: 'of a white label', served: { tenants: TWO, whiteLabel: 'example' }, asked: '/api/builds' },
+  {
+    what: 'of a white label, named all the same, below a path',
+    served: { tenants: TWO, whiteLabel: 'example', prefix: '/ci' },
+    tenant: 'example',
+    asked: '/ci/api/builds',
+  },
+];
+
+describe('the API of a tenant', () => {
+  for (const { what, served, path = '', tenant, asked } of FORMS) {
+    test(what, async (t) => {
+      const zuul = await startZuul(t, served);
+      const { uuid } = zuul.table(tenant ?? (path.startsWith('t/') ? 'my tenant' : 'example')).add();
+      const api = new ZuulApi({
+        apiUrl: `${zuul.url}${path}`,
+        logger: new RecordingLogger(),
+        ...(tenant !== undefined && { tenant }),
+      });
+      const builds = await allBuilds(api, QUERY, ON);
+      assert.deepEqual(
+        builds.map((build) => build.uuid),
+        [uuid],
+      );
+      assert.deepEqual(
+        zuul.listings.map((listing) => listing.path),
+        [asked],
+      );
+    });
+  }
+
+  test('must be named where there are several', async (t) => {
+    const zuul = await startZuul(t, { tenants: TWO });
+    const { logger } = new ApiFixture(zuul);
+    const api = new ZuulApi({ apiUrl: zuul.url, logger });
+    const first = api
+      .builds({ project: 'p', pipelines: ['q'], job: 'j' }, new AbortController().signal)
+      .next();
+    await assert.rejects(first, zuulFailure('invalid-settings', 'example, my tenant'));
+  });
+
+  test('that is not the one of a white label is refused', async (t) => {
+    const zuul = await startZuul(t, { tenants: TWO, whiteLabel: 'example' });
+    const fixture = new ApiFixture(zuul, { tenant: 'my tenant' });
+    await assert.rejects(fixture.builds(), zuulFailure('invalid-settings', '"example" alone', '"my tenant"'));
+  });
+
+  for (const version of ['9.5', '11.3', '4.0'] as const) {
+    test(`that does not exist is not taken for an old server: Zuul ${version}`, async (t) => {
+      const zuul = await startZuul(t, { version });
+      const fixture = new ApiFixture(zuul, { tenant: 'nobody' });
+      await assert.rejects(
+        fixture.builds(),
+        zuulFailure('tenant-unknown', '/api/tenant/nobody/builds', '404', 'correct its name'),
+      );
+      assert.equal(zuul.listings.length, 1);
+    });
+  }
+
+  test('is asked for once', async (t) => {
+    const zuul = await startZuul(t);
+    const fixture = new ApiFixture(zuul);
+    await fixture.builds();
+    await fixture.builds();
+    assert.equal(zuul.requests.filter(({ path }) => path === '/api/info').length, 1);
+  });
+
+  test('is looked for where Zuul is: the error says what to check', async (t) => {
+    const zuul = await startZuul(t, { prefix: '/zuul' });
+    const fixture = new ApiFixture(zuul, { apiUrl: `${zuul.origin}/` });
+    await assert.rejects(fixture.builds(), zuulFailure('not-found', 'GET /api/info', 'check the api-url'));
+  });
+
+  test('cannot be two', () => {
+    assert.throws(
+      () => new ZuulApi({ apiUrl: 'https://host/t/one/', tenant: 'two', logger: new RecordingLogger() }),
+      zuulFailure('invalid-settings', '"one"', '"two"'),
+    );
+  });
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import type { ZuulFault } from '../../../../test/fixtures/zuul/faults.ts';
+import { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { HttpClient } from '../../src/api/http-client.ts';
+import type { ZuulErrorCode } from '../../src/api/zuul-error.ts';
+import { ApiFixture, QUERY, startZuul } from './api-fixture.ts';
+import { zuulFailure } from './zuul-failure.ts';
+
+describe('a fault that passes', () => {
+  const pauses: readonly (readonly [fault: ZuulFault, seconds: number])[] = [
+    ['internal-error', 1],
+    ['unavailable', 7],
+    ['tenant-not-ready', 1],
+    ['too-many-requests', 3],
+    ['cut', 1],
+  ];
+  for (const [fault, seconds] of pauses) {
+    test(`${fault} is waited for, ${seconds} s`, async (t) => {
+      const zuul = await startZuul(t);
+      const { uuid } = zuul.table().add();
+      zuul.fail(fault);
+      const fixture = new ApiFixture(zuul);
+      assert.deepEqual(await fixture.uuids(), [uuid]);
+      assert.deepEqual(fixture.clock.sleeps, [seconds * 1000]);
+      assert.equal(fixture.logger.lines.length, 1);
+    });
+  }
+
+  test('is waited for longer each time, and told in the end', async (t) => {
+    const zuul = await startZuul(t);
+    zuul.fail(...Array.from({ length: 4 }, () => 'internal-error' as const));
+    const fixture = new ApiFixture(zuul);
+    await assert.rejects(fixture.builds(), zuulFailure('service-unavailable', zuul.url, '500'));
+    assert.deepEqual(fixture.clock.sleeps, [1000, 2000, 4000]);
+  });
+
+  test('is not waited for when the server says that it takes an hour', async (t) => {
+    const zuul = await startZuul(t);
+    zuul.fail('unavailable-for-long');
+    const fixture = new ApiFixture(zuul);
+    await assert.rejects(fixture.builds(), zuulFailure('service-unavailable', '503'));
+    assert.deepEqual(fixture.clock.sleeps, []);
+  });
+
+  test('of silence ends with the time limit', async (t) => {
+    const zuul = await startZuul(t);
+    zuul.fail('silent', 'silent', 'silent', 'silent');
+    const fixture = new ApiFixture(zuul, { http: new HttpClient({ timeLimit: 100 }) });
+    await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'no answer'));
+    assert.equal(zuul.listings.length, 4);
+  });
+});
+
+describe('an answer that is not the list of builds', () => {
+  const faults: readonly (readonly [ZuulFault, ZuulErrorCode, ...string[]])[] = [
+    ['bad-request', 'bad-request', '400 Bad Request'],
+    ['login-page', 'invalid-answer', 'text/html', 'login'],
+    ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
+    ['half-json', 'invalid-answer', 'no JSON'],
+    ['no-list', 'invalid-answer', 'not a list'],
+    ['no-uuid', 'invalid-answer', 'uuid is not a string'],
+  ];
+  for (const [fault, code, ...words] of faults) {
+    test(`${fault} is told at once`, async (t) => {
+      const zuul = await startZuul(t);
+      zuul.fail(fault);
+      const fixture = new ApiFixture(zuul);
+      await assert.rejects(
+        fixture.builds(),
+        zuulFailure(code, `Zuul API ${zuul.url}: GET /api/tenant/example/builds`, ...words),
+      );
+      assert.deepEqual(fixture.clock.sleeps, []);
+    });
+  }
+});
+
+test('redirections in a circle end', async (t) => {
+  const zuul = await startZuul(t);
+  zuul.fail(...Array.from({ length: 20 }, () => 'circle' as const));
+  await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a circle'));
+});
+
+test('an API that is away is told as such', async () => {
+  const zuul = await ZuulDouble.start();
+  const fixture = new ApiFixture(zuul);
+  await zuul[Symbol.asyncDispose]();
+  await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'ECONNREFUSED'));
+});
+
+test('a question can be given up', async (t) => {
+  const zuul = await startZuul(t);
+  zuul.fail('silent');
+  const controller = new AbortController();
+  const reason = new Error('enough');
+  const given = assert.rejects(new ApiFixture(zuul).builds(QUERY, controller.signal), reason);
+  await waitUntil('the question to arrive', () => zuul.listings.length === 1);
+  controller.abort(reason);
+  await given;
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ZuulArtifact } from '../../src/api/zuul-build.ts';
+import { type ImageRules, imageArtifacts } from '../../src/builds/image-artifact.ts';
+import { makeBuild } from '../api/make-build.ts';
+
+const SEED: ImageRules = {
+  imageName: 'noble',
+  artifacts: [
+    { format: 'qcow2', type: 'image-qcow' },
+    { format: 'raw', type: 'image-raw' },
+  ],
+};
+
+/** As the field's own roles return images. */
+const FIELD: ImageRules = {
+  imageName: 'noble',
+  artifacts: [
+    { format: 'qcow2', type: 'zuul_image' },
+    { format: 'raw', type: 'zuul_image' },
+  ],
+};
+
+function artifact(url: string, metadata: Record<string, unknown>): ZuulArtifact {
+  return { name: url, url: `https://images.example.com/${url}`, metadata };
+}
+
+function found(
+  artifacts: readonly ZuulArtifact[],
+  rules: ImageRules,
+): readonly (readonly [string, string])[] {
+  return imageArtifacts(makeBuild({ artifacts }), rules).map(({ format, url }) => [
+    format,
+    url.slice('https://images.example.com/'.length),
+  ]);
+}
+
+describe('the artifacts of an image', () => {
+  test('are told by a type of their own', () => {
+    const artifacts = [
+      artifact('logs', { type: 'docs_site' }),
+      artifact('r', { type: 'image-raw' }),
+      artifact('q', { type: 'image-qcow', format: 'qcow' }),
+    ];
+    assert.deepEqual(found(artifacts, SEED), [
+      ['qcow2', 'q'],
+      ['raw', 'r'],
+    ]);
+  });
+
+  test('are told by their format where one type stands for all', () => {
+    const artifacts = [
+      artifact('v', { type: 'zuul_image', format: 'vhd' }),
+      artifact('r', { type: 'zuul_image', format: 'raw' }),
+      artifact('q', { type: 'zuul_image', format: 'qcow2' }),
+    ];
+    assert.deepEqual(found(artifacts, FIELD), [
+      ['qcow2', 'q'],
+      ['raw', 'r'],
+    ]);
+  });
+
+  test('are those of the image of this name, where there are several images', () => {
+    const artifacts = ['jammy', 'noble'].map((name) =>
+      artifact(name, { type: 'zuul_image', format: 'raw', image_name: name }),
+    );
+    assert.deepEqual(found(artifacts, FIELD), [['raw', 'noble']]);
+    assert.throws(() => found(artifacts, { ...FIELD, imageName: 'bookworm' }), /several artifacts/);
+  });
+
+  test('may have another name where there is only one', () => {
+    const artifacts = [artifact('x', { type: 'zuul_image', format: 'raw', image_name: 'ubuntu-noble' })];
+    assert.deepEqual(found(artifacts, FIELD), [['raw', 'x']]);
+  });
+
+  test('may be returned twice', () => {
+    const one = artifact('q', { type: 'image-qcow' });
+    assert.deepEqual(found([one, one], SEED), [['qcow2', 'q']]);
+  });
+
+  test('have checksums in lower case, as far as the job told any', () => {
+    const [image] = imageArtifacts(
+      makeBuild({
+        artifacts: [
+          artifact('q', { type: 'image-qcow', sha256: 'AB'.repeat(32), md5: '', crc32: '0a0b0c0d' }),
+        ],
+      }),
+      SEED,
+    );
+    assert.deepEqual([image?.sha256, image?.md5, image?.crc32], ['ab'.repeat(32), undefined, '0a0b0c0d']);
+  });
+
+  test('have the name of the md5 checksum that the roles of zuul-jobs return', () => {
+    const one = artifact('q', { type: 'image-qcow', md5sum: 'CD'.repeat(16) });
+    const [image] = imageArtifacts(makeBuild({ artifacts: [one] }), SEED);
+    assert.equal(image?.md5, 'cd'.repeat(16));
+  });
+
+  test('are refused with a checksum that makes no sense', () => {
+    for (const sha256 of ['abc', 'x'.repeat(64), 5]) {
+      assert.throws(
+        () => found([artifact('q', { type: 'image-qcow', sha256 })], SEED),
+        /sha256 .* 64 hexadecimal/,
+      );
+    }
+  });
+});

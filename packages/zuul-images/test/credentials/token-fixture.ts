@@ -1,0 +1,47 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { Authenticator } from '../../../../test/fixtures/zuul/token-check.ts';
+import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
+import { mintToken } from '../../src/credentials/minted-token.ts';
+import { startZuul } from '../api/api-fixture.ts';
+
+export const AUTHENTICATOR: Authenticator = {
+  realm: 'zuul.example.com',
+  issuer: 'image builder',
+  clientId: 'zuul.example.com',
+  secret: 'secret of the operator',
+};
+
+/** A directory with the operator's secret, and a Zuul that only `nodepool` may read. */
+export class TokenFixture {
+  readonly directory: string;
+  readonly zuul: ZuulDouble;
+
+  private constructor(directory: string, zuul: ZuulDouble) {
+    this.directory = directory;
+    this.zuul = zuul;
+  }
+
+  static async create(t: TestContext): Promise<TokenFixture> {
+    const protection = { authenticator: AUTHENTICATOR, subjects: ['nodepool'] };
+    const fixture = new TokenFixture(await temporaryDirectory(t), await startZuul(t, { protection }));
+    await fixture.write('key', `${AUTHENTICATOR.secret}\n`);
+    return fixture;
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  write(name: string, content: string): Promise<void> {
+    return writeFile(this.path(name), content);
+  }
+
+  /** A token that the Zuul takes, or not. */
+  async mint({ subject = 'nodepool', now = Date.now() } = {}): Promise<string> {
+    const { issuer, clientId: audience } = AUTHENTICATOR;
+    return (await mintToken({ issuer, audience, subject, secretFile: this.path('key') }, now)).value;
+  }
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { inspect } from 'node:util';
+import { crc32, zstdCompressSync } from 'node:zlib';
+import { HashThreads, type Progress } from '@nodepool-builder/image-builder';
+import { mountTmpfs } from '../../../image-builder/test/temporary-directory.ts';
+import { withCode } from '../../../image-builder/test/with-code.ts';
+import { DownloadFixture, imageContent, md5, nginxFor, sha256 } from './download-fixture.ts';
+
+const SIZE = 2 * 2 ** 20;
+
+/** The Debian program that packs, and what it calls the file. */
+const PACKERS = [
+  { suffix: '', command: undefined },
+  { suffix: '.zst', command: 'zstd' },
+  { suffix: '.xz', command: 'xz' },
+  { suffix: '.gz', command: 'gzip' },
+] as const;
+
+describe('an artifact on nginx', () => {
+  for (const { suffix, command } of PACKERS) {
+    test(`is fetched, unpacked and digested: image.raw${suffix}`, async (t) => {
+      const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
+      const content = imageContent(SIZE);
+      const path = join(nginx.directory, 'image.raw');
+      await writeFile(path, content);
+      if (command !== undefined) execFileSync(command, ['-q', '-1', '-k', path]);
+      const stored = await readFile(`${path}${suffix}`);
+      const expected = {
+        sha256: sha256(content).toUpperCase(),
+        md5: md5(content),
+        size: SIZE,
+        crc32: crc32(stored).toString(16).padStart(8, '0'),
+      };
+      const seen: Progress[] = [];
+      const artifact = await fixture.download(
+        `${nginx.url}/image.raw${suffix}`,
+        { expected },
+        { onProgress: (progress) => seen.push(progress), threads: new HashThreads() },
+      );
+      assert.deepEqual(artifact, {
+        size: SIZE,
+        checksums: { md5: md5(content), sha256: sha256(content) },
+        fetched: stored.length,
+      });
+      assert.ok((await readFile(fixture.destination)).equals(content));
+      const { blocks } = await stat(fixture.destination);
+      assert.ok(blocks * 512 <= SIZE / 2 + 128 * 1024, `${blocks * 512} bytes on the disk, zeros included`);
+      assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
+      assert.deepEqual(await fixture.left(), { images: ['image.raw'], state: [] });
+    });
+  }
+});
+
+test('what ends in a hole has its length, and what is empty is there', async (t) => {
+  const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
+  const hole = Buffer.concat([randomBytes(1000), Buffer.alloc(600_000)]);
+  const empty = Buffer.alloc(0);
+  for (const [name, content, stored] of [
+    ['hole.raw', hole, hole],
+    ['hole.raw.zst', hole, zstdCompressSync(hole)],
+    ['empty.raw', empty, empty],
+    ['empty.raw.zst', empty, zstdCompressSync(empty)],
+  ] as const) {
+    await writeFile(join(nginx.directory, name), stored);
+    await fixture.download(`${nginx.url}/${name}`, {
+      expected: { sha256: sha256(content), size: content.length },
+    });
+    assert.ok((await readFile(fixture.destination)).equals(content), name);
+  }
+});
+
+test('a bucket lies under the endpoint', async (t) => {
+  const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
+  const content = randomBytes(1000);
+  execFileSync('mkdir', ['-p', join(nginx.directory, 'store/images')]);
+  await writeFile(join(nginx.directory, 'store/images/a-b.qcow2'), content);
+  await fixture.download('s3://images/a-b.qcow2', { s3Endpoint: `${nginx.url}/store/` });
+  assert.ok((await readFile(fixture.destination)).equals(content));
+});
+
+test('a signature in a query is in no message', async (t) => {
+  const [nginx, fixture] = await Promise.all([
+    nginxFor(t, 'location /busy { return 503; }'),
+    DownloadFixture.create(t),
+  ]);
+  await writeFile(join(nginx.directory, 'image.raw'), 'content');
+  await fixture.download(`${nginx.url}/image.raw?X-Amz-Signature=secret`);
+  const error: unknown = await fixture
+    .download(`${nginx.url}/busy?X-Amz-Signature=secret`)
+    .catch((reason: unknown) => reason);
+  assert.ok(withCode('download-failed', /busy/)(error));
+  assert.doesNotMatch(inspect(error, { depth: 9 }), /secret/);
+  assert.ok(fixture.logger.lines.length >= 3);
+  assert.doesNotMatch(fixture.logger.lines.join('\n'), /secret/);
+});
+
+test('a state directory on another file system is refused', async (t) => {
+  const [fixture, stateDirectory] = await Promise.all([DownloadFixture.create(t), mountTmpfs(t, 'size=1m')]);
+  await assert.rejects(
+    fixture.download('http://127.0.0.1:1/image.raw', { stateDirectory }),
+    withCode('directory-not-usable', /file systems/),
+  );
+});

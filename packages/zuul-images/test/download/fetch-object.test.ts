@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { withCode } from '../../../image-builder/test/with-code.ts';
+import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange } from './download-fixture.ts';
+
+describe('an object that lies on nginx', () => {
+  test('comes in ranges at the same time, each byte once', async (t) => {
+    const [nginx, fixture] = await Promise.all([nginxFor(t), DownloadFixture.create(t)]);
+    const content = randomBytes(9 * BLOCK + 1000);
+    await writeFile(join(nginx.directory, 'image.raw'), content);
+    const { fetched } = await fixture.download(`${nginx.url}/image.raw`);
+    assert.ok((await readFile(fixture.destination)).equals(content));
+    assert.equal(fetched, content.length);
+    const [probe, ...requests] = await nginx.finish();
+    assert.deepEqual([probe?.range, probe?.status], ['bytes=0-0', 206]);
+    assert.deepEqual([requests.length, requests.every(({ status }) => status === 206)], [5, true]);
+    assert.equal(
+      requests.reduce((sum, { bytes }) => sum + bytes, 0),
+      content.length,
+    );
+  });
+
+  for (const [what, directives, requests] of [
+    ['that knows no ranges', 'max_ranges 0;', 1],
+    ['that does not tell objects apart', 'etag off; add_header Last-Modified "";', 2],
+  ] as const) {
+    test(`comes as a whole from one ${what}`, async (t) => {
+      const [nginx, fixture] = await Promise.all([nginxFor(t, directives), DownloadFixture.create(t)]);
+      const content = randomBytes(3 * BLOCK + 1);
+      await writeFile(join(nginx.directory, 'image.raw'), content);
+      await fixture.download(`${nginx.url}/image.raw`);
+      assert.ok((await readFile(fixture.destination)).equals(content));
+      assert.equal((await nginx.finish()).length, requests);
+    });
+  }
+});
+
+test('four connections are open at the same time, no more', async (t) => {
+  const content = randomBytes(8 * BLOCK + 1);
+  const waiting: (() => void)[] = [];
+  let most = 0;
+  const server = await oddServer(t, (request, response, count) => {
+    const part = sendRange(request, response, content);
+    if (count === 1) {
+      response.end(part);
+      return;
+    }
+    waiting.push(() => response.end(part));
+    most = Math.max(most, waiting.length);
+    // The fifth would have to come now, if there was one.
+    if (waiting.length === 4 || count > 5) for (const send of waiting.splice(0)) send();
+  });
+  const fixture = await DownloadFixture.create(t);
+  await fixture.download(`${server.url}/image.raw`);
+  assert.equal(most, 4);
+});
+
+test('what a cut has let through is not fetched again', async (t) => {
+  const content = randomBytes(2 * BLOCK);
+  const server = await oddServer(t, (request, response, count) => {
+    const part = sendRange(request, response, content);
+    if (count !== 2) response.end(part);
+    else response.write(part.subarray(0, BLOCK + 7), () => response.socket?.end());
+  });
+  const fixture = await DownloadFixture.create(t);
+  await fixture.download(`${server.url}/image.raw`, { connections: 1 });
+  assert.ok((await readFile(fixture.destination)).equals(content));
+  assert.deepEqual(
+    server.asked.map(({ headers }) => [headers.range, headers['if-range']]),
+    [
+      ['bytes=0-0', undefined],
+      [`bytes=0-${content.length - 1}`, '"one"'],
+      [`bytes=${BLOCK}-${content.length - 1}`, '"one"'],
+    ],
+  );
+});
+
+test('a cut of what comes as a whole begins anew', async (t) => {
+  const content = randomBytes(3 * BLOCK);
+  const server = await oddServer(t, (_, response, count) => {
+    response.writeHead(200, { 'content-length': content.length });
+    if (count === 1) response.write(content.subarray(0, BLOCK + 7), () => response.socket?.destroy());
+    else response.end(content);
+  });
+  const fixture = await DownloadFixture.create(t);
+  await fixture.download(`${server.url}/image.raw`);
+  assert.ok((await readFile(fixture.destination)).equals(content));
+  assert.match(fixture.logger.lines.join('\n'), /warn .*image\.raw.*next attempt/);
+});
+
+test('an object whose size the server does not tell comes to its end', async (t) => {
+  for (const size of [2 * BLOCK, 2 * BLOCK + 7, 7]) {
+    const content = randomBytes(size);
+    const server = await oddServer(t, (_, response) => {
+      response.writeHead(200, { 'transfer-encoding': 'chunked' });
+      response.write(content.subarray(0, size / 2));
+      response.end(content.subarray(size / 2));
+    });
+    const fixture = await DownloadFixture.create(t);
+    const artifact = await fixture.download(`${server.url}/image.raw`);
+    assert.equal(artifact.size, size);
+    assert.ok((await readFile(fixture.destination)).equals(content), `${size} bytes`);
+  }
+});
+
+test('many connections bring no warning', async (t) => {
+  const content = randomBytes(40 * BLOCK);
+  const server = await oddServer(t, (request, response) => {
+    response.end(sendRange(request, response, content));
+  });
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  const fixture = await DownloadFixture.create(t);
+  await fixture.download(`${server.url}/image.raw`, { connections: 16 }, { signal: t.signal });
+  assert.deepEqual(warnings, []);
+});
+
+describe('an object that is replaced while it is fetched', () => {
+  const [old, young] = [randomBytes(5 * BLOCK), randomBytes(4 * BLOCK)];
+
+  test('is fetched from its beginning, and nothing of the old one stays', async (t) => {
+    const server = await oddServer(t, (request, response, count) => {
+      if (count <= 2) response.end(sendRange(request, response, old));
+      else if (request.headers['if-range'] === '"one"') response.writeHead(200).end(young);
+      else response.end(sendRange(request, response, young, { etag: '"two"' }));
+    });
+    const fixture = await DownloadFixture.create(t);
+    await fixture.download(`${server.url}/image.raw`, { connections: 1 });
+    assert.ok((await readFile(fixture.destination)).equals(young));
+    assert.match(fixture.logger.lines.join('\n'), /warn the object changed/);
+  });
+
+  test('is seen by a server that does not look at If-Range, too', async (t) => {
+    const server = await oddServer(t, (request, response, count) => {
+      const etag = count <= 2 ? '"one"' : '"two"';
+      response.end(sendRange(request, response, count <= 2 ? old : young, { etag }));
+    });
+    const fixture = await DownloadFixture.create(t);
+    await fixture.download(`${server.url}/image.raw`, { connections: 1 });
+    assert.ok((await readFile(fixture.destination)).equals(young));
+  });
+
+  test('again and again is given up', async (t) => {
+    const server = await oddServer(t, (request, response, count) => {
+      response.end(sendRange(request, response, old, { etag: `"${count}"` }));
+    });
+    const fixture = await DownloadFixture.create(t);
+    await assert.rejects(fixture.download(`${server.url}/image.raw`), withCode('download-failed', /changed/));
+  });
+});
+
+test('a body that is longer than its range is not taken', async (t) => {
+  const content = randomBytes(2 * BLOCK);
+  const server = await oddServer(t, (request, response) => {
+    const { range } = request.headers;
+    response.writeHead(206, {
+      etag: '"one"',
+      'content-range': `${range?.replace('=', ' ')}/${content.length}`,
+    });
+    response.end(Buffer.concat([content, content]));
+  });
+  const fixture = await DownloadFixture.create(t);
+  await assert.rejects(
+    fixture.download(`${server.url}/image.raw`),
+    withCode('download-failed', /more than it said/),
+  );
+});

@@ -1,0 +1,391 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { zstdCompressSync } from 'node:zlib';
+import type { Image } from '@nodepool-builder/image-builder';
+import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
+import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
+import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
+import { withCode } from '../../image-builder/test/with-code.ts';
+import { type ArtifactRule, ZuulArtifactBuilder } from '../src/index.ts';
+import {
+  ArtifactServer,
+  digest,
+  idOf,
+  imageOf,
+  overlayOf,
+  SIGNATURE,
+  ZuulSite,
+} from './zuul-artifact/zuul-site.ts';
+
+/** Bytes that are sent of a file besides its content: it is looked at before, and looked at when it is fetched. */
+const LOOKS = 2;
+
+let server: ArtifactServer;
+before(async () => {
+  server = await ArtifactServer.start();
+});
+after(() => server.nginx.stop());
+
+/** What is in the state directory of the image. */
+async function kept({ repository }: ZuulSite): Promise<readonly string[]> {
+  return await readdir(join(repository.directory, '.nodepool-builder', 'state', 'noble')).catch(() => []);
+}
+
+describe('the image of a Zuul job', () => {
+  for (const version of ['9.5', '11.3'] as const) {
+    test(`is that of its newest build, by the API of ${version}`, async (t) => {
+      const site = await ZuulSite.start(t, server, { version });
+      await site.addQcow2('old.qcow2', server.otherQcow2);
+      const { uuid, end } = await site.addQcow2('new.qcow2');
+      const lines: string[] = [];
+      const { repository } = site.repository;
+      const { files, builtAt } = await site
+        .builder()
+        .build({ imageId: 'noble-0000000001', repository, onLine: (line) => lines.push(line) });
+      assert.deepEqual(
+        files.map(({ format, checksums }) => [format, checksums?.sha256]),
+        [['qcow2', digest('sha256', server.qcow2)]],
+      );
+      assert.deepEqual(await site.sent(), { 'new.qcow2': server.qcow2.length + LOOKS });
+      assert.ok(lines.some((line) => line.includes(`build ${uuid} of build-ubuntu-noble-image`)));
+      assert.ok(lines.some((line) => line.includes(`/new.qcow2: ${server.qcow2.length} bytes`)));
+      assert.ok(!lines.some((line) => line.includes(SIGNATURE)));
+      assert.deepEqual(await kept(site), []);
+      assert.deepEqual(builtAt, end);
+    });
+  }
+
+  test('has no date in the future, though the clock of Zuul is ahead', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = await site.addQcow2();
+    row.end = new Date(Date.now() + 86_400_000);
+    const { repository } = site.repository;
+    const logger = new RecordingLogger();
+    const { builtAt } = await site.builder().build({ imageId: 'noble-1', repository, logger });
+    assert.ok(builtAt <= new Date(), builtAt.toISOString());
+    const warnings = logger.lines.filter((line) => line.startsWith('warn '));
+    assert.equal(warnings.length, 1, logger.lines.join('\n'));
+    assert.match(warnings[0] ?? '', /image noble-1 has a build time in the future/);
+  });
+
+  test('is unpacked and compared with its checksums; of other formats only the size is asked', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const packed = zstdCompressSync(server.raw);
+    site.zuul.table().add([
+      await site.put('image.raw.zst', packed, {
+        type: 'image-raw',
+        format: 'raw',
+        md5sum: digest('md5', server.raw),
+      }),
+      await site.put('image.tar', Buffer.alloc(10), { type: 'image-tar' }),
+    ]);
+    const { repository } = site.repository;
+    const { files } = await site.builder({ formats: ['raw'] }).build({ imageId: 'noble-1', repository });
+    assert.deepEqual(
+      files.map(({ format, checksums }) => [format, checksums?.sha256]),
+      [['raw', digest('sha256', server.raw)]],
+    );
+    assert.deepEqual(await site.sent(), { 'image.raw.zst': packed.length + LOOKS, 'image.tar': 1 });
+  });
+
+  test('is converted to what the job does not return, or what is less work to make than to fetch', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    site.zuul
+      .table()
+      .add([
+        await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' }),
+        await site.put('image.raw', server.raw, { type: 'image-raw' }),
+      ]);
+    const { repository } = site.repository;
+    const { files } = await site
+      .builder({ formats: ['raw', 'vhd'] })
+      .build({ imageId: 'noble-1', repository });
+    assert.deepEqual(
+      files.map(({ format }) => format),
+      ['raw', 'vhd'],
+    );
+    const raw = files.find(({ format }) => format === 'raw');
+    assert.equal(raw?.checksums?.sha256, digest('sha256', server.raw));
+    assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS, 'image.raw': 1 });
+  });
+
+  test('is not there as what can neither be fetched nor made', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    await site.addQcow2();
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder({ formats: ['tar'] }).build({ imageId: 'noble-1', repository }),
+      withCode('format-unavailable', /returned the image as qcow2, and tar cannot be made/),
+    );
+  });
+});
+
+describe('an image-id that names a build', () => {
+  test('gets exactly that build', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = await site.addQcow2('named.qcow2');
+    await site.addQcow2('newer.qcow2', server.otherQcow2);
+    const { repository } = site.repository;
+    const { id } = await site.builder().build({ imageId: idOf(row), repository });
+    assert.equal(id, idOf(row));
+    assert.deepEqual(Object.keys(await site.sent()), ['named.qcow2']);
+  });
+
+  test('gets nothing when that is not listed any more', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = await site.addQcow2();
+    site.zuul.table().prune(site.zuul.table().tick());
+    await site.addQcow2('newer.qcow2', server.otherQcow2);
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder().build({ imageId: idOf(row), repository }),
+      withCode('build-unknown', new RegExp(row.uuid)),
+    );
+  });
+
+  test('gets nothing when that returned no image', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow2' });
+    const row = site.zuul.table().add([artifact]);
+    const { repository } = site.repository;
+    const unusable = withCode('build-unusable', /no usable artifact/);
+    await assert.rejects(site.builder().build({ imageId: idOf(row), repository }), unusable);
+    await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), unusable);
+  });
+});
+
+describe('artifacts that are gone', () => {
+  test('have the next newest build taken, unless the image-id names the build', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    await site.addQcow2('old.qcow2', server.otherQcow2);
+    const gone = await site.addQcow2('gone.qcow2');
+    await server.remove(`${site.folder}/gone.qcow2`);
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder().build({ imageId: idOf(gone), repository }),
+      withCode('artifact-expired', /gone\.qcow2 is not there any more/),
+    );
+    await site.builder().build({ imageId: 'noble-1', repository });
+    assert.equal((await site.sent())['old.qcow2'], server.otherQcow2.length + LOOKS);
+  });
+
+  test('are an error when no build has any others', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    await site.addQcow2();
+    await server.remove(`${site.folder}/image.qcow2`);
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder().build({ imageId: 'noble-1', repository }),
+      withCode('artifact-expired'),
+    );
+    site.zuul.table().prune(site.zuul.table().tick());
+    await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), withCode('build-unknown'));
+  });
+
+  test('are made from those that are there', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = site.zuul
+      .table()
+      .add([
+        await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' }),
+        await site.put('image.raw', server.raw, { type: 'image-raw' }),
+      ]);
+    await server.remove(`${site.folder}/image.qcow2`);
+    const { repository } = site.repository;
+    await site.builder().build({ imageId: idOf(row), repository });
+    assert.equal((await site.sent())['image.raw'], server.raw.length + LOOKS);
+  });
+});
+
+describe('an artifact that is not what it should be', () => {
+  const CASES = [
+    [
+      'has other bytes than its checksum says',
+      () => Buffer.concat([server.qcow2, Buffer.alloc(1)]),
+      /its sha256 is/,
+    ],
+    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is not a qcow2 image that can be used/],
+    ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
+    ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
+  ] as const;
+  test('is refused if its URL leads to a link-local service, whatever else the job returns', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
+    const row = site.zuul.table().add([{ ...artifact, url: 'http://169.254.169.254/image.qcow2' }]);
+    const { repository } = site.repository;
+    await assert.rejects(
+      site.builder().build({ imageId: idOf(row), repository }),
+      withCode('artifact-refused', /169\.254\.169\.254 is a link-local address/),
+    );
+  });
+
+  test('is refused without its sha256 where require-sha256 is set', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
+    const { repository } = site.repository;
+    const zuul = { ...site.image, requireSha256: true };
+    await assert.rejects(
+      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      withCode(
+        'build-unusable',
+        /its artifact ".*image\.qcow2" has no sha256 in its metadata, and require-sha256/,
+      ),
+    );
+    const sha256 = digest('sha256', server.qcow2);
+    const next = site.zuul
+      .table()
+      .add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow', sha256 })]);
+    await site.builder({ zuul }).build({ imageId: idOf(next), repository });
+  });
+
+  test('is refused if its disk is above the size limit, although its file is small', async (t) => {
+    const site = await ZuulSite.start(t, server);
+    const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
+    const { repository } = site.repository;
+    const zuul = { ...site.image, largestDisk: 2 ** 22 - 1 };
+    await assert.rejects(
+      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      withCode('artifact-too-large'),
+    );
+  });
+
+  for (const [what, contentOf, message] of CASES) {
+    test(`is refused: it ${what}`, async (t) => {
+      const site = await ZuulSite.start(t, server);
+      const content = contentOf();
+      const sha256 = digest('sha256', content.subarray(0, server.qcow2.length));
+      const row = site.zuul
+        .table()
+        .add([await site.put('image.qcow2', content, { type: 'image-qcow', sha256 })]);
+      const { repository } = site.repository;
+      await assert.rejects(
+        site.builder().build({ imageId: idOf(row), repository }),
+        withCode('artifact-damaged', message),
+      );
+      assert.deepEqual(await kept(site), []);
+      assert.equal(repository.images.size, 0);
+    });
+  }
+});
+
+test('what has come is kept when the build fails behind it, and not fetched again', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const failing = site.builder({ validation: { hook: ['false'] } });
+  await assert.rejects(failing.build({ imageId: idOf(row), repository }), withCode('validation-failed'));
+  assert.deepEqual(await kept(site), [row.uuid]);
+  const { files } = await site.builder().build({ imageId: idOf(row), repository });
+  assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS });
+  assert.ok((await readFile(files[0]?.path ?? '')).equals(server.qcow2));
+  assert.deepEqual(await kept(site), []);
+});
+
+test('what has come is not taken for another artifact that is the image since then', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const raw = randomBytes(2 ** 20);
+  const row = site.zuul
+    .table()
+    .add([
+      await site.put('wrong.qcow2', server.otherQcow2, { type: 'image-qcow' }),
+      await site.put('image.raw', raw, { type: 'image-raw' }),
+      await site.put('image.qcow2', server.qcow2, { type: 'image-right' }),
+    ]);
+  const { repository } = site.repository;
+  const build = async (artifacts: readonly ArtifactRule[], ...hook: string[]): Promise<Image> => {
+    const zuul = { ...site.image, artifacts };
+    return await site.builder({ zuul, validation: { hook } }).build({ imageId: idOf(row), repository });
+  };
+  const failed = withCode('validation-failed');
+  await assert.rejects(build([{ format: 'qcow2', type: 'image-qcow' }], 'false'), failed);
+  await assert.rejects(build([{ format: 'raw', type: 'image-raw' }], 'false'), failed);
+  const { files } = await build([{ format: 'qcow2', type: 'image-right' }], 'true');
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
+  assert.equal((await site.sent())['image.raw'], raw.length + LOOKS);
+});
+
+test('what has come is kept when the build is aborted', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const abort = new AbortController();
+  const onLine = (line: string): void => {
+    if (line.startsWith('downloading')) abort.abort();
+  };
+  await assert.rejects(
+    site.builder().build({ imageId: idOf(row), repository, signal: abort.signal, onLine }),
+    withCode('build-aborted'),
+  );
+  assert.deepEqual(await kept(site), [row.uuid]);
+});
+
+test('what was changed behind the download is fetched again', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const row = await site.addQcow2();
+  const { repository } = site.repository;
+  const changing = site.builder({ validation: { hook: ['sh', '-c', 'echo changed >> "$1"; false', 'sh'] } });
+  await assert.rejects(changing.build({ imageId: idOf(row), repository }), withCode('validation-failed'));
+  const { files } = await site.builder().build({ imageId: idOf(row), repository });
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
+});
+
+test('killed in the middle of a download, it goes on with it', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const content = randomBytes(24 * 2 ** 20);
+  const artifact = await site.put('image.raw', content, {
+    type: 'image-raw',
+    sha256: digest('sha256', content),
+  });
+  const imageId = idOf(site.zuul.table().add([artifact]));
+  const { repository: fixture } = site;
+  await fixture.close();
+  const diskimage = site.diskimage({ formats: ['raw'] });
+  const victim = join(import.meta.dirname, 'zuul-artifact', 'zuul-artifact-victim.ts');
+  const args = [...process.execArgv, victim, JSON.stringify(diskimage), fixture.directory, imageId, '60'];
+  assert.deepEqual(await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit'), [
+    null,
+    'SIGKILL',
+  ]);
+  const sentFirst = (await site.sent())['image.raw'] ?? 0;
+  assert.ok(sentFirst > content.length / 2, `${sentFirst} bytes were sent`);
+  const repository = await fixture.open();
+  const { files } = await new ZuulArtifactBuilder(diskimage).build({ imageId, repository });
+  assert.equal(files[0]?.checksums?.sha256, digest('sha256', content));
+  const sent = (await site.sent())['image.raw'] ?? 0;
+  assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
+});
+
+test('a Zuul that fails, or refuses, is told apart', async (t) => {
+  const site = await ZuulSite.start(t, server);
+  const { repository } = site.repository;
+  for (const [fault, code] of [
+    ['unavailable-for-long', 'zuul-unavailable'],
+    ['bad-request', 'zuul-refused'],
+  ] as const) {
+    site.zuul.fail(fault);
+    await assert.rejects(
+      site.builder().build({ imageId: 'noble-1', repository }),
+      withCode(code, /^Zuul API http/),
+    );
+  }
+});
+
+describe('as any builder', () => {
+  let zuul: ZuulDouble;
+  before(async () => {
+    zuul = await ZuulDouble.start();
+    zuul.table().add([await server.put('contract/image.qcow2', server.qcow2, { type: 'image-qcow' })]);
+  });
+  after(() => zuul[Symbol.asyncDispose]());
+
+  imageBuilderContract(
+    'ZuulArtifactBuilder',
+    (diskimage) => new ZuulArtifactBuilder({ ...diskimage, zuul: imageOf(zuul) }),
+    ['qcow2', 'raw'],
+  );
+});

@@ -1,0 +1,173 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { importedImageId } from '@nodepool-builder/image-builder';
+import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
+import type { ArtifactRow, BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
+import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
+import { RepositoryFixture } from '../../../image-builder/test/repository-fixture.ts';
+import { ZuulArtifactBuilder, type ZuulImage } from '../../src/index.ts';
+import type { ZuulDiskImage } from '../../src/zuul-image.ts';
+
+/** The query of every artifact's URL. */
+export const SIGNATURE = 'X-Amz-Signature=of-a-secret';
+
+/** What artifacts are served by, for all tests of a file. It gives nothing to who sends credentials. */
+export class ArtifactServer {
+  readonly nginx: Nginx;
+  /** 4 MiB, of which a half is a hole. */
+  readonly raw: Buffer;
+  readonly qcow2: Buffer;
+
+  private constructor(nginx: Nginx, raw: Buffer, qcow2: Buffer) {
+    this.nginx = nginx;
+    this.raw = raw;
+    this.qcow2 = qcow2;
+  }
+
+  static async start(): Promise<ArtifactServer> {
+    const directory = await mkdtemp(join(tmpdir(), 'artifacts-'));
+    const [raw, qcow2] = [join(directory, 'image.raw'), join(directory, 'image.qcow2')];
+    try {
+      await writeFile(raw, Buffer.concat([randomBytes(2 ** 21), Buffer.alloc(2 ** 21)]));
+      execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, qcow2]);
+      const nginx = await startNginx('if ($http_authorization) { return 403; }');
+      return new ArtifactServer(nginx, await readFile(raw), await readFile(qcow2));
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  }
+
+  /** The same disk, in a file that is longer. */
+  get otherQcow2(): Buffer {
+    return Buffer.concat([this.qcow2, Buffer.alloc(2 ** 16)]);
+  }
+
+  /** Serves a file; the artifact that a job returns of it. */
+  async put(
+    path: string,
+    content: Buffer,
+    metadata: Readonly<Record<string, unknown>>,
+  ): Promise<ArtifactRow> {
+    const file = join(this.nginx.directory, path);
+    await mkdir(join(file, '..'), { recursive: true });
+    await writeFile(file, content);
+    return { name: path, url: `${this.nginx.url}/${path}?${SIGNATURE}`, metadata };
+  }
+
+  /** No longer serves a file. */
+  async remove(path: string): Promise<void> {
+    await rm(join(this.nginx.directory, path));
+  }
+}
+
+/** The header of a qcow2 image of 4 MiB that lies over another file. */
+export function overlayOf(backingFile: string): Buffer {
+  const header = Buffer.alloc(2 ** 18);
+  header.write('QFI\xfb', 'latin1');
+  header.writeUInt32BE(2, 4); // version
+  header.writeBigUInt64BE(72n, 8); // where the name begins
+  header.writeUInt32BE(backingFile.length, 16);
+  header.writeUInt32BE(16, 20); // bits of a cluster
+  header.writeBigUInt64BE(2n ** 22n, 24);
+  header.writeUInt32BE(1, 36); // entries of the first table
+  header.writeBigUInt64BE(2n ** 16n, 40); // where that begins
+  header.writeBigUInt64BE(2n ** 17n, 48); // where that of reference counts begins
+  header.writeUInt32BE(1, 56);
+  header.write(backingFile, 72);
+  return header;
+}
+
+/** A Zuul whose job makes an image, and a repository that takes it. */
+export class ZuulSite {
+  readonly zuul: ZuulDouble;
+  readonly repository: RepositoryFixture;
+  readonly server: ArtifactServer;
+  /** Where this test's artifacts lie. */
+  readonly folder: string;
+
+  private constructor(zuul: ZuulDouble, repository: RepositoryFixture, server: ArtifactServer) {
+    this.zuul = zuul;
+    this.repository = repository;
+    this.server = server;
+    this.folder = randomBytes(8).toString('hex');
+  }
+
+  static async start(
+    t: TestContext,
+    server: ArtifactServer,
+    options: ZuulDoubleOptions = {},
+  ): Promise<ZuulSite> {
+    const zuul = await ZuulDouble.start(options);
+    t.after(() => zuul[Symbol.asyncDispose]());
+    return new ZuulSite(zuul, await RepositoryFixture.open(t), server);
+  }
+
+  /** What the configuration says of the image. */
+  get image(): ZuulImage {
+    return imageOf(this.zuul);
+  }
+
+  diskimage(more: Partial<ZuulDiskImage> = {}): ZuulDiskImage {
+    return { name: 'noble', formats: ['qcow2'], zuul: this.image, ...more };
+  }
+
+  builder(more: Partial<ZuulDiskImage> = {}): ZuulArtifactBuilder {
+    return new ZuulArtifactBuilder(this.diskimage(more));
+  }
+
+  /** Serves a file for this test alone. */
+  async put(
+    name: string,
+    content: Buffer,
+    metadata: Readonly<Record<string, unknown>>,
+  ): Promise<ArtifactRow> {
+    return await this.server.put(`${this.folder}/${name}`, content, metadata);
+  }
+
+  /** A build that returned a qcow2 image. */
+  async addQcow2(name: string = 'image.qcow2', content: Buffer = this.server.qcow2): Promise<BuildRow> {
+    const artifact = await this.put(name, content, { type: 'image-qcow', sha256: digest('sha256', content) });
+    return this.zuul.table().add([artifact]);
+  }
+
+  /** The bytes that were sent of each file of this test. */
+  async sent(): Promise<Readonly<Record<string, number>>> {
+    const sent: Record<string, number> = {};
+    for (const { path, bytes } of await this.server.nginx.requests()) {
+      const [, folder, name = ''] = path.split('/');
+      if (folder === this.folder) sent[name] = (sent[name] ?? 0) + bytes;
+    }
+    return sent;
+  }
+}
+
+/** The image-id that names a build of `noble`. */
+export function idOf({ uuid, end }: BuildRow): string {
+  return importedImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
+}
+
+/** What the configuration says of the image that the double's job makes. */
+export function imageOf(zuul: ZuulDouble): ZuulImage {
+  return {
+    apiUrl: zuul.url,
+    tenant: 'example',
+    project: 'opendev/system-config',
+    pipelines: ['periodic', 'post'],
+    job: 'build-ubuntu-noble-image',
+    artifacts: [
+      { format: 'qcow2', type: 'image-qcow' },
+      { format: 'raw', type: 'image-raw' },
+      { format: 'tar', type: 'image-tar' },
+    ],
+    authentication: { type: 'none' },
+    pollInterval: 60,
+  };
+}
+
+export function digest(algorithm: 'md5' | 'sha256', content: Buffer): string {
+  return createHash(algorithm).update(content).digest('hex');
+}
