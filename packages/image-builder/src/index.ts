@@ -48,6 +48,19 @@ export { probeSsh } from './instance/probe-ssh.ts';
 export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
 export { limitMode, makeStateDirectory } from './modes.ts';
+export type {
+  BuilderModule,
+  BuilderService,
+  BuilderSite,
+  Diagnostic,
+  OpenedProvider,
+  PreparedProvider,
+  ProviderEntry,
+  ProviderHost,
+  ProviderModule,
+  ProviderServices,
+  SettingsContext,
+} from './modules.ts';
 export { type CommandOptions, type CommandResult, runCommand, startError } from './process/command.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
 export {
@@ -66,6 +79,7 @@ export {
 export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
+export { type ObjectSchema, readSettings, type SettingsOf, type SettingsSchema } from './settings-schema.ts';
 export { writeSparse } from './sparse.ts';
 export { asImageError, unlessMissing } from './system-error.ts';
 export type {

@@ -1,0 +1,107 @@
+/**
+ * A node of a JSON Schema, as far as settings use it. One description gives validation, defaults, the sentence in the
+ * documentation, and, by {@link SettingsOf}, the TypeScript type. Write it with `as const satisfies SettingsSchema`.
+ */
+export interface SettingsSchema {
+  readonly type?: string | readonly string[];
+  /** Sentence in the documentation. */
+  readonly description?: string;
+  /** Value of an absent key, see {@link readSettings}. */
+  readonly default?: string | number | boolean;
+  /** `path`: {@link readSettings} resolves a relative path against the directory of the configuration file. */
+  readonly format?: 'path';
+  readonly properties?: Readonly<Record<string, SettingsSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | SettingsSchema;
+  /** Schemas of keys, by a regular expression for the keys. */
+  readonly patternProperties?: Readonly<Record<string, SettingsSchema>>;
+  readonly not?: SettingsSchema;
+  /** With `not`: text that says what to write instead. */
+  readonly $comment?: string;
+  readonly items?: SettingsSchema;
+  readonly enum?: readonly unknown[];
+  readonly minLength?: number;
+  readonly minItems?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly const?: string;
+  readonly if?: SettingsSchema;
+  readonly else?: SettingsSchema;
+}
+
+/** Schema of an object. */
+export interface ObjectSchema extends SettingsSchema {
+  readonly type: 'object';
+  readonly properties: Readonly<Record<string, SettingsSchema>>;
+}
+
+/** TypeScript type of the values that a schema accepts, once {@link readSettings} has filled in the defaults. */
+export type SettingsOf<S> = S extends { enum: readonly (infer E)[] }
+  ? E
+  : S extends { const: infer C }
+    ? C
+    : S extends { type: readonly (infer T)[] }
+      ? T extends unknown
+        ? ValueOf<S, T>
+        : never
+      : S extends { type: infer T }
+        ? ValueOf<S, T>
+        : unknown;
+
+interface Scalars {
+  readonly string: string;
+  readonly number: number;
+  readonly integer: number;
+  readonly boolean: boolean;
+  readonly null: null;
+}
+
+type ValueOf<S, T> = T extends keyof Scalars
+  ? Scalars[T]
+  : T extends 'array'
+    ? readonly (S extends { items: infer I } ? SettingsOf<I> : unknown)[]
+    : T extends 'object'
+      ? S extends { properties: infer P }
+        ? PropertiesOf<P, S extends { required: readonly (infer R)[] } ? R : never>
+        : Readonly<Record<string, unknown>>
+      : unknown;
+
+type PropertiesOf<P, R> = {
+  readonly [K in keyof P as IsPresent<K, P[K], R> extends true ? K : never]: SettingsOf<P[K]>;
+} & {
+  readonly [K in keyof P as IsPresent<K, P[K], R> extends true ? never : K]?: SettingsOf<P[K]>;
+};
+
+type IsPresent<K, S, R> = K extends R ? true : S extends { default: unknown } ? true : false;
+
+/**
+ * Fills in the defaults of a valid value and makes its paths absolute.
+ *
+ * @param schema that the value is valid for
+ * @param absolute resolves a relative path
+ */
+export function readSettings<const S extends SettingsSchema>(
+  schema: S,
+  value: unknown,
+  absolute: (path: string) => string,
+): SettingsOf<S> {
+  return read(schema, value, absolute) as SettingsOf<S>;
+}
+
+function read(schema: SettingsSchema, value: unknown, absolute: (path: string) => string): unknown {
+  if (value === undefined) return schema.default;
+  if (typeof value === 'string') return schema.format === 'path' ? absolute(value) : value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => read(items, item, absolute));
+  }
+  const { properties = {} } = schema;
+  const settings: Record<string, unknown> = { ...value };
+  for (const [key, property] of Object.entries(properties)) {
+    const setting = read(property, settings[key], absolute);
+    if (setting !== undefined) settings[key] = setting;
+  }
+  return settings;
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readSettings, type SettingsOf, type SettingsSchema } from '../src/settings-schema.ts';
+
+const SCHEMA = {
+  type: 'object',
+  required: ['name'],
+  properties: {
+    name: { type: 'string' },
+    memory: { type: 'integer', default: 1024 },
+    accelerator: { enum: ['kvm', 'tcg'] },
+    kernel: { type: 'string', format: 'path' },
+    steps: {
+      type: 'array',
+      items: { type: ['string', 'object'], properties: { script: { type: 'string', format: 'path' } } },
+    },
+  },
+} as const satisfies SettingsSchema;
+
+test('defaults are filled in and paths are absolute, at every depth', () => {
+  const settings: SettingsOf<typeof SCHEMA> = readSettings(
+    SCHEMA,
+    { name: 'qemu', kernel: 'vmlinuz', steps: ['true', { script: 'a.sh' }] },
+    (path) => `/etc/nodepool/${path}`,
+  );
+  const { name, memory, accelerator }: { name: string; memory: number; accelerator?: 'kvm' | 'tcg' } =
+    settings;
+  assert.deepEqual([name, memory, accelerator], ['qemu', 1024, undefined]);
+  assert.equal(settings.kernel, '/etc/nodepool/vmlinuz');
+  assert.deepEqual(settings.steps, ['true', { script: '/etc/nodepool/a.sh' }]);
+});
+
+test('a value that is given stays, and the given object is not changed', () => {
+  const given = { name: 'qemu', memory: 512 };
+  assert.equal(readSettings(SCHEMA, given, String).memory, 512);
+  assert.deepEqual(readSettings(SCHEMA, { name: 'a' }, String), { name: 'a', memory: 1024 });
+  assert.deepEqual(given, { name: 'qemu', memory: 512 });
+});
