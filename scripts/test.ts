@@ -44,7 +44,8 @@ const child = spawn(
     '--test',
     `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
     ...(options.unit
-      ? ['--test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
+      ? // The name that Node 22 knows, too.
+        ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
     // Only for a hang.
