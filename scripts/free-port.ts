@@ -1,13 +1,35 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type ListenOptions } from 'node:net';
 
-/** A port of loopback that is free now; before the caller binds it, somebody else may. */
+/** Linux itself gives out the ports from 32,768 on, to outgoing connections too. */
+const PORTS = { first: 10_000, end: 32_768 };
+
+/**
+ * Reserves a free port of loopback until this process ends, for a program that cannot listen on port 0 and say where it
+ * listens. The reservation is a socket in Linux's abstract namespace: no other process of this project gets the port,
+ * even while the program is down.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+  for (;;) {
+    const port = randomInt(PORTS.first, PORTS.end);
+    if (!(await listen({ path: `\0nodepool-builder-port-${port}` }))) continue;
+    const probe = await listen({ port, host: '127.0.0.1' });
+    if (!probe) continue;
+    probe.close();
+    await once(probe, 'close');
+    return port;
+  }
+}
+
+/** A server that does not keep the process alive; undefined if the address is in use. */
+async function listen(options: ListenOptions): Promise<ReturnType<typeof createServer> | undefined> {
+  const server = createServer().unref();
+  try {
+    await once(server.listen(options), 'listening');
+    return server;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
+    throw error;
+  }
 }
