@@ -337,6 +337,7 @@ describe('--help', () => {
       'upload-delete',
       'export-image-data',
       'import-image-data',
+      'build',
       'upload',
       'latest',
       'prune',

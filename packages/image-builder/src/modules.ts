@@ -126,6 +126,8 @@ export interface ProviderServices<P = unknown> {
   readonly directory: string;
   /** Identity of this builder, which marks the instances that it launches. */
   readonly owner: string;
+  /** Part of the owner's instances to see and to add to. Default: all of them, in whatever scope. */
+  readonly scope?: string;
   readonly threads: HashThreads;
   /** Reports the duration of a request to the cloud, in milliseconds. */
   readonly onTask: (task: string, milliseconds: number) => void;

@@ -3,6 +3,7 @@ import { type ImageBuilderClass, ImageError } from '@nodepool-builder/image-buil
 import { Command, CommanderError } from 'commander';
 import { BUILDERS } from './builders.ts';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
+import { registerBuild } from './commands/build.ts';
 import { CommandError } from './commands/command-error.ts';
 import { registerServe } from './commands/daemon.ts';
 import { registerDibImageList } from './commands/dib-image-list.ts';
@@ -89,6 +90,7 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
   registerManagerRequests(program, names);
   registerImageData(program, names);
   program.commandsGroup('In a CI job, without daemon, Gearman or manager:');
+  registerBuild(program, builders);
   registerUpload(program, names);
   registerLatest(program, names);
   registerPrune(program, names);
@@ -101,6 +103,7 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
 const NOTES = `
 Similar commands:
   image-build       has a running builder build an image, which it keeps
+  build             builds an image here, and leaves its files in a directory
   rebuild           has the manager build an image and upload it wherever it is used
   image-upload      has the builder that holds an image upload it
   upload            uploads an image file from here

@@ -1,4 +1,6 @@
-/** Shows how far a job has come. */
+import type { Progress } from '@nodepool-builder/image-builder';
+
+/** Shows the progress of one task. */
 export interface ProgressDisplay {
   /** In whole per cent. */
   update(percent: number): void;
@@ -6,10 +8,16 @@ export interface ProgressDisplay {
   stop(): void;
 }
 
-/** Plain output says something at each of these steps, in per cent. */
+/** Function that runs a task and passes it a callback for its progress. */
+export type WithProgress = <T>(
+  title: string,
+  task: (onProgress: (progress: Progress) => void) => Promise<T>,
+) => Promise<T>;
+
+/** Plain output has a line for each step of this size, in per cent. */
 const PLAIN_STEP = 5;
 
-/** A bar on a terminal; elsewhere a line now and then, as a log wants it. */
+/** Opens a bar on a terminal; elsewhere prints lines, for a log. */
 export async function openProgressDisplay(
   title: string,
   stream: NodeJS.WriteStream,
@@ -17,8 +25,30 @@ export async function openProgressDisplay(
   return stream.isTTY ? await openBar(title, stream) : openLines(title, stream);
 }
 
+/** Shows a bar or lines on standard error. */
+export const withProgress: WithProgress = async (title, task) => {
+  const display = await openProgressDisplay(title, process.stderr);
+  try {
+    display.update(0);
+    const result = await task(({ done, total }) => {
+      if (total > 0) display.update(Math.floor((done * 100) / total));
+    });
+    display.update(100);
+    return result;
+  } finally {
+    display.stop();
+  }
+};
+
+/** Shows nothing: for JSON output. */
+export const withoutProgress: WithProgress = (_title, task) => task(() => {});
+
+/** Shows a bar on a terminal, and nothing elsewhere. */
+export const withProgressBar: WithProgress = (title, task) =>
+  (process.stderr.isTTY ? withProgress : withoutProgress)(title, task);
+
 async function openBar(title: string, stream: NodeJS.WriteStream): Promise<ProgressDisplay> {
-  // Not at the top: the daemon does without, and starts the sooner.
+  // Imported on demand: the daemon starts faster without it.
   const { SingleBar } = await import('cli-progress');
   const bar = new SingleBar({
     stream,

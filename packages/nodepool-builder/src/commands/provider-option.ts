@@ -12,6 +12,7 @@ import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 import { CommandError } from './command-error.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
+import { untilStopSignal } from './stop-signal.ts';
 
 /** What {@link providerOption} and {@link providerConfigOption} bring. */
 export interface ProviderOptions {
@@ -54,26 +55,14 @@ export async function withProvider<T>(
     statistics: new Statistics(undefined),
     environment: process.env,
   });
-  const stop = new AbortController();
-  const onSignal = (signal: NodeJS.Signals): void => stop.abort(new CommandError(`stopped by ${signal}`));
-  for (const signal of STOP_SIGNALS) process.once(signal, onSignal);
   try {
     providers.configure([configuration]);
-    return await work(
-      providers.byName.get(configuration.name) as ConfiguredProvider,
-      stop.signal,
-      largestDisk,
-    );
-  } catch (error) {
-    stop.signal.throwIfAborted(); // says why, whatever the provider made of it
-    throw error;
+    const provider = providers.byName.get(configuration.name) as ConfiguredProvider;
+    return await untilStopSignal((signal) => work(provider, signal, largestDisk));
   } finally {
-    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
     providers[Symbol.dispose]();
   }
 }
-
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 const DIRECTORY = 'directory:';
 

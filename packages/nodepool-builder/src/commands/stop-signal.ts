@@ -1,16 +1,18 @@
-/** The wish of whoever started this process that it ends. */
+import { CommandError } from './command-error.ts';
+
+/** Requests to stop, as signals from the outside. */
 export interface StopSignal {
   /** Resolves with the first SIGTERM or SIGINT. */
   readonly requested: Promise<NodeJS.Signals>;
-  /** Aborts with the second one: what still runs has to stop. */
+  /** Aborts with the second one: running jobs have to stop. */
   readonly urgent: AbortSignal;
-  /** Gives the signals back. */
+  /** Stops listening. */
   close(): void;
 }
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-/** Takes SIGTERM and SIGINT over. */
+/** Listens for SIGTERM and SIGINT. */
 export function stopSignal(): StopSignal {
   const { promise: requested, resolve } = Promise.withResolvers<NodeJS.Signals>();
   const urgent = new AbortController();
@@ -28,4 +30,23 @@ export function stopSignal(): StopSignal {
       for (const signal of STOP_SIGNALS) process.off(signal, take);
     },
   };
+}
+
+/**
+ * Runs a task whose signal aborts at SIGTERM or SIGINT. The same signal again ends the process.
+ *
+ * @throws CommandError that names the signal
+ */
+export async function untilStopSignal<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => stop.abort(new CommandError(`stopped by ${signal}`));
+  for (const signal of STOP_SIGNALS) process.once(signal, onSignal);
+  try {
+    return await task(stop.signal);
+  } catch (error) {
+    stop.signal.throwIfAborted(); // names the signal, whatever error the abort led to
+    throw error;
+  } finally {
+    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+  }
 }

@@ -14,7 +14,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';
-import type { WithProgress } from './with-progress.ts';
+import type { WithProgress } from './progress-display.ts';
 
 /** What is uploaded, and what is asked about it. */
 export interface FileUpload {

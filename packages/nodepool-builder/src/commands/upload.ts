@@ -9,13 +9,13 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CommandError } from './command-error.ts';
 import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
+import { withoutProgress, withProgressBar } from './progress-display.ts';
 import {
   type ProviderOptions,
   providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
-import { withoutProgress, withProgress } from './with-progress.ts';
 
 interface UploadOptions extends ProviderOptions, JsonOptions {
   readonly name: string;
@@ -74,7 +74,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
         metadata,
         temporaryDirectory,
         dryRun,
-        withProgress: json ? withoutProgress : withProgress,
+        withProgress: json ? withoutProgress : withProgressBar,
       };
       // Not at the top: the daemon does without, and starts the sooner.
       const { uploadFile } = await import('./upload-file.ts');

@@ -4,8 +4,8 @@ import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
+import { withoutProgress } from '../../src/commands/progress-display.ts';
 import { uploadFile } from '../../src/commands/upload-file.ts';
-import { withoutProgress } from '../../src/commands/with-progress.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 it('the limit on the size of a disk holds for the conversion of a file', async (t) => {

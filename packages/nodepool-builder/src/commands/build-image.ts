@@ -1,0 +1,174 @@
+import { access, mkdir, rename, rm, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type BaseImageBuilder,
+  type BuilderServices,
+  type Checksums,
+  checksumsOf,
+  createImageBuilder,
+  FORMAT_NAMES,
+  formatRow,
+  type ImageBuilderClass,
+  type ImageFile,
+  type ImageFormat,
+  inheritedEnvironment,
+  writeDurably,
+} from '@nodepool-builder/image-builder';
+import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
+import { CommandError } from './command-error.ts';
+import { JobWorkspace } from './job-workspace.ts';
+import type { WithProgress } from './progress-display.ts';
+
+/** Mode of the checksum files. */
+const MODE = 0o644;
+
+/** What to build, and where to. */
+export interface ImageBuild {
+  readonly configuration: Configuration;
+  readonly diskimage: DiskImageConfiguration;
+  readonly builders: Readonly<Record<string, ImageBuilderClass>>;
+  readonly imageId: string;
+  /** Empty: the formats of the configuration. */
+  readonly formats: readonly ImageFormat[];
+  /** Absolute path of the directory for the files. It is made if it is missing. */
+  readonly output: string;
+  readonly withProgress: WithProgress;
+  /** Called with each line of the build log. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** A file of a new image: the keys of its JSON. */
+export interface BuiltFile extends Checksums {
+  readonly file: string;
+  readonly format: ImageFormat;
+  readonly size: number;
+}
+
+/** A new image: the keys of its JSON. */
+export interface BuiltImage {
+  readonly 'image-id': string;
+  readonly 'image-name': string;
+  readonly builder: string;
+  /** ISO 8601. */
+  readonly built: string;
+  readonly log: string;
+  readonly files: readonly BuiltFile[];
+}
+
+/**
+ * Builds an image without a daemon. Its files appear in the output directory once all of them are complete. Apart from
+ * them and the build log, nothing is left, on this host or in a cloud.
+ *
+ * @throws CommandError if the image is there already
+ * @throws ImageError, OpenStackError
+ */
+export async function buildImage(build: ImageBuild, signal: AbortSignal): Promise<BuiltImage> {
+  const { configuration, diskimage, imageId, output, withProgress } = build;
+  await mkdir(output, { recursive: true });
+  await refuseExisting(output, imageId);
+  await JobWorkspace.removeOrphans(output, configuration);
+  const workspace = await JobWorkspace.create(output, configuration);
+  try {
+    const { repository, instances } = workspace;
+    const builder = createBuilder(build, instances);
+    const image = await withProgress(`build of ${diskimage.name}`, (onProgress) =>
+      builder.build({
+        imageId,
+        repository,
+        logDirectory: output,
+        logRetention: Number.MAX_SAFE_INTEGER,
+        logLimit: configuration.buildLogLimit,
+        environment: inheritedEnvironment(process.env, configuration.buildEnvironment),
+        largestDisk: configuration.largestDisk,
+        signal,
+        onProgress,
+        ...(build.onLine !== undefined && { onLine: build.onLine }),
+      }),
+    );
+    const wanted = builder.diskimage.formats;
+    const made = image.files.map(({ format }) => format);
+    const files: ImageFile[] = [];
+    for (const format of wanted.length > 0 ? wanted : made) {
+      const convert: WithProgress = made.includes(format) ? (_, task) => task(() => {}) : withProgress;
+      files.push(
+        await convert(`conversion to ${format}`, (onProgress) =>
+          repository.file(imageId, [format], {
+            largestDisk: configuration.largestDisk,
+            signal,
+            onProgress,
+          }),
+        ),
+      );
+    }
+    return {
+      'image-id': imageId,
+      'image-name': diskimage.name,
+      builder: diskimage.builder,
+      built: image.builtAt.toISOString(),
+      log: join(output, `${imageId}.log`),
+      files: await publish(files, image.builtAt, build, signal),
+    };
+  } finally {
+    await workspace.close();
+  }
+}
+
+function createBuilder(
+  { diskimage, formats, builders }: ImageBuild,
+  services: BuilderServices,
+): BaseImageBuilder {
+  const adapted = { ...withoutKeptInstances(diskimage), ...(formats.length > 0 && { formats }) };
+  return createImageBuilder(diskimage.builder, adapted, builders, services);
+}
+
+/** No daemon would remove a kept instance once its time is over. */
+function withoutKeptInstances(diskimage: DiskImageConfiguration): DiskImageConfiguration {
+  if (diskimage.onInstance === undefined) return diskimage;
+  const { keepOnFailure: _, ...onInstance } = diskimage.onInstance;
+  return { ...diskimage, onInstance: { ...onInstance, afterRestart: 'destroy' } };
+}
+
+async function refuseExisting(output: string, imageId: string): Promise<void> {
+  for (const format of FORMAT_NAMES) {
+    const path = pathOf(output, imageId, format);
+    const isThere = await access(path).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) throw new CommandError(`${path} exists; choose another --image-id or --output`);
+  }
+}
+
+/** Moves the files to the output directory, all of them or none, each with its checksums beside it. */
+async function publish(
+  files: readonly ImageFile[],
+  builtAt: Date,
+  { output, imageId }: ImageBuild,
+  signal: AbortSignal,
+): Promise<BuiltFile[]> {
+  const published: BuiltFile[] = [];
+  try {
+    for (const { path, format, size, checksums } of files) {
+      const { md5, sha256 } = checksums ?? (await checksumsOf(path, { signal }));
+      const file = pathOf(output, imageId, format);
+      published.push({ file, format, size, md5, sha256 });
+      for (const [extension, digest] of Object.entries({ md5, sha256 })) {
+        const line = `${digest}  ${imageId}.${formatRow(format).extension}\n`;
+        await writeDurably(`${file}.${extension}`, line, MODE);
+      }
+      await utimes(path, builtAt, builtAt);
+    }
+    signal.throwIfAborted();
+    for (const [index, { file }] of published.entries()) await rename(files[index]?.path ?? '', file);
+    return published;
+  } catch (error) {
+    for (const { file } of published) {
+      for (const path of [file, `${file}.md5`, `${file}.sha256`]) await rm(path, { force: true });
+    }
+    throw error;
+  }
+}
+
+function pathOf(output: string, imageId: string, format: ImageFormat): string {
+  return join(output, `${imageId}.${formatRow(format).extension}`);
+}

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { type BuilderProcess, builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
+import { runCommand } from '../fixtures/command-outcome.ts';
+import { createFakeDib, type FakeDib } from '../fixtures/fake-dib.ts';
+import { createMiniLinuxSite } from '../fixtures/mini-linux-site.ts';
+import { startNginx } from '../fixtures/nginx.ts';
+import { createSite, DOCS, type Site } from '../fixtures/site.ts';
+import { undoAfter } from '../fixtures/undo-after.ts';
+import { ZuulDouble } from '../fixtures/zuul/zuul-double.ts';
+
+/** No job server listens there: the command needs none. */
+const NO_SERVER = 1;
+
+interface BuildSite extends Site {
+  /** Directory of the job. */
+  readonly output: string;
+}
+
+async function createBuildSite(t: TestContext, diskimages: string = DOCS): Promise<BuildSite> {
+  const site = await createSite(NO_SERVER, diskimages);
+  undoAfter(t, () => site.remove());
+  return { ...site, output: join(site.directory, 'output') };
+}
+
+/** A build in a process of its own, with the fake disk-image-create first in PATH. */
+function startBuild(t: TestContext, dib: FakeDib | undefined, ...args: readonly string[]): BuilderProcess {
+  const [command, all] = builderCommand('build', ...args);
+  const path = dib === undefined ? [] : [`PATH=${dib.directory}:${process.env.PATH}`];
+  const build = spawnDaemon(['env', [...path, command, ...all]]);
+  undoAfter(t, () => (build.child.exitCode === null ? build.end('SIGKILL') : undefined));
+  return build;
+}
+
+function digestOf(algorithm: string, bytes: Buffer): string {
+  return createHash(algorithm).update(bytes).digest('hex');
+}
+
+test('a builder of a custom program builds, converts, and leaves files with checksums that upload takes', async (t) => {
+  const { config, output, pool, images } = await createBuildSite(t);
+  const json = join(output, 'build.json');
+  const formats = ['--format', 'qcow2', '--format', 'raw'];
+  const build = ['build', 'docs', '-c', config, '--output', output, '--image-id', 'docs-1', ...formats];
+  await mkdir(output);
+  const { code, stdout, stderr } = await runCommand(...build, '--json-file', json);
+  const [qcow2, raw] = ['qcow2', 'raw'].map((format) => join(output, `docs-1.${format}`)) as [string, string];
+  assert.deepEqual([code, stdout], [0, `${qcow2}\n${raw}\n`], stderr);
+  assert.match(stderr, /^build of docs: 0 %\n(?:.*\n)*build of docs: 100 %\nconversion to qcow2: 0 %\n/);
+
+  const checksums = ['qcow2.md5', 'qcow2.sha256', 'raw.md5', 'raw.sha256'];
+  const names = ['build.json', ...['log', 'qcow2', 'raw', ...checksums].map((end) => `docs-1.${end}`)];
+  assert.deepEqual((await readdir(output)).toSorted(), names.toSorted());
+  execFileSync('sha256sum', ['--check', '--quiet', 'docs-1.qcow2.sha256', 'docs-1.raw.sha256'], {
+    cwd: output,
+  });
+  execFileSync('md5sum', ['--check', '--quiet', 'docs-1.qcow2.md5', 'docs-1.raw.md5'], { cwd: output });
+  const built = JSON.parse(await readFile(json, 'utf8'));
+  const bytes = await readFile(raw);
+  assert.deepEqual(built.files[1], {
+    file: raw,
+    format: 'raw',
+    size: bytes.length,
+    md5: digestOf('md5', bytes),
+    sha256: digestOf('sha256', bytes),
+  });
+  assert.deepEqual(
+    [built['image-id'], built['image-name'], built.builder, built.log],
+    ['docs-1', 'docs', 'directory-tree', join(output, 'docs-1.log')],
+  );
+  assert.equal((await stat(qcow2)).mtime.toISOString(), built.built);
+  assert.deepEqual(await readdir(images), [], 'images-dir is not used');
+
+  const uploaded = await runCommand(
+    'upload',
+    qcow2,
+    '--provider',
+    `directory:${pool}`,
+    '--name',
+    'docs',
+    '--json',
+  );
+  const { 'external-id': externalId, existed } = JSON.parse(uploaded.stdout);
+  assert.deepEqual([uploaded.code, existed], [0, false], uploaded.stderr);
+  assert.deepEqual(await readFile(join(pool, externalId)), await readFile(qcow2));
+});
+
+test('build refuses what it cannot do, and prints its log with --verbose', async (t) => {
+  const { config, output } = await createBuildSite(t, `${DOCS}\n  - {name: broken, builder: directory-tree}`);
+  const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
+    runCommand('build', ...args, '-c', config, '--output', output);
+  const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
+    [['none'], 1, /disk image "none" is not in .*nodepool\.yaml; there is docs, broken/],
+    [['docs', '--image-id', '../up'], 1, /image-id "\.\.\/up" contains a "\/"/],
+    [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
+    [['docs', '--format', 'tgz'], 1, /its builder makes raw, and qemu-img cannot convert that/],
+    [['broken', '--image-id', 'b'], 1, /"mke2fs" ended with exit code 1, saying: .*; see .*output\/b\.log/],
+  ];
+  for (const [args, expected, message] of refusals) {
+    const { code, stdout, stderr } = await build(...args);
+    assert.deepEqual([code, stdout], [expected, ''], args.join(' '));
+    assert.match(stderr, message);
+  }
+  assert.deepEqual(await readdir(output), ['b.log']);
+  const { stderr } = await build('docs', '--image-id', '1', '--verbose');
+  assert.match(stderr, /^\$ mke2fs -q -t ext4 -d /m);
+  assert.doesNotMatch(stderr, /%/);
+  assert.match((await build('docs', '--image-id', '1')).stderr, /1\.qcow2 exists; choose another --image-id/);
+});
+
+describe('disk-image-create', () => {
+  const ELEMENTS = `
+  - {name: mini, elements: [wait]}`;
+
+  test('SIGTERM ends the build, and only its log is left', async (t) => {
+    const { config, output, directory } = await createBuildSite(t, ELEMENTS);
+    const dib = await createFakeDib(directory);
+    const build = startBuild(
+      t,
+      dib,
+      'mini',
+      '-c',
+      config,
+      '--output',
+      output,
+      '--image-id',
+      '1',
+      '--verbose',
+    );
+    await build.logged(/^waiting$/);
+    const workspaces = await readdir(output);
+    assert.equal(workspaces.length, 2, workspaces.join());
+    assert.equal(await build.end('SIGTERM'), 1);
+    assert.equal(build.log.at(-1), 'nodepool-builder: stopped by SIGTERM');
+    assert.deepEqual(await readdir(output), ['1.log']);
+  });
+
+  test('what a killed build left is removed by the next one, and a build beside it is left alone', async (t) => {
+    const { config, output, directory } = await createBuildSite(t, ELEMENTS);
+    const dib = await createFakeDib(directory);
+    const args = ['mini', '-c', config, '--output', output];
+    const killed = startBuild(t, dib, ...args, '--image-id', 'killed', '--verbose');
+    await killed.logged(/^waiting$/);
+    const [orphan = ''] = (await readdir(output)).filter((name) => name.startsWith('.'));
+    await killed.end('SIGKILL');
+    const running = startBuild(t, dib, ...args, '--image-id', 'running', '--verbose');
+    await running.logged(/^waiting$/);
+    const hidden = (await readdir(output)).filter((name) => name.startsWith('.'));
+    assert.ok(hidden.length === 1 && hidden[0] !== orphan, hidden.join());
+    await dib.openGate();
+    const last = startBuild(t, dib, ...args, '--image-id', 'last');
+    assert.deepEqual(
+      [await running.ended, await last.ended],
+      [0, 0],
+      [...running.log, ...last.log].join('\n'),
+    );
+    const names = (await readdir(output)).filter((name) => !/\.(?:md5|sha256)$/.test(name));
+    assert.deepEqual(names.toSorted(), [
+      'killed.log',
+      'last.log',
+      'last.qcow2',
+      'running.log',
+      'running.qcow2',
+    ]);
+  });
+});
+
+test('a build of Zuul is imported without a daemon', async (t) => {
+  const [zuul, artifacts] = await Promise.all([ZuulDouble.start(), startNginx()]);
+  undoAfter(t, () => zuul[Symbol.asyncDispose]());
+  undoAfter(t, () => artifacts.stop());
+  const directory = await mkdtemp(join(tmpdir(), 'build-command-'));
+  undoAfter(t, () => rm(directory, { recursive: true }));
+  const bytes = Buffer.alloc(65_536, 'image');
+  await writeFile(join(artifacts.directory, 'image.raw'), bytes);
+  await chmod(join(artifacts.directory, 'image.raw'), 0o644);
+  const metadata = { type: 'image-raw', sha256: digestOf('sha256', bytes) };
+  const url = `${artifacts.url}/image.raw`;
+  zuul.table().add([{ name: 'raw image', url, metadata }], { job: 'build-debian' });
+  const config = join(directory, 'nodepool.yaml');
+  const image = {
+    name: 'debian',
+    'api-url': zuul.url,
+    project: 'opendev/system-config',
+    pipelines: ['periodic'],
+    job: 'build-debian',
+    artifacts: [{ format: 'raw', type: 'image-raw' }],
+    formats: ['raw'],
+  };
+  await writeFile(config, JSON.stringify({ 'images-dir': directory, 'zuul-images': [image] }));
+  const output = join(directory, 'output');
+  const { code, stdout, stderr } = await runCommand('build', 'debian', '-c', config, '--output', output);
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(await readFile(stdout.trim()), bytes);
+});
+
+describe('a machine under QEMU', () => {
+  test('makes an image, and ends with the build, however the build ends', async (t) => {
+    const site = await createMiniLinuxSite(NO_SERVER, {
+      node: {
+        'on-instance': {
+          steps: ['echo made > /etc/made'],
+        },
+      },
+      waits: { 'on-instance': { steps: ['echo "it waits"; sleep 3600'], 'keep-on-failure': 3600 } },
+      fails: { 'on-instance': { steps: ['exit 3'], 'keep-on-failure': 3600 } },
+    });
+    undoAfter(t, () => site.remove());
+    const output = join(site.directory, 'output');
+    const args = ['-c', site.config, '--output', output];
+    const machines = async (): Promise<number> => {
+      const links = (await readdir('/proc')).map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => ''));
+      return (await Promise.all(links)).filter((path) => path.includes(`${output}/`)).length;
+    };
+
+    const built = await runCommand('build', 'node', ...args, '--image-id', 'node-1');
+    assert.deepEqual([built.code, built.stdout], [0, `${join(output, 'node-1.raw')}\n`], built.stderr);
+    const request = ['-R', 'cat /etc/made', join(output, 'node-1.raw')];
+    const stdio = ['ignore', 'pipe', 'ignore'] as const;
+    assert.equal(execFileSync('debugfs', request, { encoding: 'utf8', stdio: [...stdio] }), 'made\n');
+
+    const failed = await runCommand('build', 'fails', ...args, '--image-id', 'fails-1');
+    assert.equal(failed.code, 1);
+    assert.doesNotMatch(failed.stderr, /kept/);
+
+    const stopped = startBuild(t, undefined, 'waits', ...args, '--image-id', 'stopped', '--verbose');
+    await stopped.logged(/it waits/);
+    assert.equal(await machines(), 1);
+    assert.equal(await stopped.end('SIGINT'), 1);
+    assert.equal(await machines(), 0);
+
+    const killed = startBuild(t, undefined, 'waits', ...args, '--image-id', 'killed', '--verbose');
+    await killed.logged(/it waits/);
+    await killed.end('SIGKILL');
+    assert.equal(await machines(), 1);
+    const next = await runCommand('build', 'node', ...args, '--image-id', 'node-2', '--format', 'tgz');
+    assert.match(next.stderr, /is wanted as tgz, but its builder makes/);
+    assert.equal(await machines(), 0);
+    const hidden = (await readdir(output)).filter((name) => name.startsWith('.'));
+    assert.deepEqual(hidden, []);
+  });
+});
