@@ -2,24 +2,24 @@ import { ImageError } from './errors.ts';
 
 /** One row of {@link IMAGE_FORMATS}. */
 export interface ImageFormatRow {
-  /** What follows the last dot of the file's name in `images-dir`. */
+  /** File name extension in `images-dir`. */
   readonly extension: string;
-  /** The word for `disk-image-create -t`; absent for what diskimage-builder does not make. */
+  /** Argument of `disk-image-create -t`. Absent if diskimage-builder cannot make the format. */
   readonly dibType?: string;
-  /** qemu-img's name of the driver that reads and writes it; absent for what is no disk (a tar, say). */
+  /** Driver of qemu-img. Absent for formats that are not disks, such as tar. */
   readonly qemuDriver?: string;
-  /** `-o` of `qemu-img convert` when an image is made in this format. */
+  /** Value of `qemu-img convert -o` for this format. */
   readonly qemuOptions?: string;
-  /** What the length of the disk must be a multiple of, in bytes; zeros are added. Default: any length will do. */
+  /** Unit of the disk's size, in bytes: zeros are appended up to a multiple of it. Default: any size. */
   readonly alignment?: number;
 }
 
 /**
- * Every image format that can lie in `images-dir`, by the name that `image-type` of `nodepool.yaml`,
+ * Image formats of `images-dir`, by the name that `image-type` of `nodepool.yaml`,
  * `disk-image-create -t` and Glance's `disk_format` share. A new format is one row.
  *
- * Three of them are VHDs: `vhd` grows, as Xen's vhd-util makes it; `vpc` is Virtual PC's, rounded up to whole
- * cylinders; `vhd-fixed` is what Azure takes: of fixed length, in whole MiB.
+ * Three of them are VHDs: `vhd` is dynamic, as Xen's vhd-util makes it; `vpc` is Virtual PC's, rounded up to whole
+ * cylinders; `vhd-fixed` has a fixed size in whole MiB, as Azure requires.
  */
 export const IMAGE_FORMATS = {
   qcow2: { extension: 'qcow2', dibType: 'qcow2', qemuDriver: 'qcow2' },
@@ -48,10 +48,10 @@ export const IMAGE_FORMATS = {
 } as const;
 IMAGE_FORMATS satisfies Record<string, ImageFormatRow>;
 
-/** The name of an image format: `qcow2`, `raw`, `vhd` and so on. */
+/** Name of an image format: `qcow2`, `raw`, `vhd` and so on. */
 export type ImageFormat = keyof typeof IMAGE_FORMATS;
 
-/** All names of formats, in the order of preference when several would do. */
+/** Names of all formats, the preferred ones first. */
 export const FORMAT_NAMES: readonly ImageFormat[] = Object.keys(IMAGE_FORMATS) as ImageFormat[];
 
 const FORMAT_OF_EXTENSION: ReadonlyMap<string, ImageFormat> = new Map(
@@ -68,13 +68,13 @@ export function formatRow(format: ImageFormat): ImageFormatRow {
   return IMAGE_FORMATS[format];
 }
 
-/** The format of a file by what follows the last dot of its name; undefined for anything that is no image. */
+/** Format of a file name extension; undefined if it is not the extension of an image. */
 export function formatOfExtension(extension: string): ImageFormat | undefined {
   return FORMAT_OF_EXTENSION.get(extension);
 }
 
 /**
- * Refuses names that are no formats.
+ * Refuses unknown format names.
  *
  * @throws ImageError `format-unknown`
  */
@@ -83,6 +83,6 @@ export function checkFormats(names: readonly string[]): asserts names is readonl
   if (unknown === undefined) return;
   throw new ImageError(
     'format-unknown',
-    `"${unknown}" is no image format; use one of ${FORMAT_NAMES.join(', ')}`,
+    `"${unknown}" is not an image format; use one of ${FORMAT_NAMES.join(', ')}`,
   );
 }

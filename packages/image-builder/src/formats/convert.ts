@@ -16,18 +16,18 @@ import {
 import { DiskSpace } from './disk-space.ts';
 import { checkDisk } from './self-contained.ts';
 
-/** Coroutines that read and write at the same time, out of order: several times as fast as one. */
+/** Eight coroutines that write out of order: several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
 
-/** Virtual PC counts in cylinders, which are smaller than this. */
+/** Upper bound in bytes of the padding to a whole cylinder in a Virtual PC image. */
 const LARGEST_PADDING = 1024 * 1024;
 
-/** Seconds for a conversion where the caller sets no other limit: time for a disk of a terabyte. */
+/** Default time limit of a conversion, in seconds: enough for a disk of one terabyte. */
 const CONVERSION_LIMIT = 4 * 3600;
 
 const GIBIBYTE = 2 ** 30;
 
-/** The largest disk in bytes that is converted unless the caller sets another limit. */
+/** Default limit of a disk's size, in bytes. */
 export const DEFAULT_LARGEST_DISK: number = 256 * GIBIBYTE;
 
 const PROGRESS = /\((\d+(?:\.\d+)?)\/100%\)/;
@@ -37,7 +37,7 @@ export function isConvertible(format: ImageFormat): boolean {
   return formatRow(format).qemuDriver !== undefined;
 }
 
-/** The file that others are made from: the raw one, which needs no unpacking, or the first that can be read. */
+/** File to convert from: the raw one, which needs no decoding, or else the first that qemu-img reads. */
 export function conversionSource<File extends Pick<ImageFile, 'format'>>(
   files: readonly File[],
 ): File | undefined {
@@ -53,15 +53,15 @@ export interface ConversionOptions extends OperationOptions, InspectionOptions {
   readonly conversionLimit?: number;
   /** The largest disk in bytes, as a guest sees it: a file of some kilobytes can stand for terabytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
-  /** The file system that is written to, for conversions at the same time to share. Default: one alone. */
+  /** Space of the target's file system, shared by concurrent conversions. Default: no other conversion runs. */
   readonly space?: DiskSpace;
-  /** The image that the source lies over, whose data becomes part of the result. Default: none may be there. */
+  /** Backing file of the source; its data becomes part of the result. Default: a backing file is refused. */
   readonly backingFile?: string;
 }
 
 /**
- * Writes an image in another format to `target`, with the source's time of modification: it is as old as that.
- * Room is counted beforehand, and the result looked over. Progress counts hundredths.
+ * Converts an image to another format. The result has the modification time of the source. Free space is checked
+ * before, the structure of the result after the conversion. Progress is in percent.
  *
  * @throws ImageError `image-not-self-contained`, `image-too-large`, `image-missing`, `conversion-failed`, `disk-full`,
  *   `command-not-found`
@@ -108,7 +108,7 @@ export function checkDiskSize(
   );
 }
 
-/** Returns the size that the disk in the target has to have. */
+/** Returns the expected size of the disk in the target. */
 async function write(
   source: DiskFile,
   format: ImageFormat,
@@ -125,7 +125,7 @@ async function write(
   if (aligned === size) {
     await run([...convert, ...options, source.path, target]);
   } else {
-    // What qemu-img convert makes itself is as long as its source.
+    // qemu-img convert itself would create a disk of the source's size.
     await run(['create', '-q', '-f', to, ...options, target, String(aligned)]);
     await run([...convert, '-n', '--target-is-zero', source.path, target]);
   }
@@ -140,7 +140,7 @@ async function checkResult(result: DiskFile, size: number, options: InspectionOp
   if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
   throw new ImageError(
     'conversion-failed',
-    `the conversion to ${result.format} made a disk of ${made} bytes instead of ${size}; look for a newer qemu-img`,
+    `the conversion to ${result.format} made a disk of ${made} bytes instead of ${size}; upgrade qemu-img`,
   );
 }
 

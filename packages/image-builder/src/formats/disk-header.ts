@@ -1,6 +1,6 @@
 import { SteadyFile } from '../upload-source/steady-file.ts';
 
-/** qemu-img's names of the formats that are known by their first bytes. */
+/** Drivers of qemu-img whose formats have a header. */
 export type DiskDriver = 'qcow2' | 'vmdk' | 'vpc' | 'vhdx' | 'vdi';
 
 /** Header of a disk image, read in this process: no other program has opened the file. */
@@ -14,7 +14,7 @@ export interface DiskHeader {
 /** Reads a part of the file; shorter than `length` at its end. */
 type Read = (position: number, length: number) => Promise<Buffer>;
 
-/** How one format is recognised, and how the names of other files are found in its header. */
+/** Recognises one format and finds the names of other files in its header. */
 interface HeaderReader {
   readonly driver: DiskDriver;
   readonly matches: (head: Buffer, tail: Buffer) => boolean;
@@ -24,10 +24,10 @@ interface HeaderReader {
 const SECTOR = 512;
 const KIBIBYTE = 1024;
 
-/** Covers every header at the beginning of a file, and the longest text that QEMU reads as a VMDK descriptor. */
+/** Bytes read from the beginning of a file: all headers, and the longest VMDK descriptor that QEMU reads. */
 const HEAD_LENGTH = 1024 * KIBIBYTE;
 
-/** Of a VHD: the first bytes of its footer, and the type of a differencing disk. */
+/** First bytes of the footer of a VHD, and the type of a differencing disk. */
 const VHD_COOKIE = 'conectix';
 const VHD_DIFFERENCING = 4;
 
@@ -47,7 +47,7 @@ const HEADERS: readonly HeaderReader[] = [
     matches: (head) => textOf(head).includes('createType'),
     references: (head) => descriptorReferences(textOf(head)),
   },
-  // A VHD of fixed length has only a footer. It comes last: QEMU, too, looks at the beginning first.
+  // A fixed VHD has only a footer. It comes last because QEMU also probes the beginning first.
   { driver: 'vpc', matches: (_head, tail) => begins(tail, VHD_COOKIE), references: () => [] },
 ];
 
@@ -102,29 +102,29 @@ function qcow2Extension(head: Buffer, wanted: number): string | undefined {
   return undefined;
 }
 
-/** A sparse extent is a whole disk, unless it has no sectors and only its descriptor counts. */
+/** A sparse extent is a complete disk, unless it has no sectors: then only its descriptor counts. */
 async function sparseVmdkReferences(head: Buffer, read: Read): Promise<readonly string[]> {
   const isOnlyDescriptor = begins(head, 'KDMV') && uint64(head, 12, 'little') === 0;
   const ofDescriptor = isOnlyDescriptor ? descriptorReferences : embeddedReferences;
   const descriptor = await read(uint64(head, 28, 'little') * SECTOR, HEAD_LENGTH);
-  // QEMU looks for the parent in the second sector, whatever the header says of the descriptor's place.
+  // QEMU searches the second sector for the parent, even if the header gives the descriptor another position.
   return [head.subarray(SECTOR), descriptor].flatMap((bytes) => ofDescriptor(textOf(bytes)));
 }
 
-/** A descriptor without a disk around it is nothing but a list of extents. */
+/** A descriptor that is not part of a disk only lists extents. */
 function descriptorReferences(text: string): readonly string[] {
   const found = [...extentNames(text), ...parentNames(text)];
   return found.length > 0 || !text.includes('createType') ? found : ['its extents'];
 }
 
-/** The names in a sparse extent's own descriptor, without the name that the extent had when it was made. */
+/** Names in the descriptor of a sparse extent, without the original name of the extent itself. */
 function embeddedReferences(text: string): readonly string[] {
   const names = extentNames(text);
   const isOwn = names.length === 1 && !/[/:]/.test(names[0] ?? '');
   return [...(isOwn ? [] : names), ...parentNames(text)];
 }
 
-/** The quoted texts that are not the value of a key. */
+/** Quoted texts that are not the value of a key. */
 function extentNames(text: string): readonly string[] {
   return [...text.matchAll(/(=[ \t]{0,8})?"([^"\r\n]*)"/g)].flatMap(([, key, name = '']) =>
     key === undefined ? [name] : [],
@@ -135,7 +135,7 @@ function parentNames(text: string): readonly string[] {
   return [...text.matchAll(/parentFileNameHint[^"\n]*"?([^"\n]*)/g)].map(([, name]) => name || 'a parent');
 }
 
-/** [MS-VHD]: the copy of the footer at the beginning, then the header of a disk that grows. */
+/** [MS-VHD]: a copy of the footer, then the header of a dynamic disk. */
 function vhdReferences(head: Buffer): readonly string[] {
   if (uint32(head, 60, 'big') !== VHD_DIFFERENCING) return [];
   const name = Buffer.alloc(512);
@@ -144,7 +144,7 @@ function vhdReferences(head: Buffer): readonly string[] {
   return [text || 'a parent'];
 }
 
-/** [MS-VHDX]: a region table leads to the metadata, whose file parameters have the bit HasParent. */
+/** [MS-VHDX]: the region table points to the metadata, whose file parameters have the bit HasParent. */
 async function vhdxReferences(_head: Buffer, read: Read): Promise<readonly string[]> {
   for (const position of [192 * KIBIBYTE, 256 * KIBIBYTE]) {
     const regions = await read(position, 64 * KIBIBYTE);
@@ -160,7 +160,7 @@ async function vhdxReferences(_head: Buffer, read: Read): Promise<readonly strin
   return [];
 }
 
-/** The entry of 32 bytes that begins with a GUID, in a table that begins at `start`. */
+/** Finds the 32-byte entry with a GUID in a table that begins at `start`. */
 function findEntry(table: Buffer, start: number, guid: string): Buffer | undefined {
   for (let position = start; position + 32 <= table.length; position += 32) {
     const entry = table.subarray(position, position + 32);
@@ -186,7 +186,7 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('latin1', 0, end === -1 ? bytes.length : end);
 }
 
-/** A number of a header; 0 where the file ends before it. */
+/** Reads a number of a header; 0 beyond the end of the file. */
 function uint32(bytes: Buffer, position: number, order: 'big' | 'little' = 'little'): number {
   if (position + 4 > bytes.length) return 0;
   return order === 'big' ? bytes.readUInt32BE(position) : bytes.readUInt32LE(position);

@@ -6,33 +6,32 @@ import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile } from '../types.ts';
 import { within } from '../within.ts';
 
-/** A file, and what is to be read in it. */
+/** A disk image file and its format. */
 export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
 
-/** What `qemu-img info --output=json` says of an image, as far as it is used. */
+/** The part of `qemu-img info --output=json` that is used. */
 export interface DiskInformation {
-  /** Bytes of the disk that a guest sees. */
+  /** Size of the disk as a guest sees it, in bytes. */
   readonly 'virtual-size': number;
 }
 
-/** What a disk counts in. */
+/** Bytes of a sector. */
 const SECTOR = 512;
 
-/** Seconds for `qemu-img info`, `measure` and `check`, which read only the tables of an image. */
+/** Default time limit of `qemu-img info`, `measure` and `check`, in seconds: they only read an image's tables. */
 const INSPECTION_LIMIT = 600;
 
 /** Settings for inspecting an image. */
 export interface InspectionOptions {
   readonly signal?: AbortSignal;
-  /** Seconds that one program may take; default ten minutes. */
+  /** Time limit of one program, in seconds; default ten minutes. */
   readonly inspectionLimit?: number;
 }
 
 /**
- * Has qemu-img read the header of an image. A raw one has none. `checkDisk` comes first: qemu-img opens other files that
- * a header names.
+ * Reads the header of an image with qemu-img. Call `checkDisk` first: qemu-img opens other files that a header names.
  *
- * @throws ImageError `conversion-failed` for what is no such image, `command-not-found`
+ * @throws ImageError `conversion-failed` for a file that is not such an image, `command-not-found`
  * @throws the signal's reason
  */
 export async function diskInformation(
@@ -47,19 +46,19 @@ export async function diskInformation(
 }
 
 /**
- * How many bytes the data of an image takes, holes left out and compression undone, before it is written anywhere.
+ * Bytes of uncompressed data in an image, without holes.
  *
  * @throws as {@link diskInformation}
  */
 export async function dataSize(image: DiskFile, options: InspectionOptions = {}): Promise<number> {
   if (image.format === 'raw') return (await stat(image.path)).blocks * SECTOR;
-  // Only for raw and qcow2 can qemu-img tell, and only of qcow2 does it leave out the holes.
+  // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
   const measured = await qemuImg('measure', image, ['-O', 'qcow2'], options);
   return (JSON.parse(measured) as { required: number }).required;
 }
 
 /**
- * Looks for damage in the structure of an image; what has none to speak of passes.
+ * Checks the structure of an image. Formats that `qemu-img check` does not support pass.
  *
  * @throws as {@link diskInformation}
  */
@@ -67,7 +66,7 @@ export async function checkStructure(image: DiskFile, options: InspectionOptions
   if (CHECKABLE.has(driverOf(image))) await qemuImg('check', image, [], options);
 }
 
-/** The drivers of which `qemu-img check` knows what to look at. */
+/** Drivers that `qemu-img check` supports. */
 const CHECKABLE: ReadonlySet<string> = new Set(['qcow2', 'vhdx', 'vmdk', 'vdi']);
 
 function driverOf({ format }: DiskFile): string {
@@ -99,7 +98,7 @@ async function runQemuImg(
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
   const { failed, code, cause, stdout, stderr, shortMessage } = await execa(
     'qemu-img',
-    // The driver is named, never guessed: a raw image could begin like one of another format.
+    // Without -f qemu-img would guess: a raw image can begin like one of another format.
     [command, '--output=json', '-f', driverOf(image), ...args, image.path],
     {
       cwd: '/',

@@ -7,11 +7,11 @@ import type { DiskFile } from './disk-information.ts';
 const LONGEST_NAME = 200;
 
 /**
- * Refuses an image whose header names other files (a backing file, a data file, extents, a parent). QEMU opens them,
- * and copies their content into the result: a file of this host, or a FIFO that it waits for. The header is read in
+ * Refuses an image whose header names other files (a backing file, a data file, extents, a parent). QEMU would open
+ * them and copy their content into the result, even a secret of this host, or wait for a FIFO. The header is read in
  * this process.
  *
- * @param backingFile the one file that it may name.
+ * @param backingFile the only file that the header may name
  * @throws ImageError `image-not-self-contained`, `image-missing`, `directory-not-usable`
  */
 export async function checkSelfContained(

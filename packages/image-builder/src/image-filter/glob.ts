@@ -1,13 +1,13 @@
 /**
- * Whether a text is what a pattern says from its beginning to its end: `*` is any characters or none, `?` is one, and
- * upper case is not lower case. The time it takes is bounded by the product of both lengths, whatever the pattern.
+ * Whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
+ * case-sensitive and takes time proportional to the product of both lengths at most.
  */
 export function matchesGlob(text: string, pattern: string): boolean {
   const [characters, wanted] = [Array.from(text), Array.from(pattern)];
   let at = 0;
   let next = 0;
-  let star = -1; // the last `*` that was passed, and how far the text has been given to it
-  let taken = 0;
+  let star = -1; // index of the last `*`
+  let taken = 0; // end of the text that it matches
   while (at < characters.length) {
     if (wanted[next] === '*') {
       star = next;

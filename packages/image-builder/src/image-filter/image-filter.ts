@@ -1,33 +1,32 @@
 /**
- * Which images of a provider are meant, in words that hold for every provider. What is absent does not matter; of
- * several values of one key any will do, and all keys have to be met. That an image can be used (whole, not withdrawn,
- * not hidden) is always asked for.
+ * Selects images of any provider. An image passes if, for every key that is present, it has one of the values. Images
+ * that cannot be booted (incomplete, deactivated, hidden) never pass.
  */
 export interface ImageFilter {
-  /** Globs (`*`, `?`) of the name that the provider has for it. */
+  /** Globs (`*`, `?`) for the image's name in the provider. */
   readonly name?: readonly string[];
-  /** The image's name under `providers[].images`, which an upload of this software stores with it. */
+  /** Names under `providers[].images`, which our uploads store as a property. */
   readonly imageName?: readonly string[];
   readonly tag?: readonly string[];
-  /** As the provider writes it: `x86_64`. */
+  /** In the provider's spelling: `x86_64`. */
   readonly architecture?: readonly string[];
-  /** As the provider writes it: `private`, `shared`, `public`. */
+  /** In the provider's spelling: `private`, `shared`, `public`. */
   readonly visibility?: readonly string[];
   /**
-   * {@link SELF}, or ids of others whose images are trusted. Default: {@link SELF}, for anybody may publish a newer
-   * image with the name that one looks for.
+   * {@link SELF}, or ids of other trusted owners. Default: {@link SELF}, because anybody can publish a newer image
+   * with the same name.
    */
   readonly owner?: readonly string[];
-  /** Exact values, by the property's name. */
+  /** Exact values, by the name of the property. */
   readonly properties?: ReadonlyMap<string, readonly string[]>;
-  /** Built then or later; where that is unknown, created in the provider. */
+  /** Earliest build time; for images without one, the earliest time of creation in the provider. */
   readonly createdAfter?: Date;
 }
 
-/** The owner that the credentials in use stand for. */
+/** Owner of the credentials in use. */
 export const SELF = 'self';
 
-/** One line of a filter as people write it: in YAML, and, with one value, as `KEY=VALUE`. */
+/** Entry of a filter in YAML; with one value also `KEY=VALUE` on the command line. */
 export interface FilterEntry {
   readonly name: string;
   readonly values: readonly string[];

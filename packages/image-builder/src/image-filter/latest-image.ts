@@ -3,26 +3,25 @@ import type { ImageCandidate } from '../types.ts';
 import type { ImageFilter } from './image-filter.ts';
 import { hasName, refusalOf } from './refusal.ts';
 
-/** An image that was not chosen, and why. */
+/** An image that was not chosen, with the reason. */
 export interface RefusedImage {
   readonly candidate: ImageCandidate;
   readonly reason: string;
 }
 
-/** What {@link latestImage} found. */
+/** Result of {@link latestImage}. */
 export interface LatestImage {
   /** Undefined if no image passes. */
   readonly latest: ImageCandidate | undefined;
-  /** All others whose name fits, the latest first. */
+  /** All others with a matching name, the latest first. */
   readonly refused: readonly RefusedImage[];
 }
 
 /**
- * The most recent image that passes a filter, whatever the provider has already left out.
+ * Finds the most recent image that passes a filter. Candidates that the provider has not filtered are allowed.
  *
- * If all candidates have a build time, {@link byBuild} decides: copying an image, or uploading it again, makes
- * it no newer. Otherwise it is the time of creation in the provider, by the provider's clock alone; of several with the
- * same time the one that was built later, and then the one with the greater id.
+ * If all candidates have a build time, {@link byBuild} decides: a copy or a second upload does not make an image
+ * newer. Otherwise the time of creation in the provider decides, then the build time, then the greater id.
  *
  * @param now milliseconds since 1970
  */
@@ -55,7 +54,7 @@ export function latestImage(
   return { latest, refused };
 }
 
-/** A time that images are compared by. */
+/** A time by which images are compared. */
 interface Criterion {
   readonly called: string;
   readonly of: (candidate: ImageCandidate) => number | undefined;
@@ -68,7 +67,7 @@ const created: Criterion = {
   compare: (one, other) => other.createdAt.getTime() - one.createdAt.getTime(),
 };
 
-/** The criterion by which a candidate is older than the latest, in words. */
+/** Explains why a candidate is older than the latest image. */
 function lost(
   candidate: ImageCandidate,
   latest: ImageCandidate | undefined,
@@ -76,10 +75,10 @@ function lost(
   now: number,
 ): string {
   const decisive = criteria.find(({ compare }) => latest !== undefined && compare(latest, candidate) !== 0);
-  if (decisive === undefined) return 'it is as old, and its id is smaller';
+  if (decisive === undefined) return 'it has the same age, and its id is smaller';
   const { called, of } = decisive;
   const time = of(candidate);
-  if (time === undefined) return 'it is not known when it was built';
+  if (time === undefined) return 'its build time is unknown';
   const date = new Date(time).toISOString();
   if (time > now && called === 'built') return `its build time, ${date}, is in the future and does not count`;
   if (latest !== undefined && time >= (of(latest) ?? 0)) return 'the number of its image-id is smaller';

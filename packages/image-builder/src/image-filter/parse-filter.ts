@@ -2,7 +2,7 @@ import { parseDuration } from '../duration.ts';
 import { ImageError } from '../errors.ts';
 import type { FilterEntry, ImageFilter } from './image-filter.ts';
 
-/** The keys whose values are looked for as they are. */
+/** Keys whose values are compared as text. */
 const TEXT_KEYS: ReadonlyMap<string, keyof ImageFilter> = new Map([
   ['name', 'name'],
   ['image-name', 'imageName'],
@@ -14,9 +14,9 @@ const TEXT_KEYS: ReadonlyMap<string, keyof ImageFilter> = new Map([
 
 /** A key that sets {@link ImageFilter.createdAfter}. */
 interface TimeKey {
-  /** What its value has to be. */
+  /** Expected form of the value. */
   readonly form: string;
-  /** Milliseconds since the epoch; not a number if the value makes no sense. */
+  /** Milliseconds since the epoch; NaN for an invalid value. */
   readonly read: (value: string, now: number) => number;
 }
 
@@ -25,7 +25,7 @@ const TIME_KEYS: ReadonlyMap<string, TimeKey> = new Map([
     'created-after',
     {
       form: 'time such as 2026-05-01T00:00:00Z',
-      // Date.parse takes a month, or a part of a name, for a time as well
+      // Date.parse also accepts a month or a part of a name
       read: (value: string) => (/^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN),
     },
   ],
@@ -41,21 +41,21 @@ const TIME_KEYS: ReadonlyMap<string, TimeKey> = new Map([
 const PROPERTY = 'property:';
 
 /**
- * `KEY=VALUE` as an entry of a filter.
+ * Parses `KEY=VALUE`.
  *
  * @throws ImageError `invalid-filter`
  */
 export function filterEntry(text: string): FilterEntry {
   const at = text.indexOf('=');
   if (at > 0) return { name: text.slice(0, at), values: [text.slice(at + 1)] };
-  throw invalid(`"${text}" is no KEY=VALUE; write for example name=debian-*`);
+  throw invalid(`"${text}" is not KEY=VALUE; write for example name=debian-*`);
 }
 
 /**
- * A filter of its entries. An entry whose key was there before adds values to it.
+ * Combines entries into a filter. Entries with the same key add up their values.
  *
  * @param now milliseconds since the epoch, from which `not-older-than` counts
- * @throws ImageError `invalid-filter` for a key that is unknown, and for a value that makes no sense
+ * @throws ImageError `invalid-filter` for an unknown key or an invalid value
  */
 export function parseImageFilter(entries: readonly FilterEntry[], now: number = Date.now()): ImageFilter {
   const byKey = new Map<string, readonly string[]>();
@@ -81,7 +81,7 @@ export function parseImageFilter(entries: readonly FilterEntry[], now: number = 
 function propertyName(key: string): string {
   if (key.startsWith(PROPERTY) && key !== PROPERTY) return key.slice(PROPERTY.length);
   const known = [...TEXT_KEYS.keys(), `${PROPERTY}NAME`, ...TIME_KEYS.keys()];
-  throw invalid(`there is no "${key}"; there is ${known.join(', ')}`);
+  throw invalid(`unknown key "${key}"; use one of ${known.join(', ')}`);
 }
 
 function readTime(key: string, { form, read }: TimeKey, values: readonly string[], now: number): number {

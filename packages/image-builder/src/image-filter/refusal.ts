@@ -2,7 +2,7 @@ import type { ImageCandidate } from '../types.ts';
 import { matchesGlob } from './glob.ts';
 import { type ImageFilter, SELF } from './image-filter.ts';
 
-/** What an image has under the keys of a filter that want one text or another. */
+/** Texts of an image, by the key of the filter that they are compared with. */
 const TEXTS = {
   owner: ({ owner, isOwn }) => [...(isOwn ? [SELF] : []), owner],
   visibility: ({ visibility }) => [visibility],
@@ -12,14 +12,14 @@ const TEXTS = {
   Readonly<Record<keyof ImageFilter, (candidate: ImageCandidate) => readonly (string | undefined)[]>>
 >;
 
-/** Whether an image is called what a filter wants; any other is nothing to speak of. */
+/** Whether the names of an image match a filter. Images with other names are not reported as refused. */
 export function hasName(candidate: ImageCandidate, filter: ImageFilter): boolean {
   const { name: globs = ['*'], imageName: exact } = filter;
   const isCalled = globs.some((glob) => matchesGlob(candidate.name, glob));
   return isCalled && (exact === undefined || exact.some((name) => name === candidate.imageName));
 }
 
-/** Why an image does not pass a filter although its name does; undefined if it does. */
+/** Reason why an image with a matching name does not pass a filter; undefined if it passes. */
 export function refusalOf(candidate: ImageCandidate, filter: ImageFilter): string | undefined {
   if (!candidate.isUsable) return `it is ${candidate.status}`;
   const wanted = { owner: [SELF], ...filter };
@@ -45,5 +45,5 @@ function missing(
 ): string | undefined {
   if (wanted === undefined || wanted.some((value) => there.includes(value))) return undefined;
   const known = there.filter((value) => value !== undefined);
-  return `its ${called} is ${known.join(', ') || 'not known'}, not ${wanted.join(' or ')}`;
+  return `its ${called} is ${known.join(', ') || 'unknown'}, not ${wanted.join(' or ')}`;
 }

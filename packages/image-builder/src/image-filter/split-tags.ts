@@ -1,4 +1,4 @@
-/** The tags in `tags` of an image's metadata: a text with commas between them. */
+/** Splits `tags` of an image's metadata, which are separated by commas. */
 export function splitTags(text: string = ''): string[] {
   return text
     .split(',')

@@ -67,7 +67,7 @@ describe('of several that pass', () => {
     assert.deepEqual(choose(twice), ['a', ['b: it was created earlier, at 2026-05-01T00:00:00.000Z']]);
     assert.deepEqual(choose([image('a', { builtOn: 1 }), image('b', { builtOn: 1 })]), [
       'b',
-      ['a: it is as old, and its id is smaller'],
+      ['a: it has the same age, and its id is smaller'],
     ]);
   });
 });
@@ -84,7 +84,7 @@ describe('an image', () => {
     ],
     ['of our own where another is trusted', {}, { owner: ['them'] }, 'its owner is self, us, not them'],
     ['for other machines', {}, { architecture: ['aarch64'] }, 'its architecture is x86_64, not aarch64'],
-    ['without a tag', { tags: [] }, { tag: ['ci', 'qa'] }, 'its tag is not known, not ci or qa'],
+    ['without a tag', { tags: [] }, { tag: ['ci', 'qa'] }, 'its tag is unknown, not ci or qa'],
     [
       'seen by others',
       { visibility: 'public' },
@@ -96,7 +96,7 @@ describe('an image', () => {
       'without a property',
       {},
       { properties: new Map([['toString', ['x']]]) },
-      'its property toString is not known, not x',
+      'its property toString is unknown, not x',
     ],
     [
       'too old',

@@ -44,8 +44,8 @@ test('a property may have any name', () => {
 });
 
 for (const [text, reason] of [
-  ['name', /"name" is no KEY=VALUE; write/],
-  ['=x', /is no KEY=VALUE/],
+  ['name', /"name" is not KEY=VALUE; write/],
+  ['=x', /is not KEY=VALUE/],
   ['status=active', /no "status"; there is name, image-name, tag, .*property:NAME, .*not-older-than/],
   ['toString=x', /no "toString"/],
   ['property:=x', /no "property:"/],

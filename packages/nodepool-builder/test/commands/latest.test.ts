@@ -107,7 +107,7 @@ test('latest fails where no image passes, and says why', async (t) => {
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [
     1,
     '',
-    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 have such a name: its property os is not known, not bsd (2)`,
+    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 have such a name: its property os is unknown, not bsd (2)`,
   ]);
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=bsd', '--json'), [
     1,
@@ -116,5 +116,5 @@ test('latest fails where no image passes, and says why', async (t) => {
   ]);
   const [code, , stderr] = await latest(t, '--provider', provider, '--filter', 'status=active');
   assert.equal(code, 1);
-  assert.match(stderr, /^nodepool-builder: image filter: there is no "status"; there is name, /);
+  assert.match(stderr, /^nodepool-builder: image filter: unknown key "status"; use one of name, /);
 });
