@@ -22,7 +22,7 @@ export const IMAGE_ERRORS = {
   'directory-not-usable': { retriable: false },
   'directory-locked': { retriable: false },
   'manifest-damaged': { retriable: false },
-  'remains-not-cleared': { retriable: true },
+  'cleanup-failed': { retriable: true },
   'provider-refused': { retriable: false },
   'invalid-filter': { retriable: false },
   'build-unknown': { retriable: false },

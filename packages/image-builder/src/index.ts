@@ -4,6 +4,7 @@ export { createMask } from './build/mask.ts';
 export { visible } from './build/visible.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { checksumsOf } from './checksums.ts';
+export { endProcesses, type ProcessTraits } from './cleanup/processes.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
@@ -76,7 +77,6 @@ export {
   IMAGE_BUILDERS,
   type ImageBuilderClass,
 } from './registry.ts';
-export { endProcesses, type ProcessTraits } from './remains/processes.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export { type ObjectSchema, readSettings, type SettingsOf, type SettingsSchema } from './settings-schema.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { loopDevices, loopsBelow } from '../src/remains/loop-devices.ts';
-import { mountsBelow, parseMountPoints } from '../src/remains/mounts.ts';
-import { findProcesses } from '../src/remains/processes.ts';
+import { loopDevices, loopsBelow } from '../src/cleanup/loop-devices.ts';
+import { mountsBelow, parseMountPoints } from '../src/cleanup/mounts.ts';
+import { findProcesses } from '../src/cleanup/processes.ts';
 
 /** What builds below `directory` have on this host now. */
 export async function remainsBelow(

@@ -3,8 +3,8 @@ import { mkdtemp, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { mountsBelow, unmount } from '../src/remains/mounts.ts';
-import { removeTree } from '../src/remains/privileged.ts';
+import { mountsBelow, unmount } from '../src/cleanup/mounts.ts';
+import { removeTree } from '../src/cleanup/privileged.ts';
 
 /**
  * A directory that goes away with the test. Its path has no symbolic links. What a failed test left mounted in

@@ -185,7 +185,7 @@ export class InstanceKeeper {
     const { signal } = this.#closing;
     if (signal.aborted) return undefined;
     const late = (cause: unknown): never => {
-      throw new ImageError('remains-not-cleared', `it took longer than ${TIME_LIMIT} s`, { cause });
+      throw new ImageError('cleanup-failed', `it took longer than ${TIME_LIMIT} s`, { cause });
     };
     try {
       return await within(TIME_LIMIT, signal, work, late);

@@ -1,7 +1,7 @@
+import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
+import { MARKER } from '../cleanup/processes.ts';
 import type { BuildContextParts } from '../context.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
-import { SAYS_KILLED } from '../remains/build-namespace.ts';
-import { MARKER } from '../remains/processes.ts';
 
 /** Settings of a {@link LoggedCommand}. */
 export interface LoggedCommandOptions {

@@ -119,7 +119,7 @@ export interface Instance {
   /**
    * Ends the instance, in whatever state, and removes all that was made for it. What is not there is no error.
    *
-   * @throws ImageError `remains-not-cleared`
+   * @throws ImageError `cleanup-failed`
    */
   destroy(options?: OperationOptions): Promise<void>;
 }

@@ -9,22 +9,22 @@ import { type Environment, inheritedEnvironment } from './inherited-environment.
 import { LineSplitter } from './line-splitter.ts';
 import { groupExists, signalGroup } from './process-group.ts';
 
-/** Time between SIGTERM and SIGKILL in milliseconds: disk-image-create unmounts in it. */
+/** Time between SIGTERM and SIGKILL, in milliseconds: disk-image-create unmounts its chroot meanwhile. */
 export const GRACE_PERIOD = 10_000;
 
-/** How long the rest of a group may outlive its leader: long enough for a filter at the end of a pipe. */
+/** Milliseconds that a process group may outlive its leader: long enough for a filter at the end of a pipe. */
 const LINGER_PERIOD = 1_000;
 
 const LAST_LINES = 20;
 
 const CANNOT_START: Readonly<Record<string, string>> = {
   ENOENT: 'is not installed, or not on PATH; install it or correct its path',
-  ENOTDIR: 'is not there; correct its path',
+  ENOTDIR: 'does not exist; correct its path',
   ELOOP: 'is a link to itself; correct its path',
   EACCES: 'may not be executed; give the user that runs this program the right to, or correct its path',
   EPERM: 'may not be executed; give the user that runs this program the right to, or correct its path',
-  ENOEXEC: 'is not a program of this machine; install one that is',
-  ETXTBSY: 'is being written; wait until that has ended',
+  ENOEXEC: 'is not a program for this machine; install one that is',
+  ETXTBSY: 'is being written; try again when it is complete',
   E2BIG: 'gets more arguments and variables than the kernel takes; shorten the elements or env-vars',
 };
 
@@ -37,11 +37,11 @@ export interface CommandOptions {
   /** The whole environment; default {@link inheritedEnvironment}. */
   readonly env?: Environment;
   readonly signal?: AbortSignal;
-  /** Called with each line of output; a promise holds the command back until it is kept. */
+  /** Called with each line of output. Output is read on when the returned promise is fulfilled. */
   readonly onLine?: (line: string) => void | Promise<void>;
-  /** Called with what there is of a line that has not ended yet, such as a prompt, whenever it has grown. */
+  /** Called with an incomplete last line, such as a prompt, each time it grows. */
   readonly onPartialLine?: (text: string) => void;
-  /** Called with the process id, which is the process group's id as well. */
+  /** Called with the process id, which is also the process group id. */
   readonly onStart?: (pid: number) => void;
   /** Wraps the command so that it runs elsewhere, with the same process group, output and exit status. */
   readonly wrap?: (command: string, args: readonly string[], cwd: string) => [string, string[]];
@@ -49,20 +49,19 @@ export interface CommandOptions {
   readonly gracePeriod?: number;
 }
 
-/** How a command ended. */
+/** Result of a command. */
 export interface CommandResult {
-  /** Absent if a signal ended it. */
+  /** Absent if the command was ended by a signal. */
   readonly exitCode?: number;
   readonly signal?: string;
-  /** The end of its output, blank lines left out. */
+  /** Last lines of the output, without blank ones. */
   readonly lastLines: readonly string[];
-  /** Whether it said that a disk is full. */
+  /** Whether the output says that a disk is full. */
   readonly diskFull: boolean;
 }
 
 /**
- * Runs a command as the leader of a process group of its own, its input closed, and leaves no process of that
- * group behind.
+ * Runs a command in a new process group, with closed standard input. No process of the group outlives the call.
  *
  * @throws ImageError `command-not-found`; `command-failed` if it may start later
  * @throws the signal's reason, once the group has ended
@@ -80,10 +79,10 @@ export async function runCommand(
     ...listeners
   }: CommandOptions,
 ): Promise<CommandResult> {
-  // Here, not at the top: it is a hundred modules, and who starts no command does without.
+  // Imported on demand: execa has a hundred modules.
   const { execa } = await import('execa');
   signal?.throwIfAborted();
-  // Its wrapper would end with 126 or 127, as the command itself may.
+  // The wrapper would exit with 126 or 127, which the command itself may also do.
   const found = wrap && findProgram(command, env.PATH, cwd);
   if (found && 'code' in found) throw startError(command, cwd, found);
   const [program, programArgs] = wrap?.(command, args, cwd) ?? [command, args];
@@ -119,7 +118,7 @@ export async function runCommand(
   };
 }
 
-/** The error of a command that could not be started, by the code of the system. */
+/** Error for a command that could not be started, from the error code of the system. */
 export function startError(
   command: string,
   cwd: string,
@@ -127,10 +126,10 @@ export function startError(
 ): ImageError {
   const options = { cause };
   if (!existsSync(cwd)) {
-    const message = `the command "${command}" could not be started: its directory "${cwd}" is not there; make it`;
+    const message = `the command "${command}" could not be started: its directory "${cwd}" does not exist; create it`;
     return new ImageError('directory-not-usable', message, options);
   }
-  const reason = CANNOT_START[code] ?? `could not be started (${code || String(cause)}); look at the host`;
+  const reason = CANNOT_START[code] ?? `could not be started (${code || String(cause)}); check the host`;
   const kind = PASSING.has(code) ? 'command-failed' : 'command-not-found';
   return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
@@ -157,7 +156,7 @@ async function readOutput(
       if (splitter.rest !== '') onPartialLine?.(splitter.rest);
     }
   } catch (error) {
-    // The stream was destroyed under a process that outlived its group; what it would say is of no interest.
+    // drain() destroyed the stream of a process that left the group.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   await take(splitter.end());
@@ -170,7 +169,7 @@ async function afterExit(child: ChildProcess, leader: number, output: Readable):
   await drain(output);
 }
 
-/** Ends what the leader left behind in its group. */
+/** Ends the processes that the leader left in its group. */
 async function endRest(leader: number): Promise<void> {
   for (const until = performance.now() + LINGER_PERIOD; groupExists(leader); await delay(20)) {
     if (performance.now() > until) {
@@ -181,8 +180,8 @@ async function endRest(leader: number): Promise<void> {
 }
 
 /**
- * Waits for the end of the output. A process that left the group may hold the pipe open for ever: then silence
- * is the end.
+ * Waits for the end of the output. A process that left the group may keep the pipe open forever: then a silent
+ * period counts as the end.
  */
 async function drain(stream: Readable): Promise<void> {
   let chunks = -1;

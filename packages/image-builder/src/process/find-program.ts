@@ -2,10 +2,10 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { errnoOf } from '../system-error.ts';
 
-/** Where execvp(3) searches if there is no PATH. */
+/** Search path of execvp(3) without PATH. */
 const DEFAULT_PATH = '/bin:/usr/bin';
 
-/** The path at which execvp(3) finds a command, or the code of the error with which it fails. */
+/** Finds a command as execvp(3) does. Returns its path, or the error code of execvp. */
 export function findProgram(
   command: string,
   searchPath: string = DEFAULT_PATH,
@@ -21,12 +21,12 @@ export function findProgram(
       code = 'EACCES';
     } catch (error) {
       const found = errnoOf(error) ?? 'ENOENT';
-      // As execvp does: a file that may not be executed counts only if no other directory has one.
+      // As in execvp: EACCES counts only if no other directory has the command.
       if (command.includes('/') || !ABSENT.has(found)) code = found;
     }
   }
   return { code };
 }
 
-/** The directory does not have the command. */
+/** Codes for a directory without the command. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);

@@ -1,7 +1,7 @@
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables of this process that commands get as well. A `*` at the end stands for any end of a name. */
+/** Variables of this process that commands inherit. A trailing `*` matches any suffix. */
 export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly names: readonly string[] }[] =
   [
     { purpose: 'user and terminal', names: ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM'] },
@@ -51,15 +51,16 @@ export const INHERITED_VARIABLES: readonly { readonly purpose: string; readonly 
 
 const INHERITED: readonly string[] = INHERITED_VARIABLES.flatMap(({ names }) => names);
 
-/** Names of variables whose value is a secret, not the path of one. */
+/** Matches variables whose value is a secret. */
 const SECRET_NAME = /PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL|(?:API|ACCESS|PRIVATE)_?KEY(?!_ID$)/i;
-const PLACE_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
+/** Matches variables whose value is the location of a secret. */
+const LOCATION_NAME = /_(?:FILE|PATH|DIR|URL)$/i;
 
 const USER_INFORMATION = /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s:]*:([^/?#@\s]+)@/i;
 
 /**
- * The variables that commands get: {@link INHERITED_VARIABLES} and those that `also` names. The environment of a daemon
- * holds secrets which no command needs, and a command's output is kept in a log.
+ * Selects the variables that commands inherit: {@link INHERITED_VARIABLES} and those in `also`. The environment of a
+ * daemon holds secrets that no command needs, and the output of commands is kept in a log.
  */
 export function inheritedEnvironment(
   environment: Environment = process.env,
@@ -80,10 +81,10 @@ export function withheldVariables(environment: Environment, all: Environment = p
     .toSorted();
 }
 
-/** Secret values in an environment, which logs must not show. */
+/** Secret values of an environment, which must not appear in logs. */
 export function secretValues(environment: Environment = process.env): string[] {
   return Object.entries(environment).flatMap(([name, value = '']) => {
-    if (SECRET_NAME.test(name) && !PLACE_NAME.test(name)) return [value];
+    if (SECRET_NAME.test(name) && !LOCATION_NAME.test(name)) return [value];
     const password = USER_INFORMATION.exec(value)?.[1];
     return password === undefined ? [] : [password];
   });

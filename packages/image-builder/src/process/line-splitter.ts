@@ -1,18 +1,18 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** A line longer than this is cut in pieces: output without line ends must not fill the memory. */
+/** Longer lines are split: output without line ends must not fill the memory. */
 const MAX_LINE_LENGTH = 64 * 1024;
 
 /**
- * Cuts output into lines. A carriage return ends a line as well: that is how progress is shown on terminals.
+ * Splits output into lines. A carriage return also ends a line, because programs show progress with it.
  */
 export class LineSplitter {
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
 
-  /** The lines that `chunk` completes, without their ends. */
+  /** Returns the lines that `chunk` completes, without line ends. */
   push(chunk: Buffer): string[] {
-    // A "\r" at the very end waits: a "\n" may follow it in the next chunk.
+    // A "\r" at the end of a chunk is kept: the next chunk may begin with "\n".
     const lines = (this.#rest + this.#decoder.write(chunk)).split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? '';
     while (this.#rest.length > MAX_LINE_LENGTH) {
@@ -22,12 +22,12 @@ export class LineSplitter {
     return lines;
   }
 
-  /** What has come of a line that has not ended yet. */
+  /** The incomplete last line. */
   get rest(): string {
     return this.#rest;
   }
 
-  /** What came after the last line end. */
+  /** Returns the text after the last line end. */
   end(): string[] {
     const rest = (this.#rest + this.#decoder.end()).replace(/\r$/, '');
     this.#rest = '';

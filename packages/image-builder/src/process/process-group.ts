@@ -1,6 +1,6 @@
 import { errnoOf } from '../system-error.ts';
 
-/** Whether any process of the group is left, one that its parent has not reaped yet included. */
+/** Whether the group has a process, including zombies. */
 export function groupExists(leader: number): boolean {
   try {
     process.kill(-leader, 0);
@@ -10,12 +10,12 @@ export function groupExists(leader: number): boolean {
   }
 }
 
-/** Sends a signal to every process of the group that may be signalled; nothing happens if there is none. */
+/** Sends a signal to every process of the group that this user may signal. An empty group is not an error. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leader, signal);
   } catch (error) {
-    // EPERM: all that is left runs as root under sudo, which passes signals on.
+    // EPERM: all remaining processes run as root under sudo, which forwards signals.
     if (!['ESRCH', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
   }
 }

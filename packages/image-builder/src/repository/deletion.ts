@@ -1,9 +1,9 @@
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { removeTree } from '../cleanup/privileged.ts';
 import { syncToDisk } from '../durable.ts';
 import { FORMAT_NAMES, formatRow } from '../formats.ts';
 import { STATE_FILE } from '../modes.ts';
-import { removeTree } from '../remains/privileged.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 

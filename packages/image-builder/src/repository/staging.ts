@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { BuildNamespace } from '../cleanup/build-namespace.ts';
+import { type LoopDevice, loopDevices, loopsBelow } from '../cleanup/loop-devices.ts';
+import { removeTree } from '../cleanup/privileged.ts';
+import { type ProcessGroupRecord, recordOf } from '../cleanup/processes.ts';
+import { undo } from '../cleanup/undo.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
-import { BuildNamespace } from '../remains/build-namespace.ts';
-import { type LoopDevice, loopDevices, loopsBelow } from '../remains/loop-devices.ts';
-import { removeTree } from '../remains/privileged.ts';
-import { type ProcessGroupRecord, recordOf } from '../remains/processes.ts';
-import { undo } from '../remains/undo.ts';
 import { unlessMissing } from '../system-error.ts';
 
 /** Hidden names, so that no image id is one. Each file holds one JSON value a line. */
@@ -81,7 +81,7 @@ export class Staging {
   /**
    * Ends and undoes what was begun here, then removes all files.
    *
-   * @throws ImageError `remains-not-cleared`; then no file was removed
+   * @throws ImageError `cleanup-failed`; then no file was removed
    */
   async clear(): Promise<void> {
     await this.endNamespace();

@@ -61,7 +61,7 @@ describe('of several that pass', () => {
     const createdAlike = [image('a', { builtOn: 2 }), image('b', { builtOn: 1 }), image('c', {})];
     assert.deepEqual(choose(createdAlike), [
       'a',
-      ['b: it was built earlier, at 2026-05-01T00:00:00.000Z', 'c: it is not known when it was built'],
+      ['b: it was built earlier, at 2026-05-01T00:00:00.000Z', 'c: its build time is unknown'],
     ]);
     const twice = [image('a', { builtOn: 1, createdOn: 2 }), image('b', { builtOn: 1, createdOn: 1 })];
     assert.deepEqual(choose(twice), ['a', ['b: it was created earlier, at 2026-05-01T00:00:00.000Z']]);

@@ -46,9 +46,12 @@ test('a property may have any name', () => {
 for (const [text, reason] of [
   ['name', /"name" is not KEY=VALUE; write/],
   ['=x', /is not KEY=VALUE/],
-  ['status=active', /no "status"; there is name, image-name, tag, .*property:NAME, .*not-older-than/],
-  ['toString=x', /no "toString"/],
-  ['property:=x', /no "property:"/],
+  [
+    'status=active',
+    /unknown key "status"; use one of name, image-name, tag, .*property:NAME, .*not-older-than/,
+  ],
+  ['toString=x', /unknown key "toString"/],
+  ['property:=x', /unknown key "property:"/],
   ['created-after=yesterday', /"created-after" cannot be "yesterday"; write one time such as 2026/],
   ['created-after=7', /cannot be "7"; write one time such as 2026/],
   ['not-older-than=7', /cannot be "7"; write one duration such as 12h/],

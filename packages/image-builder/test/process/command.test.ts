@@ -3,8 +3,8 @@ import { copyFile, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { BuildNamespace } from '../../src/cleanup/build-namespace.ts';
 import { type CommandOptions, runCommand } from '../../src/process/command.ts';
-import { BuildNamespace } from '../../src/remains/build-namespace.ts';
 import { untilGone } from '../running-process.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
@@ -91,7 +91,7 @@ const NOT_STARTED: readonly NotStarted[] = [
   {
     what: 'ENOTDIR',
     prepare: async (directory) => `${await writeProgram(directory)}/more`,
-    message: /more" is not there; correct its path/,
+    message: /more" does not exist; correct its path/,
   },
   {
     what: 'E2BIG',

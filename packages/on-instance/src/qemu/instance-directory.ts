@@ -101,12 +101,12 @@ export class InstanceDirectory {
   /**
    * Ends the QEMU.
    *
-   * @throws ImageError `remains-not-cleared`
+   * @throws ImageError `cleanup-failed`
    */
   async endMachine(): Promise<void> {
     if (await endProcesses({ roots: [this.path], groups: [] })) return;
     throw new ImageError(
-      'remains-not-cleared',
+      'cleanup-failed',
       `the processes of instance ${this.id} in ${this.path} do not end; end them by hand`,
     );
   }

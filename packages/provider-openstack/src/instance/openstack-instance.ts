@@ -127,7 +127,7 @@ export class OpenStackInstance implements Instance {
       } catch (error) {
         if (!(error instanceof OpenStackError)) throw error;
         throw new ImageError(
-          'remains-not-cleared',
+          'cleanup-failed',
           `instance ${this.id} of build ${this.buildId} could not be removed: ${error.message}`,
           { cause: error },
         );

@@ -11,7 +11,7 @@ const REMOVAL_TIMEOUT = 60;
  * Removes all that was made for a launch, whatever there is of it. The key pair goes last: as long as there is
  * anything, it tells whose that is.
  *
- * @throws ImageError `remains-not-cleared`
+ * @throws ImageError `cleanup-failed`
  * @throws OpenStackError
  */
 export async function removeLaunch(cloud: InstanceCloud, name: string, signal: AbortSignal): Promise<void> {
@@ -29,7 +29,7 @@ async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSigna
   const { compute } = cloud;
   await compute.deleteServer(id, signal);
   const failed = (why: string): ImageError =>
-    new ImageError('remains-not-cleared', `cloud ${cloud.name}: server ${id} ${why}`);
+    new ImageError('cleanup-failed', `cloud ${cloud.name}: server ${id} ${why}`);
   const look = async (): Promise<true | undefined> => {
     const server = await compute.server(id, signal).catch(unlessAbsent);
     if (server === undefined || isGone(server)) return true;

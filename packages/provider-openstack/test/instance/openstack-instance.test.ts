@@ -50,16 +50,16 @@ test('an instance that cannot be removed says so, and stays in the list', async 
     { method: 'GET', path: /\/servers\/(?!detail)/ },
     changesAnswer(({ server }) => ({ server: { ...(server as object), ...failed } })),
   );
-  await assert.rejects(instance.destroy(), fails('remains-not-cleared', /the host is on fire/));
+  await assert.rejects(instance.destroy(), fails('cleanup-failed', /the host is on fire/));
   assert.equal((await provider.list()).length, 1);
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
-  await assert.rejects(instance.destroy(), fails('remains-not-cleared', /500/));
+  await assert.rejects(instance.destroy(), fails('cleanup-failed', /500/));
 
   // The host does not answer, and each look at the clock is half a minute later.
   faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
   let clock = 0;
   t.mock.method(performance, 'now', () => (clock += 30_000));
-  await assert.rejects(instance.destroy(), fails('remains-not-cleared', /not gone 60 s after/));
+  await assert.rejects(instance.destroy(), fails('cleanup-failed', /not gone 60 s after/));
   t.mock.restoreAll();
   await instance.destroy();
 });

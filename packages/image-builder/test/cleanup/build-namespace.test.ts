@@ -3,9 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { BuildNamespace } from '../../src/cleanup/build-namespace.ts';
+import { loopDevices, loopsBelow } from '../../src/cleanup/loop-devices.ts';
 import { runCommand } from '../../src/process/command.ts';
-import { BuildNamespace } from '../../src/remains/build-namespace.ts';
-import { loopDevices, loopsBelow } from '../../src/remains/loop-devices.ts';
 import { Staging } from '../../src/repository/staging.ts';
 import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
 

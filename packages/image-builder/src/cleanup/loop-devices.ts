@@ -1,13 +1,13 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
-import { isBelow } from './below.ts';
+import { isPathInside } from './is-path-inside.ts';
 import { runPrivileged } from './privileged.ts';
 
 const BLOCK_DEVICES = '/sys/block';
 const MAPPINGS = '/dev/mapper';
 
-/** A loop device, and the file or device that it shows. */
+/** A loop device and its backing file. */
 export interface LoopDevice {
   /** `loop0`. */
   readonly name: string;
@@ -29,19 +29,19 @@ async function readBackingFile(name: string): Promise<string | undefined> {
 }
 
 /**
- * The loop devices that show a file at or below `roots`, whose last names are unique, those that show a part of another one (a partition)
- * before that other one.
+ * Loop devices with a backing file at or below `roots`, whose last path components are unique. Devices for partitions
+ * come before the device that they are part of.
  */
 export function loopsBelow(devices: readonly LoopDevice[], roots: readonly string[]): LoopDevice[] {
   const ends = roots.flatMap(endsOf);
-  const found = devices.filter(({ backingFile }) => isBelow(backingFile, ends));
-  // The list grows as it is walked: parts of parts are found as well.
+  const found = devices.filter(({ backingFile }) => isPathInside(backingFile, ends));
+  // The list grows during the loop, so that nested partitions are found.
   for (const { name } of found)
     found.push(...devices.filter(({ backingFile }) => backingFile === `/dev/${name}`));
   return found.toReversed();
 }
 
-/** Frees a loop device, with the partitions that the device mapper shows of it. */
+/** Detaches a loop device and removes the partition mappings on it. */
 export async function detach(loop: LoopDevice): Promise<void> {
   if (!(await isAttached(loop))) return;
   for (const mapping of await mappingsOn(loop.name)) await runPrivileged('dmsetup', ['remove', mapping]);
@@ -49,22 +49,22 @@ export async function detach(loop: LoopDevice): Promise<void> {
   await removeLinksTo(loop.name);
 }
 
-/** Whether the device still shows the file. */
+/** Whether the device still has its backing file. */
 export async function isAttached(loop: LoopDevice): Promise<boolean> {
   const file = await readBackingFile(loop.name);
   return file !== undefined && loop.backingFile.endsWith(file);
 }
 
 /**
- * The path, and its ends down to its last name, each as a path. Once the mount namespace is gone in which a loop device
- * was attached, the kernel shows its file without the mount point that the file lies below.
+ * The path and all its suffixes, each as a path. After the end of the mount namespace in which a loop device was
+ * attached, the kernel reports the backing file without the mount point above it.
  */
 function endsOf(root: string): string[] {
   const names = root.split('/').slice(1);
   return names.map((_, index) => `/${names.slice(index).join('/')}`);
 }
 
-/** The names of the device-mapper devices on top of a block device, the topmost first. */
+/** Names of the device-mapper devices on top of a block device, the topmost first. */
 async function mappingsOn(device: string): Promise<string[]> {
   const holders = (await unlessMissing(readdir(join(BLOCK_DEVICES, device, 'holders')))) ?? [];
   const names: string[] = [];
@@ -75,7 +75,7 @@ async function mappingsOn(device: string): Promise<string[]> {
   return names;
 }
 
-/** Where there is no device mapper, partitions are shown by loop devices that links in its place lead to. */
+/** Without a device mapper, links in its directory point to loop devices for partitions. */
 async function removeLinksTo(device: string): Promise<void> {
   for (const name of (await unlessMissing(readdir(MAPPINGS))) ?? []) {
     const path = join(MAPPINGS, name);

@@ -9,7 +9,7 @@ import {
   type LoopDevice,
   loopDevices,
   loopsBelow,
-} from '../../src/remains/loop-devices.ts';
+} from '../../src/cleanup/loop-devices.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 const DEVICES: readonly LoopDevice[] = [

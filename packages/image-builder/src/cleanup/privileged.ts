@@ -1,32 +1,32 @@
 import { ImageError } from '../errors.ts';
 
-/** Milliseconds that one of these commands may take: they hang on a device that does not answer. */
+/** Time limit of a command in milliseconds: these commands hang on a device that does not respond. */
 const TIME_LIMIT = 300_000;
 
-/** Where the programs of the system lie, whatever the environment says. */
+/** Directories of the system's programs, independent of the environment. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Whether this process is root. */
 export const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /**
- * Runs a command as root: as it is, or through `sudo` if this process is not root (diskimage-builder needs sudo
- * without a password as well).
+ * Runs a command as root, through `sudo` if this process is not root (diskimage-builder also needs sudo without a
+ * password).
  *
- * @throws ImageError `remains-not-cleared` with what the command said
+ * @throws ImageError `cleanup-failed` with the output of the command
  */
 export async function runPrivileged(command: string, args: readonly string[]): Promise<void> {
   await (isRoot() ? run(command, args) : run('sudo', ['-n', command, ...args]));
 }
 
-/** Removes a directory and all below it, but nothing on another file system. */
+/** Removes a directory tree, without crossing into other file systems. */
 export async function removeTree(path: string): Promise<void> {
   const args = ['--recursive', '--force', '--one-file-system', '--', path];
   try {
     await run('rm', args);
   } catch (error) {
     if (isRoot()) throw error;
-    // What a chroot leaves belongs to root.
+    // Files of a chroot belong to root.
     await runPrivileged('rm', args);
   }
 }
@@ -45,7 +45,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   });
   if (!result.failed) return;
   const said = result.all?.trim() || result.shortMessage;
-  throw new ImageError('remains-not-cleared', `"${[command, ...args].join(' ')}" failed: ${said}`, {
+  throw new ImageError('cleanup-failed', `"${[command, ...args].join(' ')}" failed: ${said}`, {
     cause: result.cause,
   });
 }

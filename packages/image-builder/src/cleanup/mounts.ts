@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { isBelow } from './below.ts';
+import { isPathInside } from './is-path-inside.ts';
 import { runPrivileged } from './privileged.ts';
 
-/** The mount points in a text as of `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
+/** Mount points in the text of `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
 export function parseMountPoints(text: string): string[] {
   return text
     .split('\n')
@@ -13,19 +13,19 @@ export function parseMountPoints(text: string): string[] {
     );
 }
 
-/** The mount points at or below `roots`, the last one mounted first: in this order they can be unmounted. */
+/** Mount points at or below `roots` in the order in which they can be unmounted: the last one mounted first. */
 export async function mountsBelow(roots: readonly string[]): Promise<string[]> {
   const mountPoints = parseMountPoints(await readFile('/proc/self/mountinfo', 'latin1'));
   return mountPoints
     .map((path) => Buffer.from(path, 'latin1').toString())
-    .filter((path) => isBelow(path, roots))
+    .filter((path) => isPathInside(path, roots))
     .toReversed();
 }
 
 /**
  * Unmounts one mount point.
  *
- * @param lazily take it out of the tree even if it is in use.
+ * @param lazily detach the mount point even if it is in use
  */
 export async function unmount(mountPoint: string, lazily: boolean): Promise<void> {
   await runPrivileged('umount', [...(lazily ? ['--lazy'] : []), '--no-canonicalize', '--', mountPoint]);

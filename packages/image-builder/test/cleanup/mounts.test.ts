@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { mountsBelow, parseMountPoints, unmount } from '../../src/remains/mounts.ts';
+import { mountsBelow, parseMountPoints, unmount } from '../../src/cleanup/mounts.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 
@@ -37,7 +37,7 @@ test('a mount that is in use goes away lazily only', async (t) => {
   const before = process.cwd();
   process.chdir(path);
   t.after(() => process.chdir(before));
-  await assert.rejects(unmount(path, false), withCode('remains-not-cleared', /umount.*busy/));
+  await assert.rejects(unmount(path, false), withCode('cleanup-failed', /umount.*busy/));
   await unmount(path, true);
   assert.deepEqual(await mountsBelow([path]), []);
 });

@@ -4,24 +4,24 @@ import { detach, isAttached, type LoopDevice, loopDevices, loopsBelow } from './
 import { mountsBelow, unmount } from './mounts.ts';
 import { endProcesses, findProcesses, type ProcessTraits } from './processes.ts';
 
-/** How long the kernel may take to free a loop device after the last use of it, in milliseconds. */
-const PATIENCE = 2_000;
+/** Time limit for the kernel to free a loop device after its last use, in milliseconds. */
+const RELEASE_TIMEOUT = 2_000;
 
 /**
- * Ends the processes of a build, and undoes its mounts and loop devices. Removes no file: among the mounts may
- * be one of the host's own `/dev`.
+ * Ends the processes of a build, and undoes its mounts and loop devices. It removes no file: the host's own `/dev`
+ * may be mounted below.
  *
- * @param known loop devices of the build that were seen before.
- * @throws ImageError `remains-not-cleared` if anything is left
+ * @param known loop devices of the build that were found earlier
+ * @throws ImageError `cleanup-failed` if anything is left
  */
 export async function undo(traits: ProcessTraits, known: readonly LoopDevice[] = []): Promise<void> {
   const failures: unknown[] = [];
   if (!(await endProcesses(traits))) {
     throw notCleared(traits, [`processes ${findProcesses(traits).join(', ')} do not end`]);
   }
-  // Before any mount goes: a loop device whose file lay on one is not to be recognised afterwards.
+  // Before anything is unmounted: afterwards a loop device with a backing file on a mount is not recognised.
   const loops = [...known, ...loopsBelow(await loopDevices(), traits.roots)];
-  // Loop devices show files on mounts, and mounts are of loop devices: several rounds, the last one by force.
+  // Loop devices have files on mounts, and mounts are on loop devices: hence several rounds, the last one lazy.
   for (const lazily of [false, false, true]) {
     for (const mountPoint of await mountsBelow(traits.roots)) {
       await unmount(mountPoint, lazily).catch((error: unknown) => failures.push(error));
@@ -29,7 +29,7 @@ export async function undo(traits: ProcessTraits, known: readonly LoopDevice[] =
     for (const loop of loops) await detach(loop).catch((error: unknown) => failures.push(error));
     if (await isUndone(traits.roots, loops)) return;
   }
-  for (const until = performance.now() + PATIENCE; performance.now() < until; await delay(20)) {
+  for (const until = performance.now() + RELEASE_TIMEOUT; performance.now() < until; await delay(20)) {
     if (await isUndone(traits.roots, loops)) return;
   }
   const mounts = await mountsBelow(traits.roots);
@@ -44,9 +44,9 @@ async function isUndone(roots: readonly string[], loops: readonly LoopDevice[]):
 function notCleared({ roots }: ProcessTraits, left: readonly string[], cause?: unknown): ImageError {
   const reason = cause instanceof Error ? ` (${cause.message})` : '';
   return new ImageError(
-    'remains-not-cleared',
-    `a build left what could not be undone below ${roots.join(', ')}: ${left.join(', ')}${reason}; ` +
-      'nothing was removed, undo it by hand',
+    'cleanup-failed',
+    `cleanup after a build failed below ${roots.join(', ')}: ${left.join(', ')} remain${reason}; ` +
+      'no file was removed, undo them by hand',
     { cause },
   );
 }
