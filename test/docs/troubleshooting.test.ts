@@ -44,6 +44,6 @@ test('docs/troubleshooting.md quotes messages that the sources have', () => {
 test('docs/troubleshooting.md has a message, a cause and a remedy for each symptom', () => {
   const entries = page.split(/^### /m).slice(1);
   for (const entry of entries) {
-    assert.match(entry, /^.+\n\n```text\n.+\n```\n\nCause: .+\n(.+\n)*Remedy: /, entry);
+    assert.match(entry, /^.+\n\n```text\n.+\n```\n\n\*\*Cause:\*\* .+\n(.+\n)*\n\*\*Remedy:\*\* /, entry);
   }
 });
