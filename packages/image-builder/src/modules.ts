@@ -16,14 +16,14 @@ export interface Diagnostic {
   readonly reason: string;
   /** What to do about it. */
   readonly remedy: string;
-  /** Default `error`: the configuration is refused. */
-  readonly severity?: 'error' | 'warning';
+  /** Default `error`: the configuration is refused. `job-error`: jobs of the entry fail, the others do not. */
+  readonly severity?: 'error' | 'job-error' | 'warning';
 }
 
 /** Surroundings of an entry whose settings are checked. */
 export interface SettingsContext {
-  /** Types of the entries of `providers`, by name. */
-  readonly providers: ReadonlyMap<string, string>;
+  /** Modules of the entries of `providers`, by the entry's name. Those that need no entry are included. */
+  readonly providers: ReadonlyMap<string, ProviderModule>;
   /** `script-dir`, if there is one. */
   readonly scriptDir?: string;
 }
@@ -70,7 +70,8 @@ export interface BuilderSite {
 }
 
 /**
- * A kind of provider: everything about one value of `providers[].type`.
+ * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both,
+ * depending on which of {@link openImages} and {@link openInstances} it has. Opening a provider sends no request.
  *
  * @typeParam S of {@link settings}
  * @typeParam P of {@link prepare}
@@ -78,14 +79,27 @@ export interface BuilderSite {
 export interface ProviderModule<S extends ObjectSchema = ObjectSchema, P = unknown> {
   /** `providers[].type`. */
   readonly type: string;
+  /** Follows the type in the documentation: `a directory that serves images`. */
+  readonly description: string;
   /** Keys of its entries besides those that all providers have. */
   readonly settings: S;
+  /** Whether a provider named after the type exists without an entry, with default settings. Default false. */
+  readonly implicit?: boolean;
+  /** Whether the base images of its instances are files of this host. Default false: they have names in the provider. */
+  readonly bootsFiles?: boolean;
   /** Checks beyond the schema. */
-  check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;
-  /** Reads what the settings refer to, such as credentials in a file of the cloud's own. Runs at each load. */
-  prepare?(settings: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
-  /** Connects to nothing yet: a provider is opened with the first request. */
-  open(entry: ProviderEntry<S>, services: ProviderServices<P>): OpenedProvider;
+  check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
+  /** Settings of a provider that a command names `TYPE:TEXT`. Absent: commands need an entry in a configuration file. */
+  fromText?(text: string): Readonly<Record<string, unknown>>;
+  /** Files that {@link prepare} reads, or would read if they existed: a change of one reloads the configuration. */
+  files?(host: ProviderHost): readonly string[];
+  /**
+   * Reads what an entry refers to, such as credentials in a file of the cloud's own. Runs at each load. A rejection is a
+   * warning; requests to the provider then fail with its reason.
+   */
+  prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
+  openImages?(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
+  openInstances?(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
 }
 
 /** Settings of one entry of `providers`. */
@@ -95,13 +109,15 @@ export type ProviderEntry<S> = SettingsOf<S> & {
   readonly 'bandwidth-limit'?: number;
   /** Seconds that an upload may take. Default: no limit. */
   readonly 'image-upload-timeout'?: number;
+  readonly images: readonly { readonly name: string }[];
 };
 
 /** The host on which a configuration is loaded. */
 export interface ProviderHost {
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly workingDirectory: string;
-  readonly homeDirectory: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  /** Home directory of the user. */
+  readonly home: string;
   readonly warn: (message: string) => void;
 }
 
@@ -110,31 +126,32 @@ export interface PreparedProvider<P> {
   readonly prepared: P;
   /** Disk format that the provider prefers, if `image-type` names none. */
   readonly imageType?: ImageFormat;
-  /** Files that were read, or that would be read if they existed: a change of one reloads the configuration. */
-  readonly files?: readonly string[];
 }
 
-/** What a provider uses of the daemon. */
+/** What a provider uses of the program that opens it. */
 export interface ProviderServices<P = unknown> {
-  readonly prepared: P;
-  /** Disk formats to accept, the best first. */
-  readonly formats: readonly ImageFormat[];
+  /** Result of {@link ProviderModule.prepare}; rejects with its reason if that failed. */
+  readonly prepared: () => Promise<P>;
   readonly logger: Logger;
   /** Variables such as `https_proxy`. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** What a provider of images uses besides. */
+export interface ImageServices<P = unknown> extends ProviderServices<P> {
+  /** Disk formats to accept, the best first. */
+  readonly formats: readonly ImageFormat[];
+  readonly threads: HashThreads;
+  /** Reports the duration of a request to the cloud, in milliseconds. */
+  readonly onTask: (task: string, milliseconds: number) => void;
+}
+
+/** What a provider of instances uses besides. */
+export interface InstanceServices<P = unknown> extends ProviderServices<P> {
   /** Directory for records and instances of this provider. It is created by the provider. */
   readonly directory: string;
   /** Identity of this builder, which marks the instances that it launches. */
   readonly owner: string;
   /** Part of the owner's instances to see and to add to. Default: all of them, in whatever scope. */
   readonly scope?: string;
-  readonly threads: HashThreads;
-  /** Reports the duration of a request to the cloud, in milliseconds. */
-  readonly onTask: (task: string, milliseconds: number) => void;
-}
-
-/** What a provider offers: it takes images, runs instances, or both. */
-export interface OpenedProvider {
-  readonly images?: ImageProvider;
-  readonly instances?: InstanceProvider;
 }

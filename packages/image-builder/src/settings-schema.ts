@@ -8,15 +8,18 @@ export interface SettingsSchema {
   readonly description?: string;
   /** Value of an absent key, see {@link readSettings}. */
   readonly default?: string | number | boolean;
-  /** `path`: {@link readSettings} resolves a relative path against the directory of the configuration file. */
-  readonly format?: 'path';
+  /**
+   * Of text that is a path: {@link readSettings} resolves a relative one against the directory of the configuration file.
+   * `directory`: a directory that exists; `validate` warns if this host lacks it.
+   */
+  readonly format?: 'path' | 'directory';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SettingsSchema;
   /** Schemas of keys, by a regular expression for the keys. */
   readonly patternProperties?: Readonly<Record<string, SettingsSchema>>;
   readonly not?: SettingsSchema;
-  /** With `not`: text that says what to write instead. */
+  /** What to write instead of a value that `not` refuses, or if the key is required and missing. */
   readonly $comment?: string;
   readonly items?: SettingsSchema;
   readonly enum?: readonly unknown[];
@@ -91,7 +94,7 @@ export function readSettings<const S extends SettingsSchema>(
 
 function read(schema: SettingsSchema, value: unknown, absolute: (path: string) => string): unknown {
   if (value === undefined) return schema.default;
-  if (typeof value === 'string') return schema.format === 'path' ? absolute(value) : value;
+  if (typeof value === 'string') return schema.format === undefined ? value : absolute(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const { items } = schema;
