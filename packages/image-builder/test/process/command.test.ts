@@ -133,7 +133,7 @@ test('a missing working directory is not reported as a missing command', async (
   const cwd = join(await temporaryDirectory(t), 'missing');
   await assert.rejects(
     runCommand('true', [], { cwd }),
-    withCode('directory-not-usable', /its directory ".*\/missing" is not there/),
+    withCode('directory-not-usable', /its directory ".*\/missing" does not exist/),
   );
 });
 
