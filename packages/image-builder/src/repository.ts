@@ -23,13 +23,13 @@ import { SingleFlight } from './single-flight.ts';
 import { asImageError } from './system-error.ts';
 import type { Image, ImageFile, Logger, OperationOptions } from './types.ts';
 
-/** What an {@link ImageRepository} tells. */
+/** Events of an {@link ImageRepository}. */
 export interface ImageRepositoryEvents {
-  /** An image is there, whole. */
+  /** A complete image appeared. */
   added: [image: Image];
-  /** An image is gone. */
+  /** An image disappeared. */
   removed: [image: Image];
-  /** The files of an image are others than before: a format was added, say. */
+  /** The files of an image changed: a format was added, for example. */
   changed: [image: Image];
   /** An id left {@link ImageRepository.pendingDeletes}. */
   deleteForgotten: [imageId: string];
@@ -41,25 +41,25 @@ export interface ImageRepositoryOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What the repository gives to whoever makes one image. */
+/** Resources for making one image. */
 export interface BuildSite extends Required<OperationOptions> {
-  /** Where the files go. */
+  /** Directory for the files. */
   readonly staging: Staging;
   readonly state: StateDirectory;
-  /** Takes what is called when the image is published, or when it is sure not to be. */
+  /** Registers a function that is called when the image is published or has failed. */
   readonly onSettled: (settle: Settle) => void;
 }
 
 /** Settings of {@link ImageRepository.file}. */
 export interface FileOptions extends OperationOptions {
-  /** The largest disk that is converted, in bytes; default 256 GiB. */
+  /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
 }
 
-/** Leaves the files of an image in a staging directory, and describes them by a manifest. */
+/** Makes the files of an image in a staging directory and returns their manifest. */
 export type MakeImage = (site: BuildSite) => Promise<Manifest>;
 
-/** The images of one directory. One process owns it. */
+/** The images of one directory, which is owned by one process. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #layout: Layout;
   readonly #logger: Logger | undefined;
@@ -67,7 +67,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #pendingDeletes: PendingDeletes;
   readonly #states: StateDirectories;
   readonly #builds = new SingleFlight<Image>();
-  /** The image name of each build under way, by image id. */
+  /** Image names of running builds, by image id. */
   readonly #building = new Map<string, string>();
   readonly #conversions = new SingleFlight<ImageFile>();
   readonly #space = new DiskSpace();
@@ -95,7 +95,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Takes the directory, undoes what a crash left, and begins to watch.
+   * Locks the directory, cleans up after a crash, and begins to watch.
    *
    * @throws ImageError `directory-locked`, `directory-not-usable`, `disk-full`
    */
@@ -119,7 +119,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return this.#layout.root;
   }
 
-  /** Where build logs go unless they are to go elsewhere. */
+  /** Default directory of build logs. */
   get logDirectory(): string {
     return this.#layout.logs;
   }
@@ -129,12 +129,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return join(this.#layout.workspace, name);
   }
 
-  /** Every whole image, by id. */
+  /** All complete images, by id. */
   get images(): ReadonlyMap<string, Image> {
     return this.#catalog.images;
   }
 
-  /** Deleted images whose delete job may come again: the job server has not acknowledged its end yet. */
+  /** Deleted images whose delete job may be assigned again: the job server has not acknowledged its end. */
   get pendingDeletes(): ReadonlySet<string> {
     return this.#pendingDeletes.ids;
   }
@@ -144,8 +144,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * The image in one of `formats`: the first that is on disk, else one made by conversion. All who ask while it
-   * is being made share the work.
+   * Returns the image in one of `formats`: the first that is on disk, or else a conversion. Concurrent calls share a
+   * conversion.
    *
    * @throws ImageError `image-not-found`, `format-unknown`, `format-unavailable`, `image-not-self-contained`,
    *   `image-too-large`, `conversion-failed`, `disk-full`, `build-aborted`
@@ -178,8 +178,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Adds an image that `make` makes; for builders. An image that is there already under the same name is the
-   * result at once, and who asks for one that is being made waits for it: a job server may hand out a job twice.
+   * Adds an image that `make` makes; for builders. If the image exists under the same name, it is returned. Concurrent
+   * calls share one build: a job server may assign a job twice.
    *
    * @throws ImageError `image-exists` if the id belongs to another image; what `make` throws
    */
@@ -195,7 +195,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     if (other !== undefined && other !== imageName) {
       throw new ImageError(
         'image-exists',
-        `image ${imageId} is there as "${other}", not as "${imageName}"; delete it or choose another image-id`,
+        `image ${imageId} exists as "${other}", not as "${imageName}"; delete it or choose another image-id`,
       );
     }
     return await this.#wait(
@@ -206,7 +206,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Removes every file of an image. Of an id in {@link pendingDeletes} nothing is left to remove: it succeeds.
+   * Removes every file of an image. Succeeds for an id in {@link pendingDeletes}.
    *
    * @throws ImageError `image-not-found`, `directory-not-usable`
    */
@@ -221,12 +221,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     }
   }
 
-  /** Says that the job server has acknowledged the end of the delete job: it will not come again. */
+  /** Call when the job server has acknowledged the end of the delete job. */
   async forgetDelete(imageId: string): Promise<void> {
     await this.#pendingDeletes.forget(imageId);
   }
 
-  /** Aborts builds and conversions, waits until nothing runs any more, and gives the directory free. */
+  /** Aborts builds and conversions, waits for their end, and unlocks the directory. */
   async close(): Promise<void> {
     const reason = new ImageError('build-aborted', `"${this.directory}" is being closed`);
     await Promise.all([this.#builds.abort(reason), this.#conversions.abort(reason), this.#deletes.settled()]);
@@ -256,7 +256,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     this.#lock = await DirectoryLock.take(this.#layout);
     this.#lock.onLost(() => {
       this.#logger?.error(
-        `the process that held the lock on "${this.directory}" was killed; it is taken again`,
+        `the process that held the lock on "${this.directory}" was killed; locking it again`,
       );
       this.#takeOwnership().catch((error: unknown) => this.#logger?.error(String(error)));
     });
@@ -327,7 +327,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
 
   async #delete(imageId: string): Promise<void> {
     await this.#conversions.abort(notFound(imageId), (key) => key.startsWith(`${imageId} `));
-    // Before the image goes: whoever hears of that sees the pending delete.
+    // Before the image is removed, so that listeners see the pending delete.
     this.#pendingDeletes.add(imageId);
     try {
       await this.#catalog.withdraw(imageId);
@@ -338,7 +338,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     await emptyTrash(this.#layout, imageId).catch((error: unknown) => this.#logger?.error(String(error)));
   }
 
-  /** Gives `work` a staging directory, which is undone and removed afterwards. */
+  /** Runs `work` with a staging directory and removes the directory afterwards. */
   async #staged<T>(work: (staging: Staging) => Promise<T>): Promise<T> {
     const staging = await Staging.create(this.#layout.staging);
     try {
@@ -348,7 +348,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     }
   }
 
-  /** Waits for work, and gives its failure the form that the callers of this class know. */
+  /** Waits for work and converts its failure to an {@link ImageError}. */
   async #wait<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
     try {
       return await work;

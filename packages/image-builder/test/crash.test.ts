@@ -120,7 +120,7 @@ test('SIGKILL of a real build: its processes, mounts and loop devices are undone
   await fixture.open();
   await assertNoRemains(fixture.directory);
   await assertInOrder(fixture);
-  assert.match(fixture.logger.lines.join('\n'), /the remains of a build were cleared/);
+  assert.match(fixture.logger.lines.join('\n'), /cleaned up after an interrupted build/);
 });
 
 test('SIGKILL: a process with another session, environment and directory ends, and a mount elsewhere goes', async (t) => {

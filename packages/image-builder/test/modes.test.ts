@@ -104,5 +104,5 @@ test('permissions that the Python builder or an earlier release left too wide ar
     '644 debian-1.raw',
     '666 notes.txt',
   ]);
-  assert.ok(logger.lines.includes('info "0000000007.vhd" was open to other users: its mode is tightened'));
+  assert.ok(logger.lines.includes('info "0000000007.vhd" was writable for other users; tightened its mode'));
 });

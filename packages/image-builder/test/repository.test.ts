@@ -76,7 +76,7 @@ test('a lock whose keeper is killed is taken again', async (t) => {
   process.kill(keeper, 'SIGKILL');
   while ([keeper, undefined].includes(keeperOf(lock))) await delay(5);
   await assert.rejects(ImageRepository.open(fixture.directory), withCode('directory-locked'));
-  assert.match(fixture.logger.lines.join('\n'), /error .* was killed; it is taken again/);
+  assert.match(fixture.logger.lines.join('\n'), /error .* was killed; locking it again/);
 });
 
 test('an image is made once for all who ask for it meanwhile, and not again', async (t) => {
@@ -97,13 +97,13 @@ test('an id belongs to the name that it was first asked for with', async (t) => 
   const repository = await fixture.open();
   const image = new Maker('a');
   const first = repository.add('a', 'debian', image.make);
-  const refused = withCode('image-exists', /image a is there as "debian", not as "fedora"/);
+  const refused = withCode('image-exists', /image a exists as "debian", not as "fedora"/);
   await assert.rejects(repository.add('a', 'fedora', image.make), refused);
   await first;
   await assert.rejects(repository.add('a', 'fedora', image.make), refused);
   await assert.rejects(
     repository.add('by-hand', 'debian', image.make),
-    withCode('image-exists', /is there as "an unknown name"/),
+    withCode('image-exists', /exists as "an unknown name"/),
   );
   assert.equal(image.runs, 1);
 });

@@ -7,12 +7,12 @@ import { STATE_FILE } from '../modes.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
-/** What may follow `<image-id>.` in the names of an image's files. */
+/** Suffixes after `<image-id>.` of the names of an image's files. */
 const SUFFIXES: ReadonlySet<string> = new Set([
   'd',
   'md5',
   'sha256',
-  // What disk-image-create leaves when it is killed while it writes into images-dir.
+  // Left by a disk-image-create that was killed while it wrote into images-dir.
   'vhd-intermediate',
   'vhd-intermediate.bak',
   ...FORMAT_NAMES.flatMap((format) => {
@@ -21,14 +21,14 @@ const SUFFIXES: ReadonlySet<string> = new Set([
   }),
 ]);
 
-/** Whether the file called `name` belongs to the image. */
+/** Whether a file name belongs to the image. */
 export function belongsTo(imageId: string, name: string): boolean {
   return name.startsWith(`${imageId}.`) && SUFFIXES.has(name.slice(imageId.length + 1));
 }
 
 /**
- * Takes all files of an image out of `images-dir`, into the trash. From its first step on a crash does not stop
- * it: {@link beganDeletes} then has the image.
+ * Moves all files of an image from `images-dir` into the trash. After a crash {@link beganDeletes} returns the image,
+ * so that the delete is completed.
  */
 export async function withdraw(layout: Layout, imageId: string): Promise<void> {
   await mark(join(layout.deletes, imageId));
@@ -46,7 +46,7 @@ export async function withdraw(layout: Layout, imageId: string): Promise<void> {
   await unlessMissing(rename(join(layout.deletes, imageId), join(layout.deleted, imageId)));
 }
 
-/** Removes what {@link withdraw} moved: that takes time, for big files. */
+/** Removes the files that {@link withdraw} moved, which takes time for big files. */
 export async function emptyTrash(layout: Layout, imageId?: string): Promise<void> {
   const names = await readdir(layout.trash);
   for (const name of names) {
@@ -54,17 +54,17 @@ export async function emptyTrash(layout: Layout, imageId?: string): Promise<void
   }
 }
 
-/** The images whose delete a crash cut short. */
+/** Images whose delete was interrupted by a crash. */
 export async function beganDeletes(layout: Layout): Promise<string[]> {
   return await readdir(layout.deletes);
 }
 
-/** The images that were deleted, and nobody has said yet that their delete job will not come again. */
+/** Deleted images whose delete job may be assigned again. */
 export async function endedDeletes(layout: Layout): Promise<string[]> {
   return await readdir(layout.deleted);
 }
 
-/** Drops the memory of a delete that has ended. */
+/** Removes the record of a delete that has ended. */
 export async function forget(layout: Layout, imageId: string): Promise<void> {
   await rm(join(layout.deleted, imageId), { force: true });
 }
@@ -74,8 +74,7 @@ async function mark(path: string): Promise<void> {
     await writeFile(path, '', { mode: STATE_FILE });
     await syncToDisk(dirname(path));
   } catch (error) {
-    // A full disk must not keep an image from being deleted. A crash in the middle then leaves some of its
-    // formats, each of them whole.
+    // A full disk must not prevent a delete. A crash during this one leaves some formats, each of them complete.
     if (!['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '')) throw error;
   }
 }

@@ -10,16 +10,15 @@ import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import { errnoOf } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
-/** Tells a lock that another holds from other failures of `flock`. */
+/** Exit code of `flock` if another process holds the lock. */
 const HELD_BY_ANOTHER = 75;
 
-/** Seconds to wait for the lock: that of a process that was killed a moment ago may still be going. */
+/** Seconds to wait for the lock: the keeper of a process that was just killed may still be ending. */
 const RELEASE_PERIOD = 1;
 
 /**
- * Holds the lock as long as its input is open. It has a session of its own and is deaf to the usual signals, so
- * that neither Ctrl-C nor a service manager ends it before its owner, yet the kernel closes its input when the
- * owner dies, by whichever death.
+ * Holds the lock while its standard input is open. It runs in a session of its own and ignores the usual signals, so
+ * that neither Ctrl-C nor a service manager ends it before its owner. The kernel closes its input when the owner dies.
  */
 const KEEPER = 'trap "" TERM INT HUP; echo held; exec cat';
 
@@ -28,7 +27,7 @@ interface Owner {
   readonly host: string;
 }
 
-/** The exclusive right to a directory, which the kernel takes back when this process dies. */
+/** Exclusive lock on a directory, which the kernel releases when this process dies. */
 export class DirectoryLock {
   readonly #keeper: ChildProcess;
   readonly #layout: Layout;
@@ -52,14 +51,14 @@ export class DirectoryLock {
     return new DirectoryLock(keeper, layout);
   }
 
-  /** Calls `listener` if the lock gets lost: someone has killed its keeper. */
+  /** Calls `listener` if the lock is lost because its keeper was killed. */
   onLost(listener: () => void): void {
     this.#keeper.once('exit', () => {
       if (!this.#released) listener();
     });
   }
 
-  /** Gives the lock back. */
+  /** Releases the lock. */
   async release(): Promise<void> {
     this.#released = true;
     await rm(this.#layout.owner, { force: true });
@@ -70,7 +69,7 @@ export class DirectoryLock {
   }
 }
 
-/** The keeper once it has the lock; undefined if another holds it. */
+/** Starts the keeper and waits until it has the lock. Returns undefined if another process holds the lock. */
 async function startKeeper(path: string): Promise<ChildProcess | undefined> {
   const args = [
     '--timeout',
@@ -115,7 +114,7 @@ async function readOwner(path: string): Promise<Owner | undefined> {
   try {
     return JSON.parse(await readFile(path, 'utf8')) as Owner;
   } catch {
-    return undefined; // not written yet, or cut short by a full disk: the lock itself is what counts
+    return undefined; // not written yet, or truncated by a full disk: only the lock counts
   }
 }
 

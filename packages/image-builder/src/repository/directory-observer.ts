@@ -8,25 +8,25 @@ import type { Mutex } from './mutex.ts';
 import { type Occasion, SettledFiles } from './settled-files.ts';
 import { fileKey } from './writers.ts';
 
-/** Milliseconds between two full scans: the net for what inotify does not tell (NFS, a queue that ran over). */
+/** Milliseconds between two full scans, which find changes without an inotify event (NFS, queue overflow). */
 const RESCAN_INTERVAL = 60_000;
 
-/** The same while the directory cannot be watched, or is not there. */
+/** The same while the directory cannot be watched or does not exist. */
 const UNWATCHED_INTERVAL = 1_000;
 
-/** What a {@link DirectoryObserver} works with. */
+/** Settings of a {@link DirectoryObserver}. */
 export interface DirectoryObserverOptions {
   readonly directory: string;
-  /** Held during each look at the directory. */
+  /** Held during each scan. */
   readonly mutex: Mutex;
-  /** Told, under the mutex, the names of image files that came, went or changed. */
+  /** Called under the mutex with the names of image files that appeared, disappeared or changed. */
   readonly onChanges: (names: readonly string[]) => Promise<void>;
-  /** Called when the directory is there again, or is another one than before. */
+  /** Called when a missing directory is back, or the directory has been replaced. */
   readonly onReturn: () => Promise<void>;
   readonly logger: Logger | undefined;
 }
 
-/** Follows the image files of a directory. */
+/** Observes the image files of a directory. */
 export class DirectoryObserver {
   readonly files: SettledFiles;
   readonly #options: DirectoryObserverOptions;
@@ -47,7 +47,7 @@ export class DirectoryObserver {
     });
   }
 
-  /** Begins to watch, and tells of all that is there. */
+  /** Begins to watch, and reports all present files. */
   async start(): Promise<void> {
     this.#identity = fileKey(await stat(this.#options.directory));
     this.#watch();
@@ -65,7 +65,7 @@ export class DirectoryObserver {
   #watch(): void {
     const { directory, logger } = this.#options;
     const failed = (error: unknown): void => {
-      logger?.warn(`"${directory}" cannot be watched, it is scanned every second: ${String(error)}`);
+      logger?.warn(`"${directory}" cannot be watched; scanning it every second: ${String(error)}`);
       this.#watcher?.close();
       this.#watcher = undefined;
     };
@@ -79,13 +79,13 @@ export class DirectoryObserver {
 
   #onEvent(event: string, name: string | null): void {
     if (name === null || name === basename(this.#options.directory)) {
-      void this.#rescan(); // something happened to the directory itself
+      void this.#rescan(); // the directory itself changed
     } else if (this.#isImageFile(name)) {
       this.#note(name, event === 'change' ? 'changed' : 'moved');
     }
   }
 
-  /** Remembers to look at a file, together with what else happens until the mutex is free. */
+  /** Schedules a check of a file, together with all others that change until the mutex is free. */
   #note(name: string, occasion: Occasion): void {
     if (this.#closed) return;
     const first = this.#pending.size === 0;
@@ -109,7 +109,7 @@ export class DirectoryObserver {
     if (changes.length > 0) await this.#options.onChanges(changes);
   }
 
-  /** Notices when the directory has vanished, and takes up the watch again when it is back. */
+  /** Detects that the directory disappeared, and watches it again when it is back. */
   async #checkDirectory(): Promise<void> {
     const { directory, logger, onChanges, onReturn } = this.#options;
     const identity = await stat(directory).then(fileKey, () => undefined);
@@ -119,13 +119,13 @@ export class DirectoryObserver {
       this.#watcher?.close();
       this.#watcher = undefined;
       if (before !== undefined) {
-        logger?.error(`"${directory}" has vanished, and all images with it; put it back in its place`);
+        logger?.error(`"${directory}" has disappeared with all its images; restore it`);
         await onChanges(this.files.names().filter((name) => this.files.delete(name)));
       }
       if (identity === undefined) return;
       await onReturn();
       this.#identity = identity;
-      logger?.info(`"${directory}" is there again`);
+      logger?.info(`"${directory}" is back`);
     }
     if (this.#watcher === undefined) this.#watch();
   }
@@ -137,7 +137,7 @@ export class DirectoryObserver {
     this.#timer = setTimeout(() => void this.#rescan(), interval).unref();
   }
 
-  /** Looks at the whole directory, and does so again after a while. */
+  /** Scans the whole directory, and schedules the next scan. */
   async #rescan(): Promise<void> {
     try {
       await this.#options.mutex.run(async () => {
@@ -155,7 +155,7 @@ export class DirectoryObserver {
     this.#options.logger?.error(`"${this.#options.directory}" could not be read: ${String(error)}`);
   }
 
-  /** Whether a file may be an image; says once why one that looks like it is none. */
+  /** Whether a file may be an image. Logs once why a file with such a name is not an image. */
   #isImageFile(name: string): boolean {
     const parsed = parseImageFileName(name);
     if (parsed === undefined) return false;

@@ -12,26 +12,26 @@ import { publish } from './publication.ts';
 import { manifestIds } from './recovery.ts';
 import type { Staging } from './staging.ts';
 
-/** Manifests that are read at a time: each takes a file descriptor. */
+/** Concurrently read manifests: each takes a file descriptor. */
 const READ_AT_ONCE = 64;
 
-/** Who is told of the images. */
+/** Receives the changes of an {@link ImageCatalog}. */
 export interface ImageCatalogListener {
   added(image: Image): void;
   removed(image: Image): void;
   changed(image: Image): void;
-  /** The directory was away, or is another one than before. */
+  /** The directory was missing or has been replaced. */
   returned(): Promise<void>;
 }
 
-/** The images that are in the directory, whoever put them there. */
+/** All images in the directory, including those that other programs put there. */
 export class ImageCatalog {
   readonly images: Map<string, Image> = new Map();
   readonly #layout: Layout;
   readonly #listener: ImageCatalogListener;
   readonly #logger: Logger | undefined;
   readonly #observer: DirectoryObserver;
-  /** Held by each change to the directory and by each look at it: nobody sees our own changes half done. */
+  /** Held during each change and each scan of the directory, so that a scan never sees a change half-done. */
   readonly #mutex = new Mutex();
 
   constructor(layout: Layout, listener: ImageCatalogListener, logger: Logger | undefined) {
@@ -66,12 +66,12 @@ export class ImageCatalog {
       }
       await this.#refreshImage(imageId);
       const image = this.images.get(imageId);
-      if (image === undefined) throw new Error(`image ${imageId} was published and is not there`);
+      if (image === undefined) throw new Error(`image ${imageId} is missing after its publication`);
       return image;
     });
   }
 
-  /** Takes all files of an image out of the directory. */
+  /** Moves all files of an image out of the directory. */
   async withdraw(imageId: string): Promise<void> {
     const names = FORMAT_NAMES.map((format) => imageFileName(imageId, format));
     await this.#mutex.run(async () => {
@@ -107,12 +107,12 @@ export class ImageCatalog {
     } else if (before !== undefined) {
       this.images.delete(imageId);
       this.#listener.removed(before);
-      // One that is only being written anew keeps what is known of its other files.
+      // A file that is being rewritten keeps the manifest.
       if (!this.#knownIds().has(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
     }
   }
 
-  /** The ids of all files, whole or not. */
+  /** Ids of all files, including incomplete ones. */
   #knownIds(): Set<string | undefined> {
     return new Set(this.#observer.files.names().map((name) => parseImageFileName(name)?.imageId));
   }

@@ -1,14 +1,14 @@
 import { formatOfExtension, type ImageFormat } from '../formats.ts';
 
-/** What the name of an image file says. */
+/** Parts of the name of an image file. */
 export interface ImageFileName {
   readonly imageId: string;
   readonly format: ImageFormat;
 }
 
 /**
- * Takes `<image-id>.<extension>` apart, at the last dot. Undefined for what is no image file: hidden files,
- * checksum files, unknown extensions. The id may still be one that is refused.
+ * Splits `<image-id>.<extension>` at the last dot. Undefined for files that are not images: hidden files, checksum
+ * files, unknown extensions. The id may be invalid.
  */
 export function parseImageFileName(name: string): ImageFileName | undefined {
   const dot = name.lastIndexOf('.');

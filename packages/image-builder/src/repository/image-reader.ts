@@ -6,7 +6,7 @@ import type { Image, ImageFile, Logger } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { FileState, SettledFiles } from './settled-files.ts';
 
-/** Puts an image together from its files and its manifest; undefined if it has no file that is whole. */
+/** Reads an image from its files and its manifest; undefined if no file is complete. */
 export async function readImage(
   imageId: string,
   layout: Layout,
@@ -39,7 +39,7 @@ export async function readImage(
   };
 }
 
-/** Whether two images are the same in all that users of this package see. */
+/** Whether two images have the same public properties. */
 export function isSameImage(one: Image, other: Image): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

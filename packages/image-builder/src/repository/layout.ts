@@ -2,32 +2,32 @@ import { join } from 'node:path';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { makeStateDirectory } from '../modes.ts';
 
-/** Where what belongs to this software lies, below `images-dir`. */
+/** Name of the directory for state below `images-dir`. */
 export const WORKSPACE = '.nodepool-builder';
 
 /** The paths of one `images-dir`. */
 export class Layout {
   /** `images-dir` itself. */
   readonly root: string;
-  /** What of it belongs to this software. */
+  /** Directory for state. */
   readonly workspace: string;
-  /** Locked by the process that owns the directory. */
+  /** File that the owner of the directory locks. */
   readonly lock: string;
-  /** Tells others who that is. */
+  /** File that tells other processes who the owner is. */
   readonly owner: string;
-  /** What is not ready: one directory for each build and conversion. */
+  /** Running builds and conversions, a directory each. */
   readonly staging: string;
-  /** What deleted images leave, until it is removed. It is there before any disk is full. */
+  /** Files of deleted images until they are removed. It is created at the start, before a disk can be full. */
   readonly trash: string;
   /** `<image-id>.json` of each image that was built here. */
   readonly manifests: string;
-  /** An empty file named by the image id for each delete that has begun. */
+  /** An empty file, named by the image id, for each delete that has begun. */
   readonly deletes: string;
-  /** The same for each that has ended, but whose end the job server has not acknowledged. */
+  /** The same for each delete whose end the job server has not acknowledged. */
   readonly deleted: string;
-  /** What builds keep for the case that they are asked for again: a directory for each image name. */
+  /** Data that failed builds keep for the next attempt, a directory for each image name. */
   readonly state: string;
-  /** Build logs, unless they go elsewhere. */
+  /** Default directory of build logs. */
   readonly logs: string;
 
   constructor(root: string) {

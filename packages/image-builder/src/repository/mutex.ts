@@ -1,4 +1,4 @@
-/** Lets one piece of work run at a time, in the order of the calls. */
+/** Runs one function at a time, in the order of the calls. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
 
@@ -8,7 +8,7 @@ export class Mutex {
     return result;
   }
 
-  /** Resolves when all work so far has ended. */
+  /** Resolves when all functions so far have ended. */
   async idle(): Promise<void> {
     await this.#last;
   }

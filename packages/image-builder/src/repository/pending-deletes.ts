@@ -1,12 +1,12 @@
 import { endedDeletes, forget } from './deletion.ts';
 import type { Layout } from './layout.ts';
 
-/** Milliseconds that the end of a delete is remembered if nobody says that it may be forgotten. */
+/** Milliseconds for which the end of a delete is remembered without an acknowledgement. */
 export const DELETE_MEMORY = 600_000;
 
 /**
- * The deletes that have ended without the job server having acknowledged it: when this program dies before that,
- * the job server hands the same job out again, for an image that is no more.
+ * Deletes whose end the job server has not acknowledged. If this process dies first, the job server assigns the job
+ * again, for an image that no longer exists.
  */
 export class PendingDeletes {
   readonly #layout: Layout;
@@ -26,14 +26,14 @@ export class PendingDeletes {
     return this.#timers.has(imageId);
   }
 
-  /** Takes over those of the process before this one. */
+  /** Loads the deletes of the previous process. */
   async load(): Promise<void> {
     for (const imageId of await endedDeletes(this.#layout)) this.add(imageId);
   }
 
   add(imageId: string): void {
     clearTimeout(this.#timers.get(imageId));
-    // That the file cannot be removed is no harm: the memory of this process is what counts.
+    // A file that cannot be removed is harmless: this process decides from memory.
     const timer = setTimeout(() => void this.forget(imageId).catch(() => undefined), DELETE_MEMORY);
     this.#timers.set(imageId, timer.unref());
   }

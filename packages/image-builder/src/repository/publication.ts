@@ -12,18 +12,18 @@ import type { OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
-/** Its presence in a staging directory means: all is ready, only the renames are left to do. */
+/** Its presence in a staging directory means that everything is ready and only the renames remain. */
 const JOURNAL = '.publication.json';
 const MANIFEST = '.manifest.json';
 
 interface Journal {
   readonly imageId: string;
-  /** Names that are the same in the staging directory and in `images-dir`, in the order of the renames. */
+  /** Names in the staging directory and in `images-dir`, in the order of the renames. */
   readonly names: readonly string[];
 }
 
 /**
- * Makes finished files ready: reads each once for its checksums, and has the disk keep it.
+ * Prepares finished files: reads each once for its checksums, and flushes it to disk.
  *
  * @throws as {@link findFiles}
  */
@@ -53,9 +53,9 @@ export async function describeFiles(
 }
 
 /**
- * The sizes of the files that a build has to leave.
+ * Sizes of the files that a build must have made.
  *
- * @throws ImageError `image-missing` if one is not there or empty, `image-not-self-contained`
+ * @throws ImageError `image-missing` if one does not exist or is empty, `image-not-self-contained`
  */
 export async function findFiles(
   staging: Staging,
@@ -80,7 +80,7 @@ async function sizeOf(staging: Staging, imageId: string, format: ImageFormat): P
 }
 
 /**
- * Refuses to put an image where there is one.
+ * Refuses to overwrite an image.
  *
  * @throws ImageError `image-exists`
  */
@@ -92,15 +92,15 @@ export async function refuseExisting(
   for (const format of formats) {
     const path = layout.image(imageId, format);
     if ((await unlessMissing(lstat(path))) === undefined) continue;
-    throw new ImageError('image-exists', `"${path}" is there already; delete image ${imageId} first`);
+    throw new ImageError('image-exists', `"${path}" already exists; delete image ${imageId} first`);
   }
 }
 
 /**
- * Moves files of one image from a staging directory into `images-dir`, all or none, over a crash as well.
+ * Moves files of one image from a staging directory into `images-dir`: all or none, even in a crash.
  *
- * @param fresh the files that are new; the manifest may hold more.
- * @throws ImageError `image-exists` if one of them is there already
+ * @param fresh the new files; the manifest may contain more
+ * @throws ImageError `image-exists` if one of them already exists
  */
 export async function publish(
   layout: Layout,
@@ -129,9 +129,9 @@ export async function publish(
 }
 
 /**
- * Ends a publication that a crash cut short.
+ * Completes a publication that was interrupted by a crash.
  *
- * @returns the image id; undefined if nothing had been ready
+ * @returns the image id; undefined if the image was not ready
  */
 export async function completePublication(layout: Layout, staging: Staging): Promise<string | undefined> {
   const text = await unlessMissing(readFile(staging.path(JOURNAL), 'utf8'));
@@ -141,7 +141,7 @@ export async function completePublication(layout: Layout, staging: Staging): Pro
   return journal.imageId;
 }
 
-/** Does the renames that are still to do. */
+/** Performs the remaining renames. */
 async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Journal): Promise<void> {
   for (const name of names) await moveIfThere(staging.path(name), join(layout.root, name));
   await moveIfThere(staging.path(MANIFEST), layout.manifest(imageId));
@@ -151,12 +151,12 @@ async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Jo
 
 async function moveIfThere(from: string, to: string): Promise<void> {
   const isDirectory = (await unlessMissing(lstat(from)))?.isDirectory() === true;
-  // rename(2) replaces a file, but no directory that holds something: one of an image that is no more.
+  // rename(2) replaces a file, but not a directory with entries, such as that of a deleted image.
   if (isDirectory) await rm(to, { recursive: true, force: true });
   await unlessMissing(rename(from, to));
 }
 
-/** What disk-image-create leaves beside the images: `<image-id>.d`, and checksum files. */
+/** Further output of disk-image-create: `<image-id>.d` and checksum files. */
 async function companionsOf(
   layout: Layout,
   staging: Staging,
@@ -173,7 +173,7 @@ async function companionsOf(
     for (const digest of ['md5', 'sha256'] as const) {
       const name = `${imageFileName(imageId, file.format)}.${digest}`;
       if ((await unlessMissing(lstat(staging.path(name)))) === undefined) continue;
-      // Its line names the file in the staging directory, and md5sum would look for it there.
+      // disk-image-create wrote the path of the staging directory, where md5sum would look for the image.
       await writeFile(staging.path(name), `${file[digest]}  ${layout.image(imageId, file.format)}\n`);
       await setMode(staging.path(name), IMAGE_FILE);
       names.push(name);

@@ -8,7 +8,7 @@ import { Layout } from './layout.ts';
 import { SettledFiles } from './settled-files.ts';
 
 /**
- * Reads which whole images are in a directory, once, without owning it: another process may be at work there.
+ * Reads the complete images of a directory once, without locking it: another process may own it.
  *
  * @throws ImageError `directory-not-usable`
  */

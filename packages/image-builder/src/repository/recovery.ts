@@ -8,36 +8,36 @@ import { parseImageFileName } from './image-file-name.ts';
 import type { Layout } from './layout.ts';
 import { completePublication } from './publication.ts';
 import { Staging } from './staging.ts';
-import { clearAbandoned } from './state-directory.ts';
+import { removeUnusedState } from './state-directory.ts';
 
 /**
- * Ends what a process before this one began: images that were ready are published, deletes are carried out, and
- * all else in staging is undone and removed, and so is what builds kept for another try that did not come. What cannot
- * be undone stays as it is, and is logged.
+ * Cleans up after a previous process: publishes images that were ready, completes deletes, removes everything else from
+ * staging, and removes the state of failed builds that were not attempted again. What cannot be removed is logged and
+ * stays.
  */
 export async function recover(layout: Layout, logger: Logger | undefined): Promise<void> {
   await tightenModes(layout, logger);
   for (const name of await readdir(layout.staging)) {
     await recoverStaging(layout, new Staging(join(layout.staging, name)), logger).catch((error: unknown) =>
-      logger?.error(`"${join(layout.staging, name)}" could not be cleared: ${String(error)}`),
+      logger?.error(`"${join(layout.staging, name)}" could not be cleaned up: ${String(error)}`),
     );
   }
   for (const imageId of await beganDeletes(layout)) {
     await withdraw(layout, imageId);
-    logger?.info(`image ${imageId}: its delete, which was cut short, is done`);
+    logger?.info(`image ${imageId}: completed its interrupted delete`);
   }
   await emptyTrash(layout);
-  await clearAbandoned(layout.state);
+  await removeUnusedState(layout.state);
 }
 
 async function recoverStaging(layout: Layout, staging: Staging, logger: Logger | undefined): Promise<void> {
   const imageId = await completePublication(layout, staging);
-  if (imageId !== undefined) logger?.info(`image ${imageId}: its publication, which was cut short, is done`);
+  if (imageId !== undefined) logger?.info(`image ${imageId}: completed its interrupted publication`);
   await staging.clear();
-  if (imageId === undefined) logger?.info(`"${staging.directory}": the remains of a build were cleared`);
+  if (imageId === undefined) logger?.info(`"${staging.directory}": cleaned up after an interrupted build`);
 }
 
-/** Removes permissions that an earlier release or the Python builder, with its umask of 0, left too wide. */
+/** Removes permissions that an earlier release, or the Python builder with its umask of 0, left too wide. */
 async function tightenModes(layout: Layout, logger: Logger | undefined): Promise<void> {
   for (const entry of await readdir(layout.workspace, { withFileTypes: true })) {
     const path = join(layout.workspace, entry.name);
@@ -50,14 +50,14 @@ async function tightenModes(layout: Layout, logger: Logger | undefined): Promise
     if (parseImageFileName(name) === undefined) continue;
     try {
       const tightened = await limitMode(join(layout.root, name), IMAGE_FILE);
-      if (tightened) logger?.info(`"${name}" was open to other users: its mode is tightened`);
+      if (tightened) logger?.info(`"${name}" was writable for other users; tightened its mode`);
     } catch (error) {
-      logger?.warn(`"${name}" stays open to other users: ${String(error)}; give it the mode 0644`);
+      logger?.warn(`"${name}" stays writable for other users: ${String(error)}; change its mode to 0644`);
     }
   }
 }
 
-/** The ids of all manifests. */
+/** Ids of all manifests. */
 export async function manifestIds(layout: Layout): Promise<string[]> {
   const names = (await unlessMissing(readdir(layout.manifests))) ?? [];
   return names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));

@@ -12,32 +12,31 @@ export interface FileState {
 }
 
 /**
- * Why a file is looked at: it was `present` at the start, something was `moved` (or created, or removed) under
- * its name, its content was `changed`, it was `found` although nothing had told of it, or it is looked at
- * `again` because it was not settled.
+ * Why a file is checked: it was `present` at the start, a file was `moved`, created or removed under its name, its
+ * content was `changed`, a scan `found` it without an event, or it is checked `again` because it was not settled.
  */
 export type Occasion = 'present' | 'moved' | 'changed' | 'found' | 'again';
 
 /** Milliseconds without a change after which a file counts as settled if its writer might be invisible. */
 export const QUIET_PERIOD = 2_000;
 
-/** Milliseconds between two looks at a file that is not settled; they double up to the second. */
+/** First and longest delay between two checks of a file that is not settled, in milliseconds; it doubles. */
 const FIRST_DELAY = 25;
 const LAST_DELAY = 1_000;
 
-/** Whether a file that no visible process writes has to be quiet for a while before it counts as settled. */
+/** Whether a file without a visible writer must stay unchanged for a while before it counts as settled. */
 const NEEDS_QUIET: Readonly<Record<Exclude<Occasion, 'again'>, (allVisible: boolean) => boolean>> = {
   present: (allVisible) => !allVisible,
   moved: (allVisible) => !allVisible,
   changed: (allVisible) => !allVisible,
-  // No event came: another host writes it, over a network file system.
+  // Without an event, another host writes it over a network file system.
   found: () => true,
 };
 
 interface Unsettled {
   readonly occasion: Exclude<Occasion, 'again'>;
   readonly state: FileState;
-  /** When the file changed last, as far as seen from here. */
+  /** Time of the last known change. */
   readonly lastChange: number;
   readonly delay: number;
   readonly dueAt: number;
@@ -45,18 +44,18 @@ interface Unsettled {
 
 /** Settings of {@link SettledFiles}. */
 export interface SettledFilesOptions {
-  /** Called with the names of files that are to be looked at again. */
+  /** Called with the names of files that must be checked again. */
   readonly onDue?: (names: readonly string[]) => void;
-  /** Called with the reason for a file that has an image's name but is not an image. */
+  /** Called for a file that has an image's name but is not an image, with the reason. */
   readonly onRefused?: (name: string, reason: string) => void;
   /** Replaces {@link findWriters} in tests. */
   readonly find?: (paths: readonly string[]) => Promise<Writers>;
 }
 
 /**
- * Knows which files of a directory are complete: regular files with content that no process holds open for writing, or,
- * where the processes of other users and hosts cannot be seen, that did not change for a while. A symbolic link is not
- * followed: it could lead to any file of the host.
+ * Tracks which files of a directory are complete: regular files with content that no process has open for writing. If
+ * writers may be invisible (processes of other users or hosts), a file must also stay unchanged for a while. Symbolic
+ * links are not followed: they could point to any file of the host.
  */
 export class SettledFiles {
   readonly #directory: string;
@@ -70,29 +69,29 @@ export class SettledFiles {
     this.#options = options;
   }
 
-  /** The state of a file that is settled. */
+  /** State of a settled file. */
   get(name: string): FileState | undefined {
     return this.#settled.get(name);
   }
 
-  /** All files that are known, settled or not. */
+  /** Names of all known files, settled or not. */
   names(): string[] {
     return [...this.#settled.keys(), ...this.#unsettled.keys()];
   }
 
-  /** Says that a file is whole: this program itself put it there. */
+  /** Adds a file that this process has completed. */
   add(name: string, { size, mtimeMs, dev, ino }: FileState): void {
     this.#settled.set(name, { size, mtimeMs, dev, ino });
     this.#unsettled.delete(name);
   }
 
-  /** Says that a file is gone; returns whether it was settled. */
+  /** Removes a file. Returns whether it was settled. */
   delete(name: string): boolean {
     this.#unsettled.delete(name);
     return this.#settled.delete(name);
   }
 
-  /** Looks at files; returns the names of those that are settled now, or no longer, or with another content. */
+  /** Checks files. Returns the names of those that became settled, are no longer settled, or have new content. */
   async look(occasions: ReadonlyMap<string, Occasion>): Promise<string[]> {
     const changes: string[] = [];
     const candidates = new Map<string, Stats>();
@@ -100,7 +99,7 @@ export class SettledFiles {
       const waiting = this.#unsettled.get(name);
       if (waiting !== undefined && occasion === 'changed') {
         this.#unsettled.set(name, { ...waiting, occasion });
-        return; // Its timer looks. A file that is being written changes all the time.
+        return; // its timer checks it: a file that is being written changes all the time
       }
       const state = await this.#stateOf(name);
       if (state === undefined) {
@@ -113,7 +112,7 @@ export class SettledFiles {
       const { find = findWriters } = this.#options;
       const writers = await find(Array.from(candidates.keys(), (name) => join(this.#directory, name)));
       await each(candidates, async ([name, before]) => {
-        // Once more: a writer may have written its last while the processes were looked through.
+        // Again: a writer may have finished while the processes were scanned.
         const now = await this.#stateOf(name);
         const unsettled = this.#unsettle(name, before, occasions.get(name));
         const busy = !isSame(before, now) || writers.files.has(fileKey(before));
@@ -135,7 +134,7 @@ export class SettledFiles {
     this.#unsettled.clear();
   }
 
-  /** The state of a file that may be an image; undefined for anything else. */
+  /** State of a file that may be an image; undefined for anything else. */
   async #stateOf(name: string): Promise<Stats | undefined> {
     const state = await lstat(join(this.#directory, name)).catch(() => undefined);
     if (state === undefined) return undefined;
@@ -151,7 +150,7 @@ export class SettledFiles {
     const now = Date.now();
     const before = this.#unsettled.get(name);
     const delay = before === undefined ? FIRST_DELAY : Math.min(before.delay * 2, LAST_DELAY);
-    // A time of modification that lies ahead comes from another clock.
+    // A time of modification in the future comes from another clock.
     const changedAt = before === undefined ? Math.min(state.mtimeMs, now) : now;
     return {
       occasion: occasion === 'again' || occasion === 'found' ? (before?.occasion ?? 'found') : occasion,
@@ -167,9 +166,9 @@ export class SettledFiles {
     clearTimeout(this.#timer);
     if (this.#unsettled.size === 0) return;
     const next = Math.min(...Array.from(this.#unsettled.values(), ({ dueAt }) => dueAt));
-    // A clock that is set back must not delay a file.
+    // Setting the clock back must not delay a file.
     const delay = Math.min(LAST_DELAY, Math.max(0, next - Date.now()));
-    // What is due is counted from `next`: a timer may fire a little before the clock says so.
+    // Due times are compared with `next`: a timer may fire slightly early.
     this.#timer = setTimeout(() => {
       this.#options.onDue?.(
         [...this.#unsettled].filter(([, { dueAt }]) => dueAt <= next).map(([name]) => name),

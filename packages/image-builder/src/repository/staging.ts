@@ -10,13 +10,13 @@ import { undo } from '../cleanup/undo.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 
-/** Hidden names, so that no image id is one. Each file holds one JSON value a line. */
+/** Hidden names, which cannot be image ids. Each file has one JSON value a line. */
 const PROCESS_GROUPS = '.process-groups';
 const TEMPORARY_DIRECTORIES = '.temporary-directories';
 
 /**
- * A private directory for something that is not ready, with a record of all that has to be undone before it can
- * be removed. The record outlives this process.
+ * A private directory for an unfinished build or conversion, with a record of everything that must be undone before the
+ * directory can be removed. The record outlives this process.
  */
 export class Staging {
   readonly directory: string;
@@ -24,12 +24,12 @@ export class Staging {
   /** Loop devices seen from within the namespace; later their files may be unreachable. */
   #loops: readonly LoopDevice[] = [];
 
-  /** What an earlier process left in `directory`. */
+  /** Opens the directory of an earlier process. */
   constructor(directory: string) {
     this.directory = directory;
   }
 
-  /** Makes a new one below `parent`. Its name is random: an image id could hold what a shell expands. */
+  /** Creates a directory below `parent`. Its name is random: an image id may contain shell metacharacters. */
   static async create(parent: string): Promise<Staging> {
     return new Staging(await mkdtemp(join(parent, 'stage-')));
   }
@@ -38,16 +38,16 @@ export class Staging {
     return join(this.directory, name);
   }
 
-  /** Makes a directory below `parent` that goes away together with this one. */
+  /** Creates a directory below `parent` that is removed together with this one. */
   async temporaryDirectory(parent: string): Promise<string> {
     const path = join(await realpath(parent), `nodepool-${randomUUID()}`);
-    // The record first: a directory that is recorded but missing does no harm.
+    // The record first: a recorded directory that does not exist is harmless.
     await appendFile(this.path(TEMPORARY_DIRECTORIES), `${JSON.stringify(path)}\n`, { mode: STATE_FILE });
     await mkdir(path, { mode: STATE_DIRECTORY });
     return path;
   }
 
-  /** Remembers a process group, so that it is found even if this process dies. */
+  /** Records a process group, so that it is found even if this process dies. */
   recordProcessGroup(leader: number): void {
     const record = recordOf(leader);
     const line = `${JSON.stringify(record)}\n`;
@@ -55,9 +55,9 @@ export class Staging {
   }
 
   /**
-   * The namespaces of the commands that run here, opened with the first of them.
+   * Namespace of the commands that run here, opened for the first of them.
    *
-   * @param onRefused called once if the host allows none.
+   * @param onRefused called once if the host does not allow namespaces
    */
   async namespace(onRefused: (reason: string) => void): Promise<BuildNamespace | undefined> {
     this.#namespace ??= BuildNamespace.open((pid) => this.recordProcessGroup(pid)).then((opened) => {
@@ -68,7 +68,7 @@ export class Staging {
     return await this.#namespace;
   }
 
-  /** Ends all processes in the namespaces, so that nothing writes to the files here. */
+  /** Ends all processes in the namespace, so that nothing writes to the files here. */
   async endNamespace(): Promise<void> {
     const namespace = await this.#namespace;
     this.#namespace = undefined;
@@ -79,7 +79,7 @@ export class Staging {
   }
 
   /**
-   * Ends and undoes what was begun here, then removes all files.
+   * Ends the processes of the build, undoes its mounts and loop devices, then removes all files.
    *
    * @throws ImageError `cleanup-failed`; then no file was removed
    */
@@ -88,7 +88,7 @@ export class Staging {
     const temporary = await this.#temporaryDirectories();
     const groups = await readLines<ProcessGroupRecord>(this.path(PROCESS_GROUPS));
     await undo({ roots: [this.directory, ...temporary], groups }, this.#loops);
-    // This directory last: it has the record.
+    // This directory last: it contains the record.
     for (const path of [...temporary, this.directory]) await removeTree(path);
   }
 
@@ -99,7 +99,7 @@ export class Staging {
 
 async function readLines<T>(path: string): Promise<T[]> {
   const text = (await unlessMissing(readFile(path, 'utf8'))) ?? '';
-  // What follows the last line end was cut short: its process group or directory was not begun.
+  // A truncated last line belongs to a process group or directory that was never started.
   return text
     .split('\n')
     .slice(0, -1)

@@ -5,10 +5,10 @@ import { unlessMissing } from '../system-error.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { Mutex } from './mutex.ts';
 
-/** Milliseconds after which nobody is expected to go on with what a build left: a week. */
-const ABANDONED = 7 * 24 * 3_600_000;
+/** Milliseconds after which unused state of a failed build is removed: a week. */
+const RETENTION = 7 * 24 * 3_600_000;
 
-/** What builds keep for the case that they are asked for again, a directory for each image name. */
+/** Data that failed builds keep for the next attempt, a directory for each image name. */
 export class StateDirectories {
   readonly #parent: string;
   readonly #mutexes = new Map<string, Mutex>();
@@ -17,7 +17,7 @@ export class StateDirectories {
     this.#parent = parent;
   }
 
-  /** That of one image name, for one build of it. */
+  /** The directory of an image name, for one build. */
   of(imageName: string): StateDirectory {
     const mutex = this.#mutexes.get(imageName) ?? new Mutex();
     this.#mutexes.set(imageName, mutex);
@@ -25,7 +25,7 @@ export class StateDirectories {
   }
 }
 
-/** A directory that outlives a build that fails, and this process. One build has it at a time. */
+/** A directory that outlives a failed build and this process. One build uses it at a time. */
 export class StateDirectory {
   readonly #path: string;
   readonly #mutex: Mutex;
@@ -38,7 +38,7 @@ export class StateDirectory {
   }
 
   /**
-   * Its path, once no other build has it. It is made.
+   * Creates the directory and returns its path, once no other build uses it.
    *
    * @throws the signal's reason
    */
@@ -47,12 +47,12 @@ export class StateDirectory {
     return await this.#taken;
   }
 
-  /** Removes it, if it was taken: nobody will go on with what is there. */
+  /** Removes the directory if it was taken, because its data is no longer needed. */
   async clear(): Promise<void> {
     if (this.#taken !== undefined) await rm(this.#path, { recursive: true, force: true });
   }
 
-  /** Lets the next build have it. */
+  /** Releases the directory for the next build. */
   release(): void {
     this.#released.resolve();
   }
@@ -66,22 +66,22 @@ export class StateDirectory {
     await unlessAborted(granted.promise, signal);
     await makeStateDirectory(this.#path);
     const now = new Date();
-    await utimes(this.#path, now, now); // what is in use is not abandoned
+    await utimes(this.#path, now, now); // a directory in use is not removed
     return this.#path;
   }
 }
 
-/** A text that comes from elsewhere as the name of a file. */
+/** Converts an untrusted text to a file name. */
 export function safeName(text: string): string {
-  // "." and ".." are what encoding leaves of a path
+  // encodeURIComponent does not change "." and ".."
   return encodeURIComponent(text).replace(/^\./, '%2E');
 }
 
-/** Removes what no build has gone on with for a week. */
-export async function clearAbandoned(parent: string): Promise<void> {
+/** Removes directories that no build has used for a week. */
+export async function removeUnusedState(parent: string): Promise<void> {
   for (const name of (await unlessMissing(readdir(parent))) ?? []) {
     const path = join(parent, name);
     const { mtimeMs } = await stat(path);
-    if (Date.now() - mtimeMs > ABANDONED) await rm(path, { recursive: true, force: true });
+    if (Date.now() - mtimeMs > RETENTION) await rm(path, { recursive: true, force: true });
   }
 }

@@ -3,28 +3,28 @@ import { basename } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf } from '../system-error.ts';
 
-/** Longest stretch of looking without a turn for the event loop, in milliseconds. */
+/** Longest time of scanning without a turn of the event loop, in milliseconds. */
 const SLICE = 3;
 
-/** `O_ACCMODE` of open(2): the bits that tell reading from writing. */
+/** `O_ACCMODE` of open(2): mask of the access mode. */
 const ACCESS_MODE = 0o3;
 
-/** What a look at all processes showed. */
+/** Result of a scan of all processes. */
 export interface Writers {
-  /** The {@link fileKey} of each file in question that some process holds open for writing. */
+  /** {@link fileKey} of each requested file that a process has open for writing. */
   readonly files: ReadonlySet<string>;
-  /** Whether every process could be looked at. Other users' can only by root; init does not count. */
+  /** Whether every process could be inspected. Only root can inspect those of other users; init does not count. */
   readonly complete: boolean;
 }
 
-/** What makes two paths the same file. */
+/** Identity of a file, the same for all its paths. */
 export function fileKey({ dev, ino }: { readonly dev: number; readonly ino: number }): string {
   return `${dev}:${ino}`;
 }
 
 /**
- * Looks through all processes once for those that hold one of `paths` open for writing (proc(5), fd and
- * fdinfo): inotify as Node has it does not tell when a file is closed.
+ * Scans all processes for those that have one of `paths` open for writing (proc(5), fd and fdinfo): Node's inotify
+ * events do not report that a file is closed.
  */
 export async function findWriters(paths: Iterable<string>): Promise<Writers> {
   const names = new Set(Array.from(paths, (path) => basename(path)));
@@ -49,7 +49,7 @@ function filesWrittenBy(pid: string, names: ReadonlySet<string>): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
     const link = `/proc/${pid}/fd/${descriptor}`;
     try {
-      // The name first: stat of any file at all might hang, on a network file system that does not answer.
+      // The name first: stat of another file may hang on a network file system that does not respond.
       if (!names.has(basename(readlinkSync(link)))) return [];
       const info = readFileSync(`/proc/${pid}/fdinfo/${descriptor}`, 'utf8');
       const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(info)?.[1] ?? '0', 8);

@@ -148,7 +148,7 @@ test('a directory that vanishes is said, and its images come back with it', asyn
   const removed = fixture.next('removed');
   await rename(fixture.directory, `${fixture.directory}.away`);
   await removed;
-  assert.match(fixture.logger.lines.join('\n'), /error .*has vanished/);
+  assert.match(fixture.logger.lines.join('\n'), /error .*has disappeared/);
   const added = fixture.next('added');
   await rename(`${fixture.directory}.away`, fixture.directory);
   await added;

@@ -51,7 +51,10 @@ test('what a build left is removed', async (t) => {
   await recover(fixture.layout, fixture.logger);
   assert.deepEqual(await readdir(fixture.layout.staging), []);
   assert.deepEqual(await imageFiles(fixture), []);
-  assert.match(fixture.logger.lines.join('\n'), /^info ".*stage-\w+": the remains of a build were cleared$/);
+  assert.match(
+    fixture.logger.lines.join('\n'),
+    /^info ".*stage-\w+": cleaned up after an interrupted build$/,
+  );
 });
 
 test('an image that was ready is published', async (t) => {
@@ -62,10 +65,7 @@ test('an image that was ready is published', async (t) => {
   assert.deepEqual(await imageFiles(fixture), ['a.qcow2', 'a.raw']);
   assert.deepEqual(await manifestIds(fixture.layout), ['a']);
   assert.deepEqual(await readdir(fixture.layout.staging), []);
-  assert.match(
-    fixture.logger.lines.join('\n'),
-    /^info image a: its publication, which was cut short, is done$/,
-  );
+  assert.match(fixture.logger.lines.join('\n'), /^info image a: completed its interrupted publication$/);
 });
 
 test('a delete that had begun is carried out, and what one left in the trash is removed', async (t) => {
@@ -102,7 +102,7 @@ test('what cannot be cleared stays as it is, is logged, and stops nothing else',
   await recover(fixture.layout, fixture.logger);
   assert.deepEqual(await readdir(fixture.layout.staging), [stuck.directory.split('/').at(-1)]);
   assert.equal(await readFile(stuck.path('.process-groups'), 'utf8'), 'damaged\n');
-  assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleared: SyntaxError/);
+  assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleaned up: SyntaxError/);
 });
 
 test('mounts are undone before anything is removed: what they show of the host stays', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { clearAbandoned, StateDirectories } from '../../src/repository/state-directory.ts';
+import { removeUnusedState, StateDirectories } from '../../src/repository/state-directory.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 const ON = new AbortController().signal;
@@ -66,7 +66,7 @@ test('what nobody has used for a week is removed', async (t) => {
     const time = new Date(Date.now() - days * 24 * 3_600_000);
     await utimes(path, time, time);
   }
-  await clearAbandoned(parent);
+  await removeUnusedState(parent);
   assert.deepEqual(await readdir(parent), ['recent']);
-  await clearAbandoned(join(parent, 'never-used'));
+  await removeUnusedState(join(parent, 'never-used'));
 });
