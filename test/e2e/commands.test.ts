@@ -138,7 +138,7 @@ describe('the command line', () => {
     assert.deepEqual(inGroup('Daemon'), ['serve', 'gearmand', 'validate']);
     assert.deepEqual(inGroup('Jobs'), ['image-build', 'image-upload', 'image-delete', 'image-list']);
     assert.equal(inGroup('Manager')?.[0], 'manage');
-    assert.deepEqual(inGroup('In a CI job'), ['build', 'upload', 'latest', 'prune', 'reap']);
+    assert.deepEqual(inGroup('In a CI job'), ['build', 'convert', 'upload', 'latest', 'prune', 'reap']);
     for (const word of ['--build-workers', 'Similar commands:', 'Examples:']) {
       assert.ok(stdout.includes(word), word);
     }

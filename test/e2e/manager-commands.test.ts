@@ -338,6 +338,7 @@ describe('--help', () => {
       'export-image-data',
       'import-image-data',
       'build',
+      'convert',
       'upload',
       'latest',
       'prune',

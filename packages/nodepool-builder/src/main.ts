@@ -5,6 +5,7 @@ import { BUILDERS } from './builders.ts';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { registerBuild } from './commands/build.ts';
 import { CommandError } from './commands/command-error.ts';
+import { registerConvert } from './commands/convert.ts';
 import { registerServe } from './commands/daemon.ts';
 import { registerDibImageList } from './commands/dib-image-list.ts';
 import { registerGearmand } from './commands/gearmand.ts';
@@ -91,6 +92,7 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
   registerImageData(program, names);
   program.commandsGroup('In a CI job, without daemon, Gearman or manager:');
   registerBuild(program, builders);
+  registerConvert(program, names);
   registerUpload(program, names);
   registerLatest(program, names);
   registerPrune(program, names);

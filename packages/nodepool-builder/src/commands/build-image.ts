@@ -12,15 +12,12 @@ import {
   type ImageFile,
   type ImageFormat,
   inheritedEnvironment,
-  writeDurably,
 } from '@nodepool-builder/image-builder';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { CommandError } from './command-error.ts';
+import { removeChecksumFiles, writeChecksumFiles } from './image-file.ts';
 import { JobWorkspace } from './job-workspace.ts';
 import type { WithProgress } from './progress-display.ts';
-
-/** Mode of the checksum files. */
-const MODE = 0o644;
 
 /** What to build, and where to. */
 export interface ImageBuild {
@@ -64,7 +61,9 @@ export interface BuiltImage {
  */
 export async function buildImage(build: ImageBuild, signal: AbortSignal): Promise<BuiltImage> {
   const { configuration, diskimage, imageId, output, withProgress } = build;
-  await mkdir(output, { recursive: true });
+  await mkdir(output, { recursive: true }).catch((error: Error) => {
+    throw new CommandError(`cannot make the directory ${output}: ${error.message}; choose another --output`);
+  });
   await refuseExisting(output, imageId);
   await JobWorkspace.removeOrphans(output, configuration);
   const workspace = await JobWorkspace.create(output, configuration);
@@ -152,10 +151,7 @@ async function publish(
       const { md5, sha256 } = checksums ?? (await checksumsOf(path, { signal }));
       const file = pathOf(output, imageId, format);
       published.push({ file, format, size, md5, sha256 });
-      for (const [extension, digest] of Object.entries({ md5, sha256 })) {
-        const line = `${digest}  ${imageId}.${formatRow(format).extension}\n`;
-        await writeDurably(`${file}.${extension}`, line, MODE);
-      }
+      await writeChecksumFiles(file, { md5, sha256 });
       await utimes(path, builtAt, builtAt);
     }
     signal.throwIfAborted();
@@ -163,7 +159,8 @@ async function publish(
     return published;
   } catch (error) {
     for (const { file } of published) {
-      for (const path of [file, `${file}.md5`, `${file}.sha256`]) await rm(path, { force: true });
+      await rm(file, { force: true });
+      await removeChecksumFiles(file);
     }
     throw error;
   }

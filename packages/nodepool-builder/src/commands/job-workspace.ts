@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError, ImageRepository, unlessMissing } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { InstanceProviders, rememberedProviders } from '../daemon/instance-providers.ts';
+import { makeTemporaryDirectory } from './image-file.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
@@ -28,7 +29,7 @@ export class JobWorkspace {
 
   /** Creates one in `parent`, on the same file system. */
   static async create(parent: string, configuration: Configuration): Promise<JobWorkspace> {
-    const directory = await mkdtemp(join(parent, PREFIX));
+    const directory = await makeTemporaryDirectory(parent, PREFIX);
     try {
       return await JobWorkspace.#open(directory, configuration);
     } catch (error) {

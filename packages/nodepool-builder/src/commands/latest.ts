@@ -13,8 +13,8 @@ import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { CommandError } from './command-error.ts';
 import {
+  optionalConfigOption,
   type ProviderOptions,
-  providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
@@ -39,7 +39,7 @@ export function registerLatest(program: Command, builders: readonly string[]): v
         'them. The time of the build decides if all that pass have one, otherwise the time of creation in the provider.',
     )
     .addOption(providerOption())
-    .addOption(providerConfigOption())
+    .addOption(optionalConfigOption())
     .option('--filter <key=value>', 'what the image has to have; again: any value of a key, all keys', append)
     .addOption(
       new Option(

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { Option } from 'commander';
 import { findCloud } from '../configuration/clouds.ts';
-import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { toProvider } from '../configuration/provider.ts';
 import { Providers } from '../daemon/providers.ts';
@@ -14,7 +14,7 @@ import { DEFAULT_CONFIG_FILE } from './options.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
-/** What {@link providerOption} and {@link providerConfigOption} bring. */
+/** Values of {@link providerOption} and {@link optionalConfigOption}. */
 export interface ProviderOptions {
   readonly provider: string;
   /** Default: {@link DEFAULT_CONFIG_FILE} if it is there and {@link provider} names no directory, else none. */
@@ -28,8 +28,8 @@ export function providerOption(): Option {
   return new Option('--provider <provider>', description).makeOptionMandatory();
 }
 
-/** `-c` of those commands. */
-export function providerConfigOption(): Option {
+/** `-c` of commands that work without a configuration file. */
+export function optionalConfigOption(): Option {
   return new Option(
     '-c, --config <file>',
     `configuration file (default: ${DEFAULT_CONFIG_FILE} if it is there, else none)`,
@@ -64,6 +64,20 @@ export async function withProvider<T>(
   }
 }
 
+/**
+ * The configuration of the file that `-c` names, or of {@link DEFAULT_CONFIG_FILE}.
+ *
+ * @returns undefined if `-c` names none and the default file does not exist
+ * @throws ConfigurationError
+ */
+export async function loadOptionalConfiguration(
+  file: string | undefined,
+  builders: readonly string[],
+): Promise<Configuration | undefined> {
+  if (file === undefined && !existsSync(DEFAULT_CONFIG_FILE)) return undefined;
+  return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { builders })).configuration;
+}
+
 const DIRECTORY = 'directory:';
 
 interface FoundProvider {
@@ -76,18 +90,13 @@ async function findProvider(
   { provider: name, config }: ProviderOptions,
   builders: readonly string[],
 ): Promise<FoundProvider> {
-  const file = config ?? (existsSync(DEFAULT_CONFIG_FILE) ? DEFAULT_CONFIG_FILE : undefined);
   if (config === undefined && name.startsWith(DIRECTORY)) return { configuration: directoryProvider(name) };
-  if (file === undefined) return { configuration: await cloudProvider(name) };
-  return await configuredProvider(name, file, builders);
+  const configuration = await loadOptionalConfiguration(config, builders);
+  if (configuration === undefined) return { configuration: await cloudProvider(name) };
+  return configuredProvider(name, configuration);
 }
 
-async function configuredProvider(
-  name: string,
-  file: string,
-  builders: readonly string[],
-): Promise<FoundProvider> {
-  const { configuration } = await loadConfiguration(file, { builders });
+function configuredProvider(name: string, configuration: Configuration): FoundProvider {
   const found = configuration.providers.find((provider) => provider.name === name);
   if (found !== undefined) return { configuration: found, largestDisk: configuration.largestDisk };
   if (configuration.qemuProviders.some((provider) => provider.name === name)) {

@@ -6,8 +6,8 @@ import { isJobUploadId } from './job-upload-id.ts';
 import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration, positiveInteger } from './options.ts';
 import {
+  optionalConfigOption,
   type ProviderOptions,
-  providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
@@ -40,7 +40,7 @@ export function registerPrune(program: Command, builders: readonly string[]): vo
       duration,
     )
     .option('--dry-run', 'say what would be deleted')
-    .addOption(providerConfigOption())
+    .addOption(optionalConfigOption())
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText(

@@ -4,8 +4,8 @@ import { isJobUploadId } from './job-upload-id.ts';
 import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration } from './options.ts';
 import {
+  optionalConfigOption,
   type ProviderOptions,
-  providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
@@ -36,7 +36,7 @@ export function registerReap(program: Command, builders: readonly string[]): voi
         .default(DEFAULT_AGE, '6h'),
     )
     .option('--dry-run', 'say what would be removed')
-    .addOption(providerConfigOption())
+    .addOption(optionalConfigOption())
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', '\nExample:\n  $ nodepool-builder reap --provider ci --older-than 12h --dry-run')

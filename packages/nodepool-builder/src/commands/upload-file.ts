@@ -1,11 +1,7 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 import {
   type Checksums,
-  checkFormat,
   checksumsOf,
-  convertImage,
-  formatRow,
   type ImageFile,
   type ImageFormat,
   type ImageProvider,
@@ -13,6 +9,7 @@ import {
   type ProviderImage,
 } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
+import { inspectFile, withConvertedFile } from './image-file.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';
 import type { WithProgress } from './progress-display.ts';
 
@@ -73,11 +70,7 @@ export async function uploadFile(
   const { path, name, metadata, dryRun, withProgress } = upload;
   const format = formatFor(provider, upload);
   const title = basename(path);
-  const { size, mtime } = await stat(path).catch((error: Error) => {
-    throw new CommandError(`${path} cannot be read: ${error.message}; name an image file`, { cause: error });
-  });
-  if (size === 0) throw new CommandError(`${path} is empty; name an image file`);
-  await checkFormat(upload);
+  const { size, mtime } = await inspectFile(upload);
   const checksums = await withProgress(`checksums of ${title}`, (onProgress) =>
     checksumsOf(path, { signal, onProgress }),
   );
@@ -100,14 +93,17 @@ export async function uploadFile(
     existed: there !== undefined,
   });
   if (there !== undefined || dryRun) return result(there?.externalId ?? null, there);
-  return await inFormat(source, format, upload, signal, async (file) => {
+  const { temporaryDirectory = dirname(path), largestDisk } = upload;
+  const settings = { directory: temporaryDirectory, largestDisk, withProgress };
+  const carry = async (file: ImageFile): Promise<UploadedFile> => {
     const request = { uploadId, imageId, imageName: name, builtAt: mtime, file, metadata, shared: true };
     const { externalId } = await withProgress(`upload of ${title} to ${provider.name}`, (onProgress) =>
       provider.upload(request, { signal, onProgress }),
     );
     // Another job may have finished first, with its own conversion.
     return result(externalId, (isConverted && (await find())) || file);
-  });
+  };
+  return isConverted ? await withConvertedFile(source, format, settings, signal, carry) : await carry(source);
 }
 
 /** Size and digests of an image. */
@@ -125,26 +121,4 @@ function formatFor({ name, formats }: ImageProvider, { path, format }: FileUploa
   throw new CommandError(
     `provider "${name}" takes ${formats.join(', ')}, and ${path} is ${format}, which cannot be converted to it; build the image in another format`,
   );
-}
-
-/** Works with the image in a format: with the file itself, or with one that is converted, and removed afterwards. */
-async function inFormat<T>(
-  source: ImageFile,
-  format: ImageFormat,
-  { temporaryDirectory = dirname(source.path), largestDisk, withProgress }: FileUpload,
-  signal: AbortSignal,
-  work: (file: ImageFile) => Promise<T>,
-): Promise<T> {
-  if (source.format === format) return await work(source);
-  const directory = await mkdtemp(join(temporaryDirectory, '.nodepool-builder-upload-'));
-  try {
-    const path = join(directory, `image.${formatRow(format).extension}`);
-    await withProgress(`conversion of ${basename(source.path)} to ${format}`, (onProgress) =>
-      convertImage(source, format, path, { signal, onProgress, largestDisk }),
-    );
-    const { size } = await stat(path);
-    return await work({ format, path, size, checksums: await checksumsOf(path, { signal }) });
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
 }

@@ -1,18 +1,14 @@
 import { realpath } from 'node:fs/promises';
-import { extname, resolve } from 'node:path';
-import {
-  FORMAT_NAMES,
-  formatOfExtension,
-  type ImageFormat,
-  imageIdFault,
-} from '@nodepool-builder/image-builder';
+import { resolve } from 'node:path';
+import { FORMAT_NAMES, type ImageFormat, imageIdFault } from '@nodepool-builder/image-builder';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CommandError } from './command-error.ts';
+import { formatOfFile } from './image-file.ts';
 import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
 import { withoutProgress, withProgressBar } from './progress-display.ts';
 import {
+  optionalConfigOption,
   type ProviderOptions,
-  providerConfigOption,
   providerOption,
   withProvider,
 } from './provider-option.ts';
@@ -53,7 +49,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       'where it is converted, if the provider takes another format (default: beside the file)',
     )
     .option('--dry-run', 'say what would be uploaded; prints the external-id only if the image is there')
-    .addOption(providerConfigOption())
+    .addOption(optionalConfigOption())
     .option(
       '--json',
       'print JSON: the external-id, size and digests of the image in the provider and of the file, and whether it was there',
@@ -62,7 +58,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
     .addHelpText('after', EXAMPLES)
     .action(async (file: string, options: UploadOptions) => {
       const { name, meta: metadata = {}, dryRun = false, json = false, temporaryDirectory } = options;
-      const format = options.format ?? formatOf(file);
+      const format = options.format ?? formatOfFile(file, '--format');
       const fault = imageIdFault(name);
       if (fault !== undefined)
         throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
@@ -93,12 +89,6 @@ const EXAMPLES = `
 Examples:
   $ nodepool-builder upload debian.qcow2 --provider ci --name debian --meta architecture=x86_64
   $ nodepool-builder upload debian.raw --provider directory:/srv/images --name debian --json`;
-
-function formatOf(file: string): ImageFormat {
-  const format = formatOfExtension(extname(file).slice(1));
-  if (format !== undefined) return format;
-  throw new CommandError(`the name of ${file} does not say its format; give it with --format`);
-}
 
 function addMetadata(
   text: string,

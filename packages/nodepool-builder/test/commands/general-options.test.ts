@@ -36,7 +36,9 @@ async function parse(args: readonly string[]): Promise<Parsed> {
 /** The command with a value for each argument and option that it requires. */
 function complete(command: Command): string[] {
   const values = command.registeredArguments.filter(({ required }) => required).map(() => 'value');
-  const options = command.options.filter(({ mandatory }) => mandatory).map(({ long }) => `${long}=value`);
+  const options = command.options
+    .filter(({ mandatory }) => mandatory)
+    .map(({ long, argChoices = ['value'] }) => `${long}=${argChoices[0]}`);
   return [command.name(), ...values, ...options];
 }
 

@@ -1,0 +1,101 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { basename, extname, join } from 'node:path';
+import {
+  type Checksums,
+  checkFormat,
+  checksumsOf,
+  convertImage,
+  formatOfExtension,
+  formatRow,
+  type ImageFile,
+  type ImageFormat,
+  writeDurably,
+} from '@nodepool-builder/image-builder';
+import { CommandError } from './command-error.ts';
+import type { WithProgress } from './progress-display.ts';
+
+/** Mode of the checksum files. */
+const MODE = 0o644;
+
+/** Settings of {@link withConvertedFile}. */
+export interface ConversionSettings {
+  /** Directory for the converted file. */
+  readonly directory: string;
+  /** The largest disk that is converted, in bytes. Default 256 GiB. */
+  readonly largestDisk?: number | undefined;
+  readonly withProgress: WithProgress;
+}
+
+/**
+ * The format that the extension of a file stands for.
+ *
+ * @param option names the format otherwise
+ * @throws CommandError
+ */
+export function formatOfFile(file: string, option: string): ImageFormat {
+  const format = formatOfExtension(extname(file).slice(1));
+  if (format !== undefined) return format;
+  throw new CommandError(`the name of ${file} does not say its format; give it with ${option}`);
+}
+
+/**
+ * Checks an image file that a user named, and returns its size and its time of modification.
+ *
+ * @throws CommandError, ImageError
+ */
+export async function inspectFile(
+  file: Pick<ImageFile, 'path' | 'format'>,
+): Promise<{ readonly size: number; readonly mtime: Date }> {
+  const { path } = file;
+  const { size, mtime } = await stat(path).catch((error: Error) => {
+    throw new CommandError(`${path} cannot be read: ${error.message}; name an image file`, { cause: error });
+  });
+  if (size === 0) throw new CommandError(`${path} is empty; name an image file`);
+  await checkFormat(file);
+  return { size, mtime };
+}
+
+/**
+ * Creates a directory with a random name.
+ *
+ * @throws CommandError
+ */
+export async function makeTemporaryDirectory(parent: string, prefix: string): Promise<string> {
+  return await mkdtemp(join(parent, prefix)).catch((error: Error) => {
+    throw new CommandError(`cannot write to ${parent}: ${error.message}; name another directory`, {
+      cause: error,
+    });
+  });
+}
+
+/** Converts an image to a temporary file, which is removed after its use unless it was moved. */
+export async function withConvertedFile<T>(
+  source: Pick<ImageFile, 'path' | 'format'>,
+  format: ImageFormat,
+  { directory, largestDisk, withProgress }: ConversionSettings,
+  signal: AbortSignal,
+  use: (file: Required<ImageFile>) => Promise<T>,
+): Promise<T> {
+  const temporary = await makeTemporaryDirectory(directory, '.nodepool-builder-upload-');
+  try {
+    const path = join(temporary, `image.${formatRow(format).extension}`);
+    await withProgress(`conversion of ${basename(source.path)} to ${format}`, (onProgress) =>
+      convertImage(source, format, path, { signal, onProgress, largestDisk }),
+    );
+    const { size } = await stat(path);
+    return await use({ format, path, size, checksums: await checksumsOf(path, { signal }) });
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+/** Writes the digests of a file to `FILE.md5` and `FILE.sha256`, as `md5sum --check` and `sha256sum --check` read them. */
+export async function writeChecksumFiles(file: string, { md5, sha256 }: Checksums): Promise<void> {
+  await writeDurably(`${file}.md5`, `${md5}  ${basename(file)}\n`, MODE);
+  await writeDurably(`${file}.sha256`, `${sha256}  ${basename(file)}\n`, MODE);
+}
+
+/** Removes the digests of a file. */
+export async function removeChecksumFiles(file: string): Promise<void> {
+  for (const extension of ['md5', 'sha256']) await rm(`${file}.${extension}`, { force: true });
+}
