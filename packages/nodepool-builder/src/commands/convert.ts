@@ -126,5 +126,9 @@ function refuseConversion(
 /** A name must not point to a file that a loss of power would empty. */
 async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r');
-  await file.sync().finally(() => file.close());
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
