@@ -8,6 +8,7 @@ import { Client, type Job } from '@nodepool-builder/gearman-node';
 import { RecordingLogger } from '../../packages/image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../packages/nodepool-builder/src/configuration/load.ts';
 import { NodepoolBuilder } from '../../packages/nodepool-builder/src/daemon/nodepool-builder.ts';
+import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { createImage } from '../../packages/provider-openstack/test/instance/instance-cloud.ts';
 import { type BuilderProcess, programCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
@@ -94,8 +95,8 @@ providers:${PROVIDERS(directory)}
     const place = { env, cwd: directory, home: directory };
     const { configuration } = await loadConfiguration(file, { place });
     const logger = new RecordingLogger();
-    const builders = { 'on-instance': sshAtPort(nova.port) };
-    return await NodepoolBuilder.start({ configuration, builders, logger: () => logger });
+    const modules = Modules.builtIn.withBuilders({ 'on-instance': sshAtPort(nova.port) });
+    return await NodepoolBuilder.start({ configuration, modules, logger: () => logger });
   }
 
   /** Has a builder that is a process of its own begin a build; resolves once the build waits. */

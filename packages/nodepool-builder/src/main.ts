@@ -1,7 +1,6 @@
 import { GearmanError } from '@nodepool-builder/gearman-node';
 import { type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
-import { BUILDERS } from './builders.ts';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { registerBuild } from './commands/build.ts';
 import { CommandError } from './commands/command-error.ts';
@@ -24,11 +23,14 @@ import { registerReap } from './commands/reap.ts';
 import { registerUpload } from './commands/upload.ts';
 import { registerValidate } from './commands/validate.ts';
 import { ConfigurationError } from './configuration/fault.ts';
+import { type Module, ModuleError, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';
 
 /** Settings of {@link main}. */
 export interface MainOptions {
-  /** Additional builders, by their name in `diskimages[].builder`. */
+  /** Further modules, beside those that come with nodepool-builder. */
+  readonly modules?: Iterable<Module>;
+  /** Further builders without settings of their own, by their type in `diskimages[].builder`. */
   readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
 }
 
@@ -39,16 +41,16 @@ const USAGE_ERROR = 2;
 const UMASK = 0o022;
 
 /**
- * Runs the command `nodepool-builder`. A program with builders of its own passes them, and has every option and
- * command of nodepool-builder.
+ * Runs the command `nodepool-builder`, with further modules or builders of the calling program.
  *
  * @param argv the arguments, without node and the script.
  * @returns the exit code: 0 for success, 1 for a failure, 2 for a wrong command line.
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
-  const program = createProgram({ ...BUILDERS, ...options.builders });
   try {
+    const modules = Modules.builtIn.with(options.modules ?? []).withBuilders(options.builders ?? {});
+    const program = createProgram(modules);
     await program.parseAsync(completeLongOptions(program, argv), { from: 'user' });
     return 0;
   } catch (error) {
@@ -56,7 +58,15 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     // Imported on demand: the daemon starts faster without them.
     const { StoreError } = await import('@nodepool-builder/image-manager');
     const { OpenStackError } = await import('@nodepool-builder/provider-openstack');
-    const types = [CommandError, ConfigurationError, GearmanError, ImageError, OpenStackError, StoreError];
+    const types = [
+      CommandError,
+      ConfigurationError,
+      GearmanError,
+      ImageError,
+      ModuleError,
+      OpenStackError,
+      StoreError,
+    ];
     const known = types.some((type) => error instanceof type);
     console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
     return 1;
@@ -64,8 +74,7 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
 }
 
 /** The options and commands of `nodepool-builder`, in the groups that `--help` shows. */
-export function createProgram(builders: Readonly<Record<string, ImageBuilderClass>>): Command {
-  const names = Object.keys(builders);
+export function createProgram(modules: Modules): Command {
   const program = new Command('nodepool-builder')
     .description('Builds VM images, stores them, and uploads them to clouds.')
     .version(packageVersion(), '--version')
@@ -74,29 +83,29 @@ export function createProgram(builders: Readonly<Record<string, ImageBuilderClas
     .showHelpAfterError('(--help explains the options)')
     .addHelpText('after', NOTES);
   program.commandsGroup('Daemon:');
-  registerServe(program, builders);
+  registerServe(program, modules);
   registerGearmand(program);
-  registerValidate(program, names);
+  registerValidate(program, modules);
   program.commandsGroup('Jobs, which a running builder does:');
-  registerImageBuild(program, names);
-  registerImageUpload(program, names);
-  registerImageDelete(program, names);
-  registerImageList(program, names);
+  registerImageBuild(program, modules);
+  registerImageUpload(program, modules);
+  registerImageDelete(program, modules);
+  registerImageList(program, modules);
   program.commandsGroup('Manager, which decides what is built, uploaded, kept and deleted:');
-  registerManage(program, names);
-  registerPlan(program, names);
-  registerImageStatus(program, names);
-  registerDibImageList(program, names);
-  registerAlienImageList(program, names);
-  registerManagerRequests(program, names);
-  registerImageData(program, names);
+  registerManage(program, modules);
+  registerPlan(program, modules);
+  registerImageStatus(program, modules);
+  registerDibImageList(program, modules);
+  registerAlienImageList(program, modules);
+  registerManagerRequests(program, modules);
+  registerImageData(program, modules);
   program.commandsGroup('In a CI job, without daemon, Gearman or manager:');
-  registerBuild(program, builders);
-  registerConvert(program, names);
-  registerUpload(program, names);
-  registerLatest(program, names);
-  registerPrune(program, names);
-  registerReap(program, names);
+  registerBuild(program, modules);
+  registerConvert(program, modules);
+  registerUpload(program, modules);
+  registerLatest(program, modules);
+  registerPrune(program, modules);
+  registerReap(program, modules);
   program.commandsGroup('Help:').helpCommand('help [command]', 'explain a command');
   passGeneralOptions(program);
   return program;

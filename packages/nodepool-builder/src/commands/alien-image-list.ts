@@ -1,13 +1,14 @@
 import type { StrayImage } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 import { strayImages } from './stray-images.ts';
 
 /** `alien-image-list`: what lies in providers and at builders, and is in no record. */
-export function registerAlienImageList(program: Command, builders: readonly string[]): void {
+export function registerAlienImageList(program: Command, modules: Modules): void {
   program
     .command('alien-image-list')
     .summary('list images that are in no record of the manager')
@@ -19,7 +20,7 @@ export function registerAlienImageList(program: Command, builders: readonly stri
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder alien-image-list -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       const strays = await withStore(configuration, (store) => strayImages(configuration, store));
       await printRecords(strays.map(describeStray), COLUMNS, json);
     });

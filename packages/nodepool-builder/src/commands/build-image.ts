@@ -5,15 +5,14 @@ import {
   type BuilderServices,
   type Checksums,
   checksumsOf,
-  createImageBuilder,
   FORMAT_NAMES,
   formatRow,
-  type ImageBuilderClass,
   type ImageFile,
   type ImageFormat,
   inheritedEnvironment,
 } from '@nodepool-builder/image-builder';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { removeChecksumFiles, writeChecksumFiles } from './image-file.ts';
 import { JobWorkspace } from './job-workspace.ts';
@@ -23,7 +22,7 @@ import type { WithProgress } from './progress-display.ts';
 export interface ImageBuild {
   readonly configuration: Configuration;
   readonly diskimage: DiskImageConfiguration;
-  readonly builders: Readonly<Record<string, ImageBuilderClass>>;
+  readonly modules: Modules;
   readonly imageId: string;
   /** Empty: the formats of the configuration. */
   readonly formats: readonly ImageFormat[];
@@ -113,11 +112,11 @@ export async function buildImage(build: ImageBuild, signal: AbortSignal): Promis
 }
 
 function createBuilder(
-  { diskimage, formats, builders }: ImageBuild,
+  { diskimage, formats, modules }: ImageBuild,
   services: BuilderServices,
 ): BaseImageBuilder {
   const adapted = { ...withoutKeptInstances(diskimage), ...(formats.length > 0 && { formats }) };
-  return createImageBuilder(diskimage.builder, adapted, builders, services);
+  return modules.createBuilder(adapted, services);
 }
 
 /** No daemon would remove a kept instance once its time is over. */

@@ -1,13 +1,9 @@
 import { resolve } from 'node:path';
-import {
-  checkImageId,
-  FORMAT_NAMES,
-  type ImageBuilderClass,
-  type ImageFormat,
-} from '@nodepool-builder/image-builder';
+import { checkImageId, FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { newImageId } from './job-commands.ts';
 import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
@@ -25,7 +21,7 @@ interface BuildOptions extends JsonOptions {
 }
 
 /** `build NAME`: prints the paths of the new image's files. */
-export function registerBuild(program: Command, builders: Readonly<Record<string, ImageBuilderClass>>): void {
+export function registerBuild(program: Command, modules: Modules): void {
   program
     .command('build')
     .summary('build an image')
@@ -63,7 +59,7 @@ export function registerBuild(program: Command, builders: Readonly<Record<string
       const { config, secure, output, format = [], json = false, verbose = false } = options;
       const imageId = options.imageId ?? newImageId(name, new Date());
       checkImageId(imageId);
-      const { configuration } = await loadConfiguration(config, { builders: Object.keys(builders), secure });
+      const { configuration } = await loadConfiguration(config, { modules, secure });
       const diskimage = findDiskImage(configuration, name);
       // Imported on demand: the daemon starts faster without it.
       const { buildImage } = await import('./build-image.ts');
@@ -72,7 +68,7 @@ export function registerBuild(program: Command, builders: Readonly<Record<string
           {
             configuration,
             diskimage,
-            builders,
+            modules,
             imageId,
             formats: format,
             output: resolve(output),

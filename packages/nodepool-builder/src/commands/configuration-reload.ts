@@ -2,6 +2,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { formatFault } from '../configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { FileWatch } from './watch-files.ts';
 
 /** Settings of {@link ConfigurationReload}. */
@@ -10,8 +11,7 @@ export interface ConfigurationReloadOptions {
   readonly file: string;
   /** The file of `-s`. */
   readonly secure?: string | undefined;
-  /** Names that `diskimages[].builder` may have. */
-  readonly builders: readonly string[];
+  readonly modules: Modules;
   readonly logger: Logger;
   /** Puts a configuration in force. */
   readonly apply: (configuration: Configuration) => void;
@@ -51,9 +51,9 @@ export class ConfigurationReload implements Disposable {
   }
 
   async #reload(): Promise<void> {
-    const { file, secure, builders, logger, apply } = this.#options;
+    const { file, secure, modules, logger, apply } = this.#options;
     try {
-      const loaded = await loadConfiguration(file, { builders, secure });
+      const loaded = await loadConfiguration(file, { modules, secure });
       if (this.#closed) return;
       logWarnings(logger, loaded);
       apply(loaded.configuration);

@@ -10,6 +10,7 @@ import {
   unlessMissing,
 } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
+import type { Modules } from '../modules.ts';
 import type { BuiltFile } from './build-image.ts';
 import { CommandError } from './command-error.ts';
 import {
@@ -33,7 +34,7 @@ interface ConvertOptions extends JsonOptions {
 }
 
 /** `convert FILE --format F`: prints the path of the new file. */
-export function registerConvert(program: Command, builders: readonly string[]): void {
+export function registerConvert(program: Command, modules: Modules): void {
   program
     .command('convert')
     .summary('convert an image file to another format')
@@ -64,7 +65,7 @@ export function registerConvert(program: Command, builders: readonly string[]): 
       '\nExample:\n  $ nodepool-builder convert debian.raw --format qcow2 --output images/debian.qcow2',
     )
     .action(async (file: string, options: ConvertOptions) => {
-      const converted = await convert(file, options, builders);
+      const converted = await convert(file, options, modules);
       await writeJson(converted, options);
       if (options.json !== true) console.log(converted.file);
     });
@@ -73,14 +74,14 @@ export function registerConvert(program: Command, builders: readonly string[]): 
 async function convert(
   file: string,
   { config, format, sourceFormat, output, json }: ConvertOptions,
-  builders: readonly string[],
+  modules: Modules,
 ): Promise<BuiltFile & { readonly source: Omit<SourceFile, keyof Checksums> }> {
   const path = await realpath(file).catch(() => resolve(file)); // a missing file is reported below
   const source = { path, format: sourceFormat ?? formatOfFile(file, '--source-format') };
   const target = await targetOf(path, format, output);
   refuseConversion(source, format, target);
   const { size } = await inspectFile(source);
-  const largestDisk = (await loadOptionalConfiguration(config, builders))?.largestDisk;
+  const largestDisk = (await loadOptionalConfiguration(config, modules))?.largestDisk;
   const settings = {
     directory: dirname(target),
     largestDisk,

@@ -1,21 +1,21 @@
 import { resolve } from 'node:path';
-import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { BACKGROUND_LOG, BACKGROUND_OPTION, startInBackground } from './background.ts';
 import { configOption, loggingConfigOption, positiveInteger, secureOption, wholeNumber } from './options.ts';
 import { type ServeOptions, serve } from './serve.ts';
 
 const DEFAULT_PID_FILE = '/var/run/nodepool-builder/nodepool-builder.pid';
 
-interface ServeCommandOptions extends Omit<ServeOptions, 'builders'> {
+interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
   readonly nodaemon: boolean;
 }
 
 /** `serve`, which also runs without a command: serves until it is told to stop. */
-export function registerServe(program: Command, builders: Readonly<Record<string, ImageBuilderClass>>): void {
+export function registerServe(program: Command, modules: Modules): void {
   program.optionsGroup('Options of "serve", which runs if there is no command:');
-  addServeOptions(program, builders);
+  addServeOptions(program, modules);
   const serveCommand = program
     .command('serve')
     .summary('do the jobs of Gearman; runs if there is no command')
@@ -25,10 +25,10 @@ export function registerServe(program: Command, builders: Readonly<Record<string
         'deleted. On several hosts, the command manage does the latter.',
     )
     .addHelpText('after', '\nExample:\n  $ nodepool-builder serve -d -c nodepool.yaml');
-  addServeOptions(serveCommand, builders);
+  addServeOptions(serveCommand, modules);
 }
 
-function addServeOptions(command: Command, builders: Readonly<Record<string, ImageBuilderClass>>): void {
+function addServeOptions(command: Command, modules: Modules): void {
   command
     .addOption(configOption())
     .addOption(
@@ -54,14 +54,14 @@ function addServeOptions(command: Command, builders: Readonly<Record<string, Ima
     .option('--all-in-one', 'also run a job server and the manager: everything that one host needs')
     .addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp())
     .action(async (options: ServeCommandOptions) => {
-      if (options.nodaemon || options.inBackground !== undefined) await serve({ ...options, builders });
-      else await serveInBackground(options, Object.keys(builders));
+      if (options.nodaemon || options.inBackground !== undefined) await serve({ ...options, modules });
+      else await serveInBackground(options, modules);
     });
 }
 
-async function serveInBackground(options: ServeCommandOptions, builders: readonly string[]): Promise<void> {
+async function serveInBackground(options: ServeCommandOptions, modules: Modules): Promise<void> {
   // Report errors in the file here, on the terminal.
-  const { configuration } = await loadConfiguration(options.config, { builders, secure: options.secure });
+  const { configuration } = await loadConfiguration(options.config, { modules, secure: options.secure });
   const { pid, log } = await startInBackground(backgroundArguments(options), configuration.imagesDir);
   const { loggingConfig } = options;
   const where = loggingConfig === undefined ? log : `as ${loggingConfig} says; standard error: ${log}`;

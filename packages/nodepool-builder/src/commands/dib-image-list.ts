@@ -1,12 +1,13 @@
 import type { Build } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 
 /** `dib-image-list`: the builds in the records of the manager. */
-export function registerDibImageList(program: Command, builders: readonly string[]): void {
+export function registerDibImageList(program: Command, modules: Modules): void {
   program
     .command('dib-image-list')
     .summary('list the builds and their state')
@@ -17,7 +18,7 @@ export function registerDibImageList(program: Command, builders: readonly string
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder dib-image-list -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       const state = await withStore(configuration, (store) => store.read());
       await printRecords([...state.builds.values()].map(describeBuild), COLUMNS, json);
     });

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { writeDurably } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
@@ -10,7 +11,7 @@ import { configOption } from './options.ts';
 const PATIENCE = 10_000;
 
 /** `export-image-data FILE` and `import-image-data FILE`: the manager's state as JSON. */
-export function registerImageData(program: Command, builders: readonly string[]): void {
+export function registerImageData(program: Command, modules: Modules): void {
   program
     .command('export-image-data')
     .summary("save the manager's records as JSON")
@@ -21,7 +22,7 @@ export function registerImageData(program: Command, builders: readonly string[])
     .addOption(configOption())
     .addHelpText('after', exampleOf('export-image-data'))
     .action(async (file: string, { config }: { config: string }) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       const { exportState } = await import('@nodepool-builder/image-manager');
       const state = await withStore(configuration, exportState);
       await writeDurably(file, `${JSON.stringify(state, null, 2)}\n`).catch((error: unknown) => {
@@ -42,7 +43,7 @@ export function registerImageData(program: Command, builders: readonly string[])
     .addOption(configOption())
     .addHelpText('after', exampleOf('import-image-data'))
     .action(async (file: string, { config }: { config: string }) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       const json = await readJson(file);
       const { importState, openStateStore } = await import('@nodepool-builder/image-manager');
       const store = await openStateStore(configuration.manager.store);

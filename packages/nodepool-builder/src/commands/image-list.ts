@@ -1,6 +1,7 @@
 import type { Upload } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { hasStore, withStore } from './manager-store.ts';
 import { printOfferedImages } from './offered-images.ts';
 import { configOption } from './options.ts';
@@ -13,7 +14,7 @@ interface ImageListOptions {
 }
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
-export function registerImageList(program: Command, builders: readonly string[]): void {
+export function registerImageList(program: Command, modules: Modules): void {
   program
     .command('image-list')
     .summary('list images in providers, or at builders')
@@ -26,7 +27,7 @@ export function registerImageList(program: Command, builders: readonly string[])
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder image-list -c nodepool.yaml')
     .action(async ({ config, json = false, offered = false }: ImageListOptions) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       if (offered || !hasStore(configuration)) return await printOfferedImages(configuration, json);
       const { uploads } = await withStore(configuration, (store) => store.read());
       await printRecords([...uploads.values()].map(describeUpload), COLUMNS, json);

@@ -2,12 +2,13 @@ import type { ManagerState } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 
 /** `image-status`: how each disk image stands, on disk and in each provider. */
-export function registerImageStatus(program: Command, builders: readonly string[]): void {
+export function registerImageStatus(program: Command, modules: Modules): void {
   program
     .command('image-status')
     .summary('show how each image stands in each provider')
@@ -18,7 +19,7 @@ export function registerImageStatus(program: Command, builders: readonly string[
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ nodepool-builder image-status -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
-      const { configuration } = await loadConfiguration(config, { builders });
+      const { configuration } = await loadConfiguration(config, { modules });
       const state = await withStore(configuration, (store) => store.read());
       await printRecords(imageStatus(configuration, state), COLUMNS, json);
     });

@@ -4,12 +4,13 @@ import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { functionName } from '../daemon/functions.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { followJob } from './follow-job.ts';
 import { configOption } from './options.ts';
 
 /** `image-build NAME`: prints the id of the new image. */
-export function registerImageBuild(program: Command, builders: readonly string[]): void {
+export function registerImageBuild(program: Command, modules: Modules): void {
   program
     .command('image-build')
     .summary('have a builder build an image')
@@ -24,7 +25,7 @@ export function registerImageBuild(program: Command, builders: readonly string[]
     .action(async (name: string, options: { config: string; imageId?: string }) => {
       const imageId = options.imageId ?? newImageId(name, new Date());
       checkImageId(imageId);
-      const { configuration } = await loadConfiguration(options.config, { builders });
+      const { configuration } = await loadConfiguration(options.config, { modules });
       await followJob(configuration, functionName('image-build', name), { 'image-id': imageId });
       console.log(imageId);
     });
@@ -37,7 +38,7 @@ export function newImageId(name: string, now: Date): string {
 }
 
 /** `image-upload IMAGE-ID --provider P`: prints the provider's id of the image. */
-export function registerImageUpload(program: Command, builders: readonly string[]): void {
+export function registerImageUpload(program: Command, modules: Modules): void {
   program
     .command('image-upload')
     .summary('have the builder that holds an image upload it')
@@ -54,7 +55,7 @@ export function registerImageUpload(program: Command, builders: readonly string[
       '\nExample:\n  $ nodepool-builder image-upload debian-20161118140211-9f3c --provider local -c nodepool.yaml',
     )
     .action(async (imageId: string, options: { config: string; provider: string; imageName?: string }) => {
-      const { configuration } = await loadConfiguration(options.config, { builders });
+      const { configuration } = await loadConfiguration(options.config, { modules });
       const imageName = options.imageName ?? onlyImageName(configuration, options.provider);
       const result = await followJob(configuration, functionName('image-upload', imageId), {
         provider: options.provider,
@@ -85,7 +86,7 @@ function onlyImageName(configuration: Configuration, providerName: string): stri
 }
 
 /** `image-delete IMAGE-ID`. */
-export function registerImageDelete(program: Command, builders: readonly string[]): void {
+export function registerImageDelete(program: Command, modules: Modules): void {
   program
     .command('image-delete')
     .summary('have the builder that holds an image delete its files')
@@ -100,7 +101,7 @@ export function registerImageDelete(program: Command, builders: readonly string[
       '\nExample:\n  $ nodepool-builder image-delete debian-20161118140211-9f3c -c nodepool.yaml',
     )
     .action(async (imageId: string, options: { config: string }) => {
-      const { configuration } = await loadConfiguration(options.config, { builders });
+      const { configuration } = await loadConfiguration(options.config, { modules });
       await followJob(configuration, functionName('image-delete', imageId), '');
     });
 }

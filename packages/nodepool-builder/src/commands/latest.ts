@@ -11,6 +11,7 @@ import {
 } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import {
   optionalConfigOption,
@@ -29,7 +30,7 @@ interface LatestOptions extends ProviderOptions {
 }
 
 /** `latest`: the most recent image in a provider that passes a filter. */
-export function registerLatest(program: Command, builders: readonly string[]): void {
+export function registerLatest(program: Command, modules: Modules): void {
   program
     .command('latest')
     .summary('find the latest image in a provider')
@@ -53,7 +54,7 @@ export function registerLatest(program: Command, builders: readonly string[]): v
     .addHelpText('after', EXAMPLES)
     .action(async (options: LatestOptions) => {
       const { provider: name, known = [], explain = false, json = false } = options;
-      const found = await withProvider(options, builders, ({ configuration, provider }, signal) => {
+      const found = await withProvider(options, modules, ({ configuration, provider }, signal) => {
         const filter = parseImageFilter(filterEntries(options, configuration));
         return findLatest(provider, filter, { known, withRefused: explain, signal });
       });

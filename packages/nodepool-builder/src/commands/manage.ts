@@ -4,6 +4,7 @@ import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
+import type { Modules } from '../modules.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
 import { dryRun } from './dry-run.ts';
 import { configOption, loggingConfigOption } from './options.ts';
@@ -16,7 +17,7 @@ interface ManageOptions {
 }
 
 /** `manage`: decides what is built, uploaded, kept and deleted, until it is told to stop. */
-export function registerManage(program: Command, builders: readonly string[]): void {
+export function registerManage(program: Command, modules: Modules): void {
   program
     .command('manage')
     .summary('run the manager')
@@ -31,8 +32,8 @@ export function registerManage(program: Command, builders: readonly string[]): v
     .option('--dry-run', 'print what it would do, and which leaked images it would remove; change nothing')
     .addHelpText('after', EXAMPLES)
     .action(async (options: ManageOptions) => {
-      if (options.dryRun) await printDryRun(options, builders);
-      else await manage(options, builders);
+      if (options.dryRun) await printDryRun(options, modules);
+      else await manage(options, modules);
     });
 }
 
@@ -43,18 +44,18 @@ Examples:
   $ nodepool-builder manage --dry-run -c nodepool.yaml
   $ nodepool-builder manage -c nodepool.yaml`;
 
-async function printDryRun({ config }: ManageOptions, builders: readonly string[]): Promise<void> {
-  const { configuration } = await loadConfiguration(config, { builders });
+async function printDryRun({ config }: ManageOptions, modules: Modules): Promise<void> {
+  const { configuration } = await loadConfiguration(config, { modules });
   await dryRun(configuration);
 }
 
-async function manage({ config, loggingConfig }: ManageOptions, builders: readonly string[]): Promise<void> {
+async function manage({ config, loggingConfig }: ManageOptions, modules: Modules): Promise<void> {
   const stop = stopSignal();
   const on = { SIGHUP: () => {} }; // nothing to do before it manages
   const onHangUp = (): void => on.SIGHUP();
   process.on('SIGHUP', onHangUp);
   try {
-    const loaded = await loadConfiguration(config, { builders });
+    const loaded = await loadConfiguration(config, { modules });
     const { settings, warnings } =
       loggingConfig === undefined
         ? { settings: defaultLogSettings('info'), warnings: [] }
@@ -75,7 +76,7 @@ async function manage({ config, loggingConfig }: ManageOptions, builders: readon
       });
       const reload = new ConfigurationReload(loaded, {
         file: config,
-        builders,
+        modules,
         logger,
         apply: (configuration) => service.reload(configuration),
       });

@@ -2,6 +2,7 @@ import type { ManagerState, Request } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
@@ -73,7 +74,7 @@ const COMMANDS: readonly RequestCommand[] = [
 ];
 
 /** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
-export function registerManagerRequests(program: Command, builders: readonly string[]): void {
+export function registerManagerRequests(program: Command, modules: Modules): void {
   for (const { name, argument, summary, description, example, request } of COMMANDS) {
     program
       .command(name)
@@ -83,7 +84,7 @@ export function registerManagerRequests(program: Command, builders: readonly str
       .addOption(configOption())
       .addHelpText('after', `\nExample:\n  $ nodepool-builder ${name} ${example} -c nodepool.yaml`)
       .action(async (subject: string, options: { config: string }) => {
-        const { configuration } = await loadConfiguration(options.config, { builders });
+        const { configuration } = await loadConfiguration(options.config, { modules });
         await withStore(configuration, async (store) => {
           const wanted = request(subject, await store.read(), configuration);
           if (typeof wanted === 'string') throw new CommandError(wanted);

@@ -9,6 +9,7 @@ import { toProvider } from '../configuration/provider.ts';
 import { Providers } from '../daemon/providers.ts';
 import { Statistics } from '../jobs/statistics.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
@@ -41,15 +42,14 @@ export function optionalConfigOption(): Option {
  * ends the process.
  *
  * @param work gets the largest disk that is converted, in bytes, if a configuration file says
- * @param builders names that `diskimages[].builder` may have
  * @throws CommandError if there is no such provider, with those that there are
  */
 export async function withProvider<T>(
   options: ProviderOptions,
-  builders: readonly string[],
+  modules: Modules,
   work: (provider: ConfiguredProvider, signal: AbortSignal, largestDisk?: number) => Promise<T>,
 ): Promise<T> {
-  const { configuration, largestDisk } = await findProvider(options, builders);
+  const { configuration, largestDisk } = await findProvider(options, modules);
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     statistics: new Statistics(undefined),
@@ -72,10 +72,10 @@ export async function withProvider<T>(
  */
 export async function loadOptionalConfiguration(
   file: string | undefined,
-  builders: readonly string[],
+  modules: Modules,
 ): Promise<Configuration | undefined> {
   if (file === undefined && !existsSync(DEFAULT_CONFIG_FILE)) return undefined;
-  return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { builders })).configuration;
+  return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { modules })).configuration;
 }
 
 const DIRECTORY = 'directory:';
@@ -88,10 +88,10 @@ interface FoundProvider {
 
 async function findProvider(
   { provider: name, config }: ProviderOptions,
-  builders: readonly string[],
+  modules: Modules,
 ): Promise<FoundProvider> {
   if (config === undefined && name.startsWith(DIRECTORY)) return { configuration: directoryProvider(name) };
-  const configuration = await loadOptionalConfiguration(config, builders);
+  const configuration = await loadOptionalConfiguration(config, modules);
   if (configuration === undefined) return { configuration: await cloudProvider(name) };
   return configuredProvider(name, configuration);
 }

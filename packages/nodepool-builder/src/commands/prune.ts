@@ -1,5 +1,6 @@
 import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { imagesToPrune, madeAt } from './images-to-prune.ts';
 import { isJobUploadId } from './job-upload-id.ts';
@@ -21,7 +22,7 @@ interface PruneOptions extends ProviderOptions, JsonOptions {
 }
 
 /** `prune --provider P --keep N --older-than D`: deletes the versions of images that are not needed any more. */
-export function registerPrune(program: Command, builders: readonly string[]): void {
+export function registerPrune(program: Command, modules: Modules): void {
   program
     .command('prune')
     .summary('delete old images that "upload" uploaded')
@@ -53,7 +54,7 @@ export function registerPrune(program: Command, builders: readonly string[]): vo
         throw new CommandError('say what is to be deleted, with --keep, with --older-than or with both');
       }
       const retention = { keep: keep ?? 1, olderThan: olderThan ?? 0 };
-      await withProvider(options, builders, async ({ provider }, signal) => {
+      await withProvider(options, modules, async ({ provider }, signal) => {
         const images = await imagesOfJobs(provider, name, signal);
         const now = Date.now();
         const old = imagesToPrune(images, retention, now);

@@ -1,5 +1,6 @@
 import type { Leftover } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
+import type { Modules } from '../modules.ts';
 import { isJobUploadId } from './job-upload-id.ts';
 import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration } from './options.ts';
@@ -20,7 +21,7 @@ interface ReapOptions extends ProviderOptions, JsonOptions {
 const DEFAULT_AGE = 6 * 3_600_000;
 
 /** `reap --provider P`: removes what uploads that broke off have left. */
-export function registerReap(program: Command, builders: readonly string[]): void {
+export function registerReap(program: Command, modules: Modules): void {
   program
     .command('reap')
     .summary('remove what killed CI jobs left in a provider')
@@ -42,7 +43,7 @@ export function registerReap(program: Command, builders: readonly string[]): voi
     .addHelpText('after', '\nExample:\n  $ nodepool-builder reap --provider ci --older-than 12h --dry-run')
     .action(async (options: ReapOptions) => {
       const { olderThan, dryRun = false } = options;
-      await withProvider(options, builders, async ({ provider }, signal) => {
+      await withProvider(options, modules, async ({ provider }, signal) => {
         const leftovers = (await provider.leftovers?.({ signal })) ?? [];
         const old = leftovers.filter(
           ({ uploadId, changedAt }) =>

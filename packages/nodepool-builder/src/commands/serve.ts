@@ -1,12 +1,12 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
-import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { ReadLogSettings } from '../logging/log-settings.ts';
 import { backgroundLogSettings, defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
+import type { Modules } from '../modules.ts';
 import { reportToForeground } from './background.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
 import { logDiagnostics } from './diagnostics.ts';
@@ -31,7 +31,7 @@ export interface ServeOptions {
   readonly keepOnFailure?: number;
   /** Run a job server and the manager too. */
   readonly allInOne?: true;
-  readonly builders: Readonly<Record<string, ImageBuilderClass>>;
+  readonly modules: Modules;
 }
 
 /**
@@ -40,7 +40,7 @@ export interface ServeOptions {
  * @throws ConfigurationError, CommandError, ImageError: what keeps it from beginning
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { config, secure, builders } = options;
+  const { config, secure, modules } = options;
   const stop = stopSignal();
   // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
   process.on('SIGUSR1', () => {});
@@ -50,8 +50,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (options.inBackground !== undefined) logCrash(options.inBackground);
   let pidFile: PidFile | undefined;
   try {
-    const names = Object.keys(builders);
-    const loaded = await loadConfiguration(config, { builders: names, secure });
+    const loaded = await loadConfiguration(config, { modules, secure });
     const { settings, warnings } = await logSettingsOf(options);
     const { openLogging } = await import('../logging/logging.ts');
     const logging = openLogging(settings);
@@ -67,7 +66,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       };
       const builder = await NodepoolBuilder.start({
         ...common,
-        builders,
+        modules,
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
         keepOnFailure: options.keepOnFailure,
@@ -77,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       const reload = new ConfigurationReload(loaded, {
         file: config,
         secure,
-        builders: names,
+        modules,
         logger,
         apply: (configuration) => {
           builder.reload(configuration);

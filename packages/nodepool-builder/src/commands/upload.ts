@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { FORMAT_NAMES, type ImageFormat, imageIdFault } from '@nodepool-builder/image-builder';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { formatOfFile } from './image-file.ts';
 import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
@@ -22,7 +23,7 @@ interface UploadOptions extends ProviderOptions, JsonOptions {
 }
 
 /** `upload FILE --provider P --name N`: prints the provider's id of the image. */
-export function registerUpload(program: Command, builders: readonly string[]): void {
+export function registerUpload(program: Command, modules: Modules): void {
   program
     .command('upload')
     .summary('upload an image file')
@@ -74,7 +75,7 @@ export function registerUpload(program: Command, builders: readonly string[]): v
       };
       // Not at the top: the daemon does without, and starts the sooner.
       const { uploadFile } = await import('./upload-file.ts');
-      const uploaded = await withProvider(options, builders, ({ provider }, signal, largestDisk) =>
+      const uploaded = await withProvider(options, modules, ({ provider }, signal, largestDisk) =>
         uploadFile(provider, { ...upload, largestDisk }, signal),
       );
       const { 'external-id': externalId, provider } = uploaded;

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import { ConfigurationError, formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
 import { configOption } from './options.ts';
 
 /** `validate`: checks a configuration file. */
-export function registerValidate(program: Command, builders: readonly string[]): void {
+export function registerValidate(program: Command, modules: Modules): void {
   program
     .command('validate')
     .summary('check a configuration file')
@@ -16,7 +17,7 @@ export function registerValidate(program: Command, builders: readonly string[]):
     .addOption(configOption())
     .action(async (options: { config: string }) => {
       const { configuration, warnings } = await loadConfiguration(options.config, {
-        builders,
+        modules,
         checksHost: true,
       });
       if (warnings.some(({ severity }) => severity === 'job-error')) {

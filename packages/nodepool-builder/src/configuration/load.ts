@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/provider-openstack';
-import { BUILDERS } from '../builders.ts';
+import { Modules } from '../modules.ts';
 import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
@@ -40,8 +40,8 @@ export type CloudPlace = Omit<SettingsPlace, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
 export interface LoadOptions {
-  /** Names that `diskimages[].builder` may have. Default: those of image-builder's registry. */
-  readonly builders?: readonly string[];
+  /** The kinds of builders and providers to choose from. Default: those that come with nodepool-builder. */
+  readonly modules?: Modules;
   /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
   readonly secure?: string | undefined;
   /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
@@ -59,7 +59,7 @@ export interface LoadOptions {
 export async function loadConfiguration(
   path: string,
   {
-    builders = Object.keys(BUILDERS),
+    modules = Modules.builtIn,
     secure,
     place = { env: process.env, cwd: process.cwd(), home: homedir() },
     checksHost = false,
@@ -75,9 +75,9 @@ export async function loadConfiguration(
   const source = withInheritance(written);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
   const timeFaults = await cronFaults(document, source);
-  const makesSnapshots = builders.includes(INSTANCE_BUILDER);
+  const makesSnapshots = modules.builders.has(INSTANCE_BUILDER);
   faults.push(
-    ...referenceFaults(document, source, builders),
+    ...referenceFaults(document, source, modules),
     ...zuulImageFaults(document, source),
     ...onInstanceFaults(document, source),
     ...(makesSnapshots ? snapshotImageFaults(document, source) : []),

@@ -1,3 +1,4 @@
+import type { Modules } from '../modules.ts';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
 import { DATABASE_URL, lastOfEachName, ZUUL_BUILDER } from './normalise.ts';
@@ -62,7 +63,7 @@ function largeMetadata(meta: Readonly<Record<string, unknown>>): string | undefi
 export function referenceFaults(
   document: YamlDocument,
   source: ConfigurationSource,
-  builders: readonly string[],
+  { builders }: Modules,
 ): readonly Fault[] {
   const at = (pointer: string, severity: Fault['severity'], reason: string, remedy: string): Fault =>
     toFault(document, { pointer, severity, reason, remedy });
@@ -98,13 +99,13 @@ export function referenceFaults(
       const reason = `"${builder}" needs to know where Zuul is`;
       return [at(pointer, 'error', reason, 'make the image one of zuul-images')];
     }
-    if (builder === undefined || builders.includes(builder)) return [];
+    if (builder === undefined || builders.has(builder)) return [];
     return [
       at(
         pointer,
         'error',
         `"${builder}" is not there`,
-        `use one of ${builders.filter((name) => name !== ZUUL_BUILDER).join(', ')}`,
+        `use one of ${[...builders.keys()].filter((name) => name !== ZUUL_BUILDER).join(', ')}`,
       ),
     ];
   });

@@ -9,14 +9,11 @@ import {
 } from '@nodepool-builder/gearman-node';
 import {
   type BaseImageBuilder,
-  createImageBuilder,
-  type ImageBuilderClass,
   ImageRepository,
   inheritedEnvironment,
   type Logger,
 } from '@nodepool-builder/image-builder';
 import { InstanceKeeper } from '@nodepool-builder/on-instance';
-import { BUILDERS } from '../builders.ts';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
@@ -26,6 +23,7 @@ import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob } from '../jobs/upload-job.ts';
 import { UploadLedger } from '../jobs/upload-ledger.ts';
 import { UploadRecord } from '../jobs/upload-record.ts';
+import { Modules } from '../modules.ts';
 import { isZuulDiskImage } from '../zuul/zuul-disk-image.ts';
 import { ZuulPollers } from '../zuul/zuul-pollers.ts';
 import { isOffered } from './ask-servers.ts';
@@ -42,8 +40,8 @@ export interface NodepoolBuilderOptions {
   readonly configuration: Configuration;
   /** Gives the logger of a name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
   readonly logger: (name: string) => Logger;
-  /** The builders that `diskimages[].builder` chooses from. Default: those of image-builder's registry. */
-  readonly builders?: Readonly<Record<string, ImageBuilderClass>>;
+  /** The kinds of builders and providers to choose from. Default: those that come with nodepool-builder. */
+  readonly modules?: Modules;
   /** How many builds run at a time; 0: none is offered. Default 1. */
   readonly buildWorkers?: number;
   /** How many uploads and deletions run at a time; 0: none is offered. Default 4. */
@@ -258,16 +256,11 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #createBuilders({ diskimages }: Configuration): ReadonlyMap<string, BaseImageBuilder> {
-    const registry = this.#options.builders ?? BUILDERS;
+    const { modules = Modules.builtIn } = this.#options;
     return new Map(
       diskimages.map((diskimage) => [
         diskimage.name,
-        createImageBuilder(
-          diskimage.builder,
-          this.#withKeepOnFailure(diskimage),
-          registry,
-          this.#instanceProviders,
-        ),
+        modules.createBuilder(this.#withKeepOnFailure(diskimage), this.#instanceProviders),
       ]),
     );
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Command, CommanderError, type Option } from 'commander';
 import { createProgram } from '../../src/main.ts';
+import { Modules } from '../../src/modules.ts';
 
 /** Sample values of options. */
 const VALUES: Readonly<Record<string, string>> = {
@@ -21,7 +22,7 @@ interface Parsed {
 
 /** Parses a command line without running its command. */
 async function parse(args: readonly string[]): Promise<Parsed> {
-  const program = createProgram({});
+  const program = createProgram(Modules.builtIn);
   const parsed: Parsed[] = [];
   for (const command of [program, ...program.commands]) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
@@ -57,7 +58,7 @@ async function usageError(args: readonly string[]): Promise<string> {
   return error.message;
 }
 
-const { commands, options } = createProgram({});
+const { commands, options } = createProgram(Modules.builtIn);
 const general = options.filter(({ long, hidden }) => long !== '--version' && !hidden);
 
 describe('an option before a command', () => {

@@ -3,10 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { DibBuilder } from '@nodepool-builder/image-builder';
 import type { OnInstance } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
+import { Modules } from '../../src/modules.ts';
 
 let directory: string;
 let file: string;
@@ -17,11 +19,11 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-async function load(text: string, builders = ['dib', 'on-instance']): ReturnType<typeof loadConfiguration> {
+async function load(text: string, modules = Modules.builtIn): ReturnType<typeof loadConfiguration> {
   await writeFile(file, `images-dir: /i\n${text}`);
   const cloud = { OS_AUTH_URL: 'https://keystone.example.org/v3', OS_USERNAME: 'n', OS_PASSWORD: 'p' };
   return await loadConfiguration(file, {
-    builders,
+    modules,
     place: { env: { ...cloud, OS_PROJECT_NAME: 'ci' }, cwd: directory, home: directory },
   });
 }
@@ -341,7 +343,10 @@ providers:
   });
 
   it('are left alone by who has no builder for them', async () => {
-    const { configuration, warnings } = await load(TWO_CLOUDS, ['dib']);
+    const { configuration, warnings } = await load(
+      TWO_CLOUDS,
+      Modules.none.withBuilders({ dib: DibBuilder }),
+    );
     assert.deepEqual([configuration.diskimages, warnings], [[], []]);
   });
 });

@@ -4,10 +4,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin, JobServer } from '@nodepool-builder/gearman-node';
-import { ImageRepository } from '@nodepool-builder/image-builder';
+import { DibBuilder, ImageRepository } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { Modules } from '../../src/modules.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('a builder that cannot start leaves no connection, and gives images-dir free', async (t) => {
@@ -26,7 +27,7 @@ diskimages: [{name: debian, builder: of-another-program}]
 `,
   );
   const { configuration } = await loadConfiguration(join(directory, 'nodepool.yaml'), {
-    builders: ['of-another-program'],
+    modules: Modules.builtIn.withBuilders({ 'of-another-program': DibBuilder }),
   });
   await assert.rejects(NodepoolBuilder.start({ configuration, logger: () => new RecordingLogger() }), {
     code: 'builder-unknown',

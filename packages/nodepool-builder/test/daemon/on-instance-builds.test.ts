@@ -12,6 +12,7 @@ import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
+import { Modules } from '../../src/modules.ts';
 
 interface Made {
   readonly diskimage: InstanceDiskImage;
@@ -55,11 +56,11 @@ providers: []
   }
   const { configuration } = await loadConfiguration(config);
   const logger = new RecordingLogger();
-  const builders = { 'on-instance': UnusedBuilder };
+  const modules = Modules.builtIn.withBuilders({ 'on-instance': UnusedBuilder });
   const start = async (options: Partial<NodepoolBuilderOptions> = {}): Promise<NodepoolBuilder> => {
     const builder = await NodepoolBuilder.start({
       configuration,
-      builders,
+      modules,
       logger: () => logger,
       ...options,
     });

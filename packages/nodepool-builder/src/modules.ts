@@ -1,0 +1,159 @@
+import {
+  type BaseImageBuilder,
+  type BuilderModule,
+  type BuilderServices,
+  DibBuilder,
+  type DiskImage,
+  type ImageBuilderClass,
+  ImageError,
+  type ObjectSchema,
+  type ProviderModule,
+} from '@nodepool-builder/image-builder';
+import { OnInstanceBuilder } from '@nodepool-builder/on-instance';
+import { ZuulArtifactBuilder } from '@nodepool-builder/zuul-images';
+
+/** A kind of builder or a kind of provider. */
+export type Module = BuilderModule | ProviderModule;
+
+/** A module that cannot be used. The message has the reason and the remedy. */
+export class ModuleError extends Error {
+  override readonly name = 'ModuleError';
+  /** `its type "dib" belongs to another builder` */
+  readonly reason: string;
+  readonly remedy: string;
+
+  constructor(subject: string, reason: string, remedy: string) {
+    super(`${subject}: ${reason}; ${remedy}`);
+    this.reason = reason;
+    this.remedy = remedy;
+  }
+}
+
+const NO_SETTINGS = { type: 'object', properties: {} } as const satisfies ObjectSchema;
+
+/** A module whose builders have no settings of their own, besides `options`. */
+function classModule(type: string, Builder: ImageBuilderClass): BuilderModule {
+  return {
+    type,
+    settings: NO_SETTINGS,
+    create: (diskimage, _settings, services) => new Builder(diskimage, services),
+  };
+}
+
+/** The modules that come with nodepool-builder. */
+const BUILT_IN: readonly Module[] = [
+  classModule('dib', DibBuilder),
+  classModule('on-instance', OnInstanceBuilder),
+  classModule('zuul-artifact', ZuulArtifactBuilder),
+];
+
+/** The kinds of builders and providers that a configuration can name. A set does not change. */
+export class Modules {
+  /** The empty set. */
+  static readonly none: Modules = new Modules([]);
+  /** The set of the modules that come with nodepool-builder. */
+  static readonly builtIn: Modules = new Modules(BUILT_IN);
+
+  /** By `diskimages[].builder`. */
+  readonly builders: ReadonlyMap<string, BuilderModule>;
+  /** By `providers[].type`. */
+  readonly providers: ReadonlyMap<string, ProviderModule>;
+
+  private constructor(modules: readonly Module[]) {
+    this.builders = new Map(modules.filter(isBuilderModule).map((module) => [module.type, module]));
+    this.providers = new Map(modules.filter(isProviderModule).map((module) => [module.type, module]));
+  }
+
+  /**
+   * Returns this set with further modules.
+   *
+   * @param modules of any shape: they may come from JavaScript that no compiler has checked
+   * @throws ModuleError for a wrong shape, or a type that another module has
+   */
+  with(modules: Iterable<unknown>): Modules {
+    return [...modules].reduce<Modules>((all, module) => all.#add(module), this);
+  }
+
+  /** Returns this set with further builders. A class replaces a builder of the same type, and keeps its settings. */
+  withBuilders(classes: Readonly<Record<string, ImageBuilderClass>>): Modules {
+    const modules = Object.entries(classes).map(([type, Builder]) => {
+      const module = classModule(type, Builder);
+      const { settings, ...replaced } = this.builders.get(type) ?? module;
+      return { ...replaced, ...module, settings };
+    });
+    return new Modules([...this.#list(), ...modules]);
+  }
+
+  /**
+   * Creates the builder that a disk image names.
+   *
+   * @throws ImageError `builder-unknown`, `invalid-configuration`
+   */
+  createBuilder(
+    diskimage: DiskImage & { readonly builder: string },
+    services: BuilderServices,
+  ): BaseImageBuilder {
+    const { name, builder } = diskimage;
+    const module = this.builders.get(builder);
+    if (module !== undefined) return module.create(diskimage, {}, services);
+    const types = [...this.builders.keys()].join(', ');
+    const reason = `disk image "${name}" has the unknown builder "${builder}"; use one of: ${types}`;
+    throw new ImageError('builder-unknown', reason);
+  }
+
+  #add(module: unknown): Modules {
+    checkShape(module);
+    const [taken, kind] = isBuilderModule(module)
+      ? [this.builders, 'builder']
+      : ([this.providers, 'provider'] as const);
+    if (!taken.has(module.type)) return new Modules([...this.#list(), module]);
+    const reason = `its type "${module.type}" belongs to another ${kind} already`;
+    throw new ModuleError(`module "${module.type}"`, reason, 'give it a type of its own');
+  }
+
+  #list(): readonly Module[] {
+    return [...this.builders.values(), ...this.providers.values()];
+  }
+}
+
+function isBuilderModule(module: Module): module is BuilderModule {
+  return 'create' in module;
+}
+
+function isProviderModule(module: Module): module is ProviderModule {
+  return 'open' in module;
+}
+
+/** Characters of a type: it is a value in YAML, a part of error messages, and of file names. */
+const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
+
+/** Functions of a module, by the one that it must have. */
+const FUNCTIONS = { create: ['check', 'start'], open: ['check', 'prepare'] } as const;
+
+function checkShape(value: unknown): asserts value is Module {
+  if (!isRecord(value)) throw wrongShape('a module', 'is not an object');
+  const { type, settings } = value;
+  if (typeof type !== 'string' || !TYPE.test(type)) {
+    throw wrongShape('a module', 'has no "type", a string of letters, digits, ".", "_" and "-"');
+  }
+  const subject = `module "${type}"`;
+  if (!isRecord(settings) || settings.type !== 'object' || !isRecord(settings.properties)) {
+    throw wrongShape(subject, 'has no "settings", a JSON Schema with type "object" and "properties"');
+  }
+  if ('create' in value === 'open' in value) {
+    throw wrongShape(subject, 'must have either "create", as a builder, or "open", as a provider');
+  }
+  const required = 'create' in value ? 'create' : 'open';
+  const wrong = [required, ...FUNCTIONS[required]].find(
+    (name) => typeof value[name] !== 'function' && (name === required || value[name] !== undefined),
+  );
+  if (wrong !== undefined) throw wrongShape(subject, `has a "${wrong}" that is not a function`);
+}
+
+function wrongShape(subject: string, reason: string): ModuleError {
+  return new ModuleError(subject, reason, 'see BuilderModule and ProviderModule of image-builder');
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
