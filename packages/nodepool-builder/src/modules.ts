@@ -117,18 +117,18 @@ export class Modules {
 }
 
 function isBuilderModule(module: Module): module is BuilderModule {
-  return 'create' in module;
+  return 'create' in module && module.create !== undefined;
 }
 
 function isProviderModule(module: Module): module is ProviderModule {
-  return 'open' in module;
+  return !isBuilderModule(module);
 }
 
 /** Characters of a type: it is a value in YAML, a part of error messages, and of file names. */
 const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
 
-/** Functions of a module, by the one that it must have. */
-const FUNCTIONS = { create: ['check', 'start'], open: ['check', 'prepare'] } as const;
+/** Functions of a module, all of them optional: a builder has the first one, a provider one of the next two. */
+const FUNCTIONS = ['create', 'openImages', 'openInstances', 'check', 'start', 'fromText', 'files', 'prepare'];
 
 function checkShape(value: unknown): asserts value is Module {
   if (!isRecord(value)) throw wrongShape('a module', 'is not an object');
@@ -140,14 +140,15 @@ function checkShape(value: unknown): asserts value is Module {
   if (!isRecord(settings) || settings.type !== 'object' || !isRecord(settings.properties)) {
     throw wrongShape(subject, 'has no "settings", a JSON Schema with type "object" and "properties"');
   }
-  if ('create' in value === 'open' in value) {
-    throw wrongShape(subject, 'must have either "create", as a builder, or "open", as a provider');
-  }
-  const required = 'create' in value ? 'create' : 'open';
-  const wrong = [required, ...FUNCTIONS[required]].find(
-    (name) => typeof value[name] !== 'function' && (name === required || value[name] !== undefined),
-  );
+  const wrong = FUNCTIONS.find((name) => value[name] !== undefined && typeof value[name] !== 'function');
   if (wrong !== undefined) throw wrongShape(subject, `has a "${wrong}" that is not a function`);
+  const isBuilder = value.create !== undefined;
+  const isProvider = value.openImages !== undefined || value.openInstances !== undefined;
+  if (isBuilder === isProvider) {
+    const reason =
+      'must have either "create", as a builder, or "openImages" or "openInstances", as a provider';
+    throw wrongShape(subject, reason);
+  }
 }
 
 function wrongShape(subject: string, reason: string): ModuleError {

@@ -17,7 +17,12 @@ const BUILDER: BuilderModule<typeof SETTINGS> = {
   create: (diskimage) => new MyBuilder(diskimage),
 };
 
-const PROVIDER: ProviderModule<typeof SETTINGS> = { type: 'mine', settings: SETTINGS, open: () => ({}) };
+const PROVIDER: ProviderModule<typeof SETTINGS> = {
+  type: 'mine',
+  description: 'a cloud of mine',
+  settings: SETTINGS,
+  openImages: () => assert.fail(),
+};
 
 test('further modules stand beside those that come with nodepool-builder', () => {
   const modules = Modules.builtIn.with([BUILDER, PROVIDER]);
@@ -60,9 +65,9 @@ for (const [shape, module, reason] of [
   ['a type with a blank', { ...BUILDER, type: 'my own' }, /has no "type"/],
   ['no settings', { ...BUILDER, settings: undefined }, /^module "mine": has no "settings"/],
   ['settings of a list', { ...BUILDER, settings: { type: 'array' } }, /has no "settings"/],
-  ['neither create nor open', { ...BUILDER, create: undefined }, /"create" that is not a function/],
-  ['create and open', { ...BUILDER, ...PROVIDER }, /either "create", as a builder, or "open"/],
-  ['nothing but a type', { type: 'mine', settings: SETTINGS }, /either "create", as a builder, or "open"/],
+  ['a builder and a provider', { ...BUILDER, ...PROVIDER }, /either "create", as a builder, or "open/],
+  ['nothing but a type', { type: 'mine', settings: SETTINGS }, /either "create", as a builder, or "open/],
+  ['an object as create', { ...BUILDER, create: {} }, /"create" that is not a function/],
   ['a check that is no function', { ...BUILDER, check: true }, /"check" that is not a function/],
 ] as const) {
   test(`a module with a wrong shape is refused: ${shape}`, () => {
