@@ -73,7 +73,7 @@ test('convert refuses what a builder refuses, and leaves nothing', async (t) => 
     ],
     [[path('backed.qcow2'), '--format', 'raw'], 1, /names another file, ".*disk\.qcow2"/],
     [
-      [path('debian.raw'), '--source-format', 'vmdk', '--format', 'raw'],
+      [path('debian.raw'), '--source-format', 'vmdk', '--format', 'qcow2'],
       1,
       /not a vmdk image: it has no header/,
     ],
