@@ -238,7 +238,7 @@ describe('a machine under QEMU', () => {
     await killed.end('SIGKILL');
     assert.equal(await machines(), 1);
     const next = await runCommand('build', 'node', ...args, '--image-id', 'node-2', '--format', 'tgz');
-    assert.match(next.stderr, /is wanted as tgz, but its builder makes/);
+    assert.match(next.stderr, /is requested as tgz, but its builder makes/);
     assert.equal(await machines(), 0);
     const hidden = (await readdir(output)).filter((name) => name.startsWith('.'));
     assert.deepEqual(hidden, []);

@@ -96,9 +96,7 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     assert.equal((await client.delete('1')).end, 'WORK_COMPLETE', 'it does not wait for the upload');
     deleted.resolve();
     assert.equal((await upload.answer).end, 'WORK_FAIL');
-    await builder.logged(
-      /upload of 1 as trusty failed: .*1\.raw" is not there any more; build the image anew/,
-    );
+    await builder.logged(/upload of 1 as trusty failed: .*1\.raw" no longer exists; build the image again/);
     assert.deepEqual(await cloud.account.images(), []);
     const puts = cloud.glance.requests.filter(({ method }) => method === 'PUT');
     assert.deepEqual(

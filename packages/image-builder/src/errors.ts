@@ -1,4 +1,4 @@
-/** What can go wrong with an image, and whether trying the same again may help. */
+/** Error codes, and whether a retry may succeed. */
 export const IMAGE_ERRORS = {
   'invalid-image-id': { retriable: false },
   'invalid-configuration': { retriable: false },
@@ -40,10 +40,10 @@ export const IMAGE_ERRORS = {
   'artifact-damaged': { retriable: false },
 } as const;
 
-/** The code of an {@link ImageError}; compare codes, never messages. */
+/** Code of an {@link ImageError}. Compare codes, never messages. */
 export type ImageErrorCode = keyof typeof IMAGE_ERRORS;
 
-/** Every error that this package throws on purpose. Its message names the thing, the reason and the remedy. */
+/** An expected error. Its message names the thing, the reason and the remedy. */
 export class ImageError extends Error {
   override readonly name = 'ImageError';
   readonly code: ImageErrorCode;
@@ -53,7 +53,7 @@ export class ImageError extends Error {
     this.code = code;
   }
 
-  /** Whether the same call may succeed later without a change by anyone. */
+  /** Whether a retry may succeed without any other change. */
   get retriable(): boolean {
     return IMAGE_ERRORS[this.code].retriable;
   }

@@ -8,23 +8,23 @@ import type { HashThreads } from './upload-source/hash-threads.ts';
 import { readPieces } from './upload-source/read-pieces.ts';
 import { SteadyFile } from './upload-source/steady-file.ts';
 
-/** What {@link openUploadSource} takes. */
+/** Settings of {@link openUploadSource}. */
 export interface UploadSourceOptions<Name extends DigestName> extends OperationOptions {
-  /** What to digest the file with on its way; default nothing. */
+  /** Digests to compute while the file is read; default none. */
   readonly digests?: readonly Name[];
-  /** Shared by the sources of one process, so that there are few threads. Default: threads of its own. */
+  /** Shared by all sources of a process, to limit the number of threads. Default: threads for this source. */
   readonly threads?: HashThreads;
   /** Whether the file may be removed while it is read. Default false. */
   readonly mayBeRemoved?: boolean;
 }
 
-/** A file that is read once for all that needs its bytes: the wire, and digests. */
+/** A file that is read once, for an upload and for its digests. */
 export class UploadSource<Name extends DigestName = never> {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   /**
-   * Known when the last piece is given. Rejects if the file cannot be read or changes meanwhile, and if the source is
-   * closed before its end was read.
+   * Fulfilled before the last piece is yielded. Rejected if the file cannot be read or changes meanwhile, or if the
+   * source is closed before its end was read.
    */
   readonly digests: Promise<Digests<Name>>;
   readonly #file: SteadyFile;
@@ -39,16 +39,15 @@ export class UploadSource<Name extends DigestName = never> {
     this.#options = options;
     this.size = file.size;
     this.digests = this.#outcome.promise;
-    this.digests.catch(() => {}); // not everybody wants them
+    this.digests.catch(() => {}); // a caller may ignore the digests
   }
 
   /**
-   * The file from its beginning, in pieces that are lent: a piece's memory is filled anew once the next one is asked
-   * for, so that whoever sends it has to wait until the socket took it. Reading goes no faster than the slowest user.
-   * To send all of it again, begin anew; what is digested already is not digested twice.
+   * Yields the file from its beginning. The memory of a piece is reused when the next one is requested, so await each
+   * write. Reading is as fast as the slowest consumer. A second call reads the file again, but digests it only once.
    *
-   * @throws ImageError `image-changed`, `image-missing`, and never after the last piece; `read-aborted` when the source
-   *   is closed meanwhile; the signal's reason
+   * @throws ImageError `image-changed`, `image-missing`, never after the last piece; `read-aborted` if the source is
+   *   closed meanwhile; the signal's reason
    */
   async *pieces(): AsyncGenerator<Buffer, void, undefined> {
     const reading = this.#read();
@@ -65,12 +64,12 @@ export class UploadSource<Name extends DigestName = never> {
     if (given < this.size) throw this.#aborted();
   }
 
-  /** As {@link pieces}, but each chunk is a copy, for consumers that keep more than one of them. */
+  /** Like {@link pieces}, but each chunk is a copy, for consumers that keep several of them. */
   stream(): Readable {
     return Readable.from(copies(this.pieces()), { objectMode: false });
   }
 
-  /** Ends whatever still reads, and gives all free. To be called when nobody uses a piece any more. */
+  /** Ends all readings and releases all resources. Call it when no piece is in use. */
   async close(): Promise<void> {
     this.#outcome.reject(this.#aborted());
     await Promise.all(Array.from(this.#readings, (reading) => reading.return()));
@@ -116,7 +115,7 @@ async function* copies(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /**
- * Opens a file that is to be sent somewhere. The caller closes the source.
+ * Opens a file for an upload. The caller closes the source.
  *
  * @throws ImageError `image-missing`, `directory-not-usable`; the signal's reason
  */

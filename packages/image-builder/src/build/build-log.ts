@@ -9,7 +9,7 @@ import { CappedFile } from './capped-file.ts';
 import { createMask } from './mask.ts';
 import { visible } from './visible.ts';
 
-/** How many logs of one image name are kept, unless an option says otherwise. */
+/** Default number of logs kept for an image name. */
 const RETENTION = 7;
 
 /** Default size limit of a log, in bytes. */
@@ -17,26 +17,26 @@ const LIMIT = 64 * 1024 * 1024;
 
 const HEADER = /^# image-name: (.*)$/;
 
-/** What a {@link BuildLog} is opened with. */
+/** Settings of {@link BuildLog.open}. */
 export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
   readonly imageName: string;
-  /** How many logs of one image name are kept, this one included. Default 7. */
+  /** Number of logs kept for the image name, including this one. Default 7. */
   readonly retention?: number | undefined;
-  /** Size limit of the log in bytes; beyond it, only its beginning and its end are kept. Default 64 MiB. */
+  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
   readonly limit?: number | undefined;
-  /** What is not to be shown: `***` stands in its place. */
+  /** Texts that are replaced by `***`. */
   readonly secrets?: readonly string[] | undefined;
-  /** Told each line as well. */
+  /** Called with each line. */
   readonly onLine: ((line: string) => void) | undefined;
   readonly logger: Logger | undefined;
 }
 
-/** The output of one build: `<image-id>.log`. Its first line has the image's name. */
+/** Log of one build: `<image-id>.log`. Its first line contains the image name. */
 export class BuildLog {
   readonly path: string;
-  /** Takes the secrets out of a text, and shows its control characters. */
+  /** Masks the secrets in a text and escapes its control characters. */
   readonly mask: (text: string) => string;
   readonly #withoutSecrets: (text: string) => string;
   readonly #stream: CappedFile;
@@ -50,13 +50,13 @@ export class BuildLog {
     this.#stream = stream;
     this.#onLine = onLine;
     stream.on('error', (error) => {
-      // A log that cannot be written is no reason to stop a build.
-      if (!this.#failed) logger?.warn(`the build log "${path}" is cut short: ${error.message}`);
+      // A build goes on without its log.
+      if (!this.#failed) logger?.warn(`the build log "${path}" is truncated: ${error.message}`);
       this.#failed = true;
     });
   }
 
-  /** Opens the log; one of an earlier attempt at the same image is continued. Removes the oldest logs. */
+  /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
     const { directory, imageId, imageName, retention = RETENTION, limit = LIMIT } = options;
     await mkdir(directory, { recursive: true, mode: BUILD_LOG_DIRECTORY });
@@ -69,11 +69,11 @@ export class BuildLog {
     return log;
   }
 
-  /** Writes a line, or several, unless the log is closed. The promise resolves once the disk has caught up. */
+  /** Writes one or several lines, unless the log is closed. The promise is fulfilled when more can be written. */
   write(text: string): Promise<void> | undefined {
     const lines = this.#withoutSecrets(text).split('\n').map(visible);
     for (const line of lines) this.#onLine?.(line);
-    // An abandoned builder may still write when the log is closed.
+    // An aborted builder may still write after the log was closed.
     const isClosed = this.#failed || this.#stream.writableEnded;
     if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
     return new Promise((resolve) => {
@@ -89,7 +89,7 @@ export class BuildLog {
   }
 }
 
-/** Keeps the newest logs of the image name, `current` among them. */
+/** Removes all but the newest logs of the image name and `current`. */
 async function removeOldLogs(
   directory: string,
   imageName: string,
@@ -110,12 +110,12 @@ async function removeOldLogs(
   }
 }
 
-/** Where the last that was seen of the display of a build's machine lies: beside its log. */
+/** Path of the last screenshot of a build's machine, beside its log. */
 export function screenshotPath(logPath: string): string {
   return `${logPath.slice(0, -'.log'.length)}.png`;
 }
 
-/** The name in the first line of a log; undefined for a file that is none. */
+/** Image name in the first line of a log; undefined for other files. */
 async function readImageName(path: string): Promise<string | undefined> {
   const stream = createReadStream(path, { end: 4095 });
   for await (const line of createInterface(stream)) {

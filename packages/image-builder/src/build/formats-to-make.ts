@@ -4,10 +4,10 @@ import { isConvertible } from '../formats/convert.ts';
 import { checkFormats, type ImageFormat } from '../formats.ts';
 
 /**
- * The formats that a builder has to make for what is wanted: those that it can make itself, and, if others are
- * wanted too, one that these can be converted from.
+ * Formats that a builder must make: the requested ones that it can make itself, and, if others are requested, one that
+ * can be converted to them.
  *
- * @param native the formats that the builder can make; undefined for any.
+ * @param native formats that the builder can make; undefined for any
  * @throws ImageError `format-unknown`, `format-unavailable`
  */
 export function formatsToMake(
@@ -24,8 +24,8 @@ export function formatsToMake(
   if (impossible !== undefined) {
     throw new ImageError(
       'format-unavailable',
-      `disk image "${name}" is wanted as ${impossible}, but its builder makes ${native.join(', ')}, ` +
-        'and qemu-img cannot convert that; choose another builder or another format',
+      `disk image "${name}" is requested as ${impossible}, but its builder makes ${native.join(', ')}, ` +
+        'which qemu-img cannot convert to it; choose another builder or another format',
     );
   }
   const needed = source !== undefined && converted.length > 0 ? [...made, source] : made;

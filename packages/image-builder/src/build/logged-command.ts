@@ -11,22 +11,22 @@ export interface LoggedCommandOptions {
   readonly cwd?: string | undefined;
   /** Ends the command before the build does. */
   readonly signal?: AbortSignal;
-  /** Called with each line of output, as it is. */
+  /** Called with each unchanged line of output. */
   readonly onLine?: ((line: string) => void) | undefined;
   /** See `CommandOptions`. */
   readonly onPartialLine?: (text: string) => void;
-  /** What of a line goes to the log. Default: all. */
+  /** Changes a line before it is logged. Default: no change. */
   readonly clean?: (line: string) => string;
 }
 
-/** Runs a command of a build: its output is in the build's log, and it ends with the build, come what may. */
+/** Runs a command of a build. Its output is logged, and it never outlives the build. */
 export type LoggedCommand = (
   command: string,
   args: readonly string[],
   options?: LoggedCommandOptions,
 ) => Promise<CommandResult>;
 
-/** The {@link LoggedCommand} of one build. */
+/** Creates the {@link LoggedCommand} of one build. */
 export function createLoggedCommand({
   environment,
   signal: build,

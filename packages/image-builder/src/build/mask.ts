@@ -1,12 +1,12 @@
-/** A shorter text stands in too many places to mean anything. */
+/** Shorter texts are not masked: they occur too often by chance. */
 const SHORTEST = 4;
 
 const MASK = '***';
 
 /**
- * Makes the function that puts `***` in the place of secrets.
+ * Creates a function that replaces secrets by `***`.
  *
- * @param secrets what is not to be shown; of one with several lines each is, as each stands in a line of output
+ * @param secrets texts to replace; each line of a text with several lines is replaced separately
  */
 export function createMask(secrets: readonly string[] = []): (text: string) => string {
   const hidden = secrets
@@ -14,12 +14,12 @@ export function createMask(secrets: readonly string[] = []): (text: string) => s
     .map((line) => line.trim())
     .flatMap((line) => [line, inSingleQuotes(line)])
     .filter((line) => line.length >= SHORTEST)
-    // The longest first: another may be a part of it.
+    // The longest first: a shorter one may be part of it.
     .toSorted((one, other) => other.length - one.length);
   return (text) => hidden.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
 }
 
-/** What a shell's trace (`set -x`) shows between the quotes that it sets. */
+/** Text between the single quotes in a shell's trace (`set -x`). */
 function inSingleQuotes(text: string): string {
   return text.replaceAll("'", String.raw`'\''`);
 }

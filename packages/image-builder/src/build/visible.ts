@@ -1,7 +1,7 @@
-/** Control characters but the tab, and characters that start a line or turn the direction of writing. */
+/** Control characters except tab, line separators, and characters that change the writing direction. */
 const CONTROL = /(?!\t)\p{Cc}|\p{Zl}|\p{Zp}|\p{Bidi_Control}/gu;
 
-/** Replaces control characters by their numbers, so that a terminal does not interpret them. */
+/** Replaces control characters by their codes, so that a terminal does not interpret them. */
 export function visible(text: string): string {
   return text.replace(CONTROL, (character) => {
     const code = character.charCodeAt(0).toString(16);

@@ -2,12 +2,12 @@ import { Socket } from 'node:net';
 import { authorityOf } from './authority-of.ts';
 import type { InstanceAddress } from './instance-provider.ts';
 
-/** Lines may come before the one that an SSH server begins with (RFC 4253, section 4.2), but not for ever. */
+/** Limit in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
 const LONGEST_GREETING = 16 * 1024;
 
 /**
- * Whether an SSH server answers: a {@link Probe}. That the port accepts connections says nothing, for what forwards
- * it accepts them before the instance does.
+ * A {@link Probe} for an SSH server. An open port is not enough: a forwarder accepts connections before the instance
+ * does.
  */
 export async function probeSsh(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const socket = new Socket({ signal });

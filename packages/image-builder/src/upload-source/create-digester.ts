@@ -2,10 +2,10 @@ import type { Digester, DigestName } from './digests.ts';
 import { HashThreads } from './hash-threads.ts';
 import { InlineDigester } from './inline-digester.ts';
 
-/** Bytes for which threads are worth their start: digesting fewer here takes no longer than that. */
+/** Size in bytes above which threads are used: starting them takes as long as digesting a smaller file. */
 const WORTH_THREADS = 16 * 2 ** 20;
 
-/** The digester for a file of `size` bytes. */
+/** Creates the digester of a file of `size` bytes. */
 export function createDigester(
   names: readonly DigestName[],
   size: number,

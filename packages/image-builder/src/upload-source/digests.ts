@@ -1,4 +1,4 @@
-/** What a file can be digested with, by OpenSSL's name, and how much time a byte takes, relative to the others. */
+/** Supported digests by OpenSSL's name, with the relative time for a byte. */
 export const DIGESTS = {
   md5: { cost: 2 },
   sha256: { cost: 1 },
@@ -6,24 +6,24 @@ export const DIGESTS = {
 } as const;
 DIGESTS satisfies Record<string, { readonly cost: number }>;
 
-/** The name of a message digest. */
+/** Name of a message digest. */
 export type DigestName = keyof typeof DIGESTS;
 
-/** Hexadecimal digests of a file, by their names. */
+/** Hexadecimal digests of a file, by name. */
 export type Digests<Name extends DigestName = DigestName> = Readonly<Record<Name, string>>;
 
-/** Digests what its user puts into its memory. */
+/** Digests the bytes that its user writes to its memory. */
 export interface Digester {
   readonly memory: ArrayBufferLike;
-  /** Takes bytes of the memory for the next ones of the file. Ends when they are no longer needed, and never fails. */
+  /** Digests a range of the memory as the next bytes of the file. Fulfilled when the range can be reused; never rejected. */
   update(bytes: Range): Promise<void>;
-  /** The digests of all that it took. Throws what went wrong up to now. */
+  /** Returns the digests of all bytes. Rejected with the first error so far. */
   digest(): Promise<Digests>;
-  /** Gives free what it uses, memory included, once it needs none of that. */
+  /** Releases all resources, including the memory. */
   close(): Promise<void>;
 }
 
-/** A part of a memory, its end not included. */
+/** A part of a memory, without its end. */
 export interface Range {
   readonly begin: number;
   readonly end: number;

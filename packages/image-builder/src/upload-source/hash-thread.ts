@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { HashOrder } from './hash-worker.ts';
 
-/** The program lies beside this file, with the same extension: `.ts` as source, `.js` when compiled. */
+/** Program of the thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */
 const PROGRAM = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url);
 
 interface Answer {
@@ -10,11 +10,11 @@ interface Answer {
   readonly reject: (reason: unknown) => void;
 }
 
-/** A thread that hashes. It keeps the process alive only while an answer is due. */
+/** A thread that computes digests. It keeps the process alive only while an answer is due. */
 export class HashThread {
-  /** The costs of the hashes that it has been given. */
+  /** Sum of the costs of its hashes. */
   load = 0;
-  /** Without the flags of this process: `--input-type`, for one, would forbid the program. */
+  /** Without the flags of this process: with `--input-type`, for example, the program would not start. */
   readonly #worker = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
   readonly #due: Answer[] = [];
   #end: Error | undefined;
@@ -25,16 +25,16 @@ export class HashThread {
     this.#worker.on('exit', () => this.#ended(new Error('a thread that computes digests has ended')));
   }
 
-  /** Whether it takes no more orders. */
+  /** Whether the thread has ended. */
   get dead(): boolean {
     return this.#end !== undefined;
   }
 
   /**
-   * Has an order carried out, after those that were given before.
+   * Executes an order, after the previous ones.
    *
-   * @returns the digest, of an order for one
-   * @throws what ended the thread
+   * @returns the digest, if the order asks for it
+   * @throws Error with which the thread ended
    */
   async ask(order: HashOrder): Promise<string | undefined> {
     if (this.#end !== undefined) throw this.#end;
@@ -46,7 +46,7 @@ export class HashThread {
     return await promise;
   }
 
-  /** Ends it. Answers that are due are rejected. */
+  /** Ends the thread. Due answers are rejected. */
   async stop(): Promise<void> {
     await this.#worker.terminate();
   }

@@ -3,25 +3,25 @@ import { HashThread } from './hash-thread.ts';
 import { RING_SIZE } from './slot-ring.ts';
 import { ThreadedDigester } from './threaded-digester.ts';
 
-/** Enough that md5, the slowest, has one for itself; each takes 17 MB of memory. */
+/** One for md5, the slowest, and one for the others; each takes 17 MB of memory. */
 const MOST_THREADS = 2;
 
 /**
- * Threads that hash, for all files that are read at the same time. They start with the first file and end with the
- * last one. A file has all its bytes for one digest hashed in the same thread.
+ * Threads that compute the digests of all files that are read concurrently. They start with the first file and end with
+ * the last one. One thread computes a digest of a file from beginning to end.
  */
 export class HashThreads {
-  /** Used again and again: the garbage collector does not see how large shared memory is, and lets it pile up. */
+  /** Reused: the garbage collector ignores the size of shared memory and would let it accumulate. */
   readonly #memories: SharedArrayBuffer[] = [];
   #threads: HashThread[] = [];
   #digesters = 0;
   #hashes = 0;
 
-  /** A digester of one file. */
+  /** Creates the digester of one file. */
   digester(names: readonly DigestName[]): Digester {
     this.#digesters += 1;
     const memory = this.#memories.pop() ?? new SharedArrayBuffer(RING_SIZE);
-    // The costly ones choose first: what is left over fills up.
+    // The most expensive digests are assigned first.
     const hashes = names
       .toSorted((one, other) => DIGESTS[other].cost - DIGESTS[one].cost)
       .map((name) => {

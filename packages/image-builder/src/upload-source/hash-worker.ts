@@ -1,9 +1,9 @@
-/** What a hash thread runs: carries out each order in turn and answers it, see {@link HashOrder}. */
+/** Program of a hash thread: executes and answers each {@link HashOrder} in turn. */
 import { createHash, type Hash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { DigestName, Range } from './digests.ts';
 
-/** One thing to do for a hash, which has a number. Nothing is left of it after `digest` or `drop`. */
+/** A step of a hash, which is identified by a number. `digest` and `drop` end the hash. */
 export type HashOrder = { readonly hash: number } & (
   | { readonly do: 'begin'; readonly name: DigestName; readonly memory: SharedArrayBuffer }
   | ({ readonly do: 'update' } & Range)
@@ -18,7 +18,7 @@ parentPort?.on('message', (order: HashOrder) => {
   parentPort?.postMessage(carryOut(order));
 });
 
-/** @returns the digest, of an order for one */
+/** @returns the digest, if the order asks for it */
 function carryOut(order: HashOrder): string | undefined {
   if (order.do === 'begin') {
     hashes.set(order.hash, { hash: createHash(order.name), memory: order.memory });

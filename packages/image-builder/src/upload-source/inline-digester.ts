@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Digester, DigestName, Digests, Range } from './digests.ts';
 import { RING_SIZE } from './slot-ring.ts';
 
-/** Digests in this thread. Of no names it does nothing. */
+/** Computes digests in this thread. */
 export class InlineDigester implements Digester {
   readonly memory: ArrayBuffer = new ArrayBuffer(RING_SIZE);
   readonly #hashes;

@@ -5,14 +5,14 @@ import type { SteadyFile } from './steady-file.ts';
 interface Piece {
   readonly slot: Slot;
   readonly bytes: Buffer;
-  /** Ends when the bytes are digested. */
+  /** Fulfilled when the bytes are digested. */
   readonly digested: Promise<void>;
 }
 
 /**
- * The file from its beginning, at least one piece, each given to the digester as well. While one piece is used the
- * next is read. Reading waits for whoever is slowest: a slot is filled again when it is digested and the piece after
- * it was asked for. The last piece comes only if the file proved unchanged.
+ * Yields the file from its beginning, at least one piece, and digests each piece. The next piece is read while one is in
+ * use. A slot is reused when it is digested and the piece after it was requested. The last piece is yielded only if the
+ * file is unchanged.
  *
  * @throws ImageError `image-changed`, `image-missing`
  */
@@ -29,7 +29,7 @@ export async function* readPieces(
   };
   const readAhead = (position: number): Promise<Piece> => {
     const piece = read(position);
-    piece.catch(() => {}); // its failure is told when it is asked for, which may be much later
+    piece.catch(() => {}); // handled when the piece is requested, possibly much later
     return piece;
   };
   let position = 0;
@@ -44,6 +44,6 @@ export async function* readPieces(
       void digested.then(() => ring.give(slot));
     } while (position < file.size);
   } finally {
-    await Promise.allSettled([next]); // its slot may not be filled any more once the memory is somebody else's
+    await Promise.allSettled([next]); // no read may fill a slot after the memory was released
   }
 }

@@ -12,10 +12,10 @@ export interface SteadyFileOptions {
   readonly mayBeRemoved?: boolean;
 }
 
-/** A regular file that has to stay as it is while it is read. */
+/** A regular file that must not change while it is read. */
 export class SteadyFile {
   readonly path: string;
-  /** Bytes, holes included. */
+  /** Size in bytes, holes included. */
   readonly size: number;
   readonly #handle: FileHandle;
   readonly #state: BigIntStats;
@@ -50,9 +50,9 @@ export class SteadyFile {
   }
 
   /**
-   * Reads into `bytes` what the file has at `position`, as much as there is room for.
+   * Reads at `position` into `bytes`, as many bytes as fit.
    *
-   * @returns the part of `bytes` that was filled
+   * @returns the filled part of `bytes`
    * @throws ImageError `image-changed` if the file ends before its size
    */
   async read(bytes: Buffer, position: number): Promise<Buffer> {
@@ -64,7 +64,7 @@ export class SteadyFile {
   }
 
   /**
-   * Makes sure that the file is still under its name what it was when it was opened.
+   * Checks that the file still has its name and has not changed since it was opened.
    *
    * @throws ImageError `image-changed`, `image-missing`
    */
@@ -77,10 +77,10 @@ export class SteadyFile {
     });
     if (now.dev !== dev || now.ino !== ino) throw changed(this.path, 'another file has its name now');
     if (now.size !== size) throw changed(this.path, `it had ${size} bytes and now has ${now.size}`);
-    if (now.mtimeNs !== mtimeNs) throw changed(this.path, 'somebody wrote to it');
+    if (now.mtimeNs !== mtimeNs) throw changed(this.path, 'another process wrote to it');
   }
 
-  /** Ends when no read is under way any more. */
+  /** Waits for pending reads. */
   async close(): Promise<void> {
     await this.#handle.close();
   }
@@ -89,10 +89,10 @@ export class SteadyFile {
 function changed(path: string, how: string): ImageError {
   return new ImageError(
     'image-changed',
-    `"${path}" changed while it was read: ${how}; nobody may write to an image, build a new one`,
+    `"${path}" changed while it was read: ${how}; build a new image and do not write to it`,
   );
 }
 
 function missing(path: string, cause: unknown): ImageError {
-  return new ImageError('image-missing', `"${path}" is not there any more; build the image anew`, { cause });
+  return new ImageError('image-missing', `"${path}" no longer exists; build the image again`, { cause });
 }

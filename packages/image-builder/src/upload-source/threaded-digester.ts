@@ -1,15 +1,15 @@
 import type { Digester, DigestName, Digests, Range } from './digests.ts';
 import type { HashThread } from './hash-thread.ts';
 
-/** A hash in one of the threads. */
+/** A hash in a thread. */
 interface ThreadHash {
   readonly name: DigestName;
   readonly thread: HashThread;
-  /** Its number, unique in its thread. */
+  /** Number, unique in the thread. */
   readonly hash: number;
 }
 
-/** Digests in other threads, all digests of a range at the same time. */
+/** Computes digests in other threads, all digests of a range in parallel. */
 export class ThreadedDigester implements Digester {
   readonly memory: SharedArrayBuffer;
   readonly #hashes: readonly ThreadHash[];
@@ -39,7 +39,7 @@ export class ThreadedDigester implements Digester {
     await this.#release();
   }
 
-  /** Does not fail: a thread that has died says so when it is asked for the digest. */
+  /** Never rejected: the error of a dead thread is reported with the digest. */
   async #each(ask: (hash: ThreadHash) => Promise<unknown>): Promise<void> {
     await Promise.allSettled(this.#hashes.map(ask));
   }

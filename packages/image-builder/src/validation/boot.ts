@@ -5,24 +5,24 @@ import type { CommandResult } from '../process/command.ts';
 import { type Accelerator, machineArguments, optionValue, QEMU } from '../qemu/machine-arguments.ts';
 import type { ValidationParts } from './image-validation.ts';
 
-/** How many lines of the console an error shows. */
+/** Number of console lines in an error. */
 const LAST_LINES = 5;
 
-/** How an image is booted, and what has to be seen. */
+/** Settings of a boot test. */
 export interface BootValidation {
-  /** A line on the serial console that tells that all is well; one that has not ended counts, as a prompt. */
+  /** Matches the line on the serial console that tells success. An incomplete line, such as a prompt, also counts. */
   readonly expect: RegExp;
-  /** Seconds in which the line has to come. Default 600. */
+  /** Time limit for the line, in seconds. Default 600. */
   readonly timeout?: number;
-  /** Of the machine, in MiB. Default 1024. */
+  /** Memory of the machine, in MiB. Default 1024. */
   readonly memory?: number;
-  /** Default: `kvm`, and if QEMU fails with it `tcg`. */
+  /** Default: `kvm`, or `tcg` if QEMU fails with `kvm`. */
   readonly accelerator?: Accelerator;
 }
 
 /**
- * Boots an image by its BIOS, without a network, and waits for a line on the serial console. What the machine
- * writes goes to a file in the build's directory: the image stays as it is.
+ * Boots an image with BIOS and without a network, and waits for a line on the serial console. The machine writes to a
+ * temporary file in the build's directory, not to the image.
  *
  * @throws ImageError `validation-failed`, `command-not-found`
  */
@@ -38,7 +38,7 @@ export async function bootImage(
     runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, parts);
   let outcome = await boot(accelerator ?? 'kvm');
   if (accelerator === undefined && isQemuFailure(outcome)) {
-    context.log('KVM cannot be used: the machine is interpreted, which takes many times as long');
+    context.log('KVM cannot be used; QEMU interprets the machine, which takes many times as long');
     outcome = await boot('tcg');
   }
   const { seen, ended, lastLines } = outcome;
@@ -51,26 +51,26 @@ export async function bootImage(
   throw new ImageError(
     'validation-failed',
     `image ${context.imageId} is not published: no line of its console matched ${String(expect)} ${end}; the last ` +
-      `were: ${shown}; mend the image or what is expected of it, see ${log.path}`,
+      `were: ${shown}; correct the image or the expected line, see ${log.path}`,
   );
 }
 
-/** What came of a boot. */
+/** Outcome of a boot. */
 interface Boot {
-  /** The machine said what is expected. */
+  /** Whether the expected line was seen. */
   readonly seen: boolean;
-  /** How QEMU ended, unless it was ended. */
+  /** Result of QEMU, unless this process ended it. */
   readonly ended?: CommandResult;
-  /** Of the console, the one that has not ended included. */
+  /** Last lines of the console, including an incomplete one. */
   readonly lastLines: readonly string[];
 }
 
-/** A machine that is switched off ends QEMU with 0. */
+/** QEMU exits with 0 when the machine is switched off. */
 function isQemuFailure({ seen, ended }: Boot): boolean {
   return !seen && ended !== undefined && ended.exitCode !== 0;
 }
 
-/** Runs a machine until it says what is expected, ends, or the time is over. */
+/** Runs a machine until the expected line is seen, QEMU ends, or the time is over. */
 async function runMachine(
   args: readonly string[],
   expect: RegExp,
@@ -99,7 +99,7 @@ async function runMachine(
         look(unfinished);
       },
       onLine: (text) => {
-        if (stop.aborted) return; // QEMU's last words are about the signal that it got
+        if (stop.aborted) return; // QEMU reports the signal that ended it
         const line = stripVTControlCharacters(text);
         unfinished = '';
         if (line.trim() !== '') lines.push(line.trim());
@@ -118,7 +118,7 @@ async function runMachine(
 function deviceArguments(format: ImageFormat, path: string): string[] {
   const { qemuDriver = '' } = formatRow(format);
   return [
-    ['-nographic'], // so that the BIOS and what is written to the screen are seen, too
+    ['-nographic'], // the console then includes the BIOS and the screen
     ['-serial', 'stdio'],
     ['-monitor', 'none'],
     ['-nic', 'none'],

@@ -3,7 +3,7 @@ import type { ImageFormat } from '../formats.ts';
 import type { ValidationParts } from './image-validation.ts';
 
 /**
- * Asks a command whether an image is good.
+ * Runs a command that decides whether an image is good.
  *
  * @throws ImageError `validation-failed`, `command-not-found`
  */

@@ -6,29 +6,29 @@ import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type BootValidation, bootImage } from './boot.ts';
 import { runHook } from './hook.ts';
 
-/** What an image has to stand before it is published. */
+/** Tests that an image must pass before it is published. */
 export interface ImageValidation {
   /**
-   * A command, and its first arguments. The path of the image comes last, the raw one if there is one, else the
+   * A command and its first arguments. Its last argument is the path of the image: the raw one if it exists, or else the
    * qcow2. Its environment has `NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format, as in
-   * `NODEPOOL_IMAGE_QCOW2`. The image is good if it ends with 0.
+   * `NODEPOOL_IMAGE_QCOW2`. The image is good if the command exits with 0.
    */
   readonly hook?: readonly string[];
   readonly boot?: BootValidation;
 }
 
-/** What a validation works with. */
+/** Resources of a validation. */
 export interface ValidationParts {
   readonly context: BuildContext;
   readonly run: LoggedCommand;
   readonly log: BuildLog;
 }
 
-/** Formats by how well they serve to look at an image: a raw one needs no tools. */
+/** Formats in the order of preference for a validation: a raw image needs no tools. */
 const BEST_FIRST: readonly ImageFormat[] = ['raw', ...FORMAT_NAMES];
 
 /**
- * Refuses what no image of these formats can stand.
+ * Refuses a validation that no image in these formats can pass.
  *
  * @throws ImageError `format-unavailable` for a boot without a format that QEMU reads
  */
@@ -40,13 +40,13 @@ export function checkValidation(
   if (boot === undefined || formats.some(isBootable)) return;
   throw new ImageError(
     'format-unavailable',
-    `disk image "${name}" is to be booted before it is published, but is made as ${formats.join(', ')}, ` +
+    `disk image "${name}" has a boot test, but is built as ${formats.join(', ')}, ` +
       'which QEMU cannot boot; add raw or qcow2 to its formats',
   );
 }
 
 /**
- * Puts an image to the test.
+ * Validates an image.
  *
  * @throws ImageError `validation-failed`, `command-not-found`
  * @throws the reason of the build's signal
@@ -57,11 +57,11 @@ export async function validateImage({ hook, boot }: ImageValidation, parts: Vali
   const [best] = formats;
   const bootable = formats.find(isBootable);
   if (hook !== undefined && best !== undefined) {
-    context.log('validating the image by its hook');
+    context.log('validating the image with its hook');
     await runHook(hook, best, parts);
   }
   if (boot !== undefined && bootable !== undefined) {
-    context.log('validating the image by a boot');
+    context.log('validating the image with a boot test');
     await bootImage(boot, bootable, parts);
   }
 }

@@ -106,7 +106,7 @@ test('a log that a full disk cuts short stops nobody, and is said once', async (
   for (const line of ['x'.repeat(1_000_000), 'two', 'three']) await log.write(line);
   await log.close();
   assert.equal(logger.lines.length, 1);
-  assert.match(logger.lines[0] ?? '', /^warn the build log ".*" is cut short: ENOSPC/);
+  assert.match(logger.lines[0] ?? '', /^warn the build log ".*" is truncated: ENOSPC/);
   assert.deepEqual(told.slice(1), ['two', 'three']);
 });
 

@@ -38,7 +38,7 @@ for (const { wanted, native } of REFUSED) {
   test(`${wanted.join(' and ')} cannot be had of a builder of ${native?.join(' and ')}`, () => {
     assert.throws(
       () => formatsToMake({ name: 'debian', formats: wanted }, native),
-      withCode('format-unavailable', /disk image "debian" is wanted as .*choose another/),
+      withCode('format-unavailable', /disk image "debian" is requested as .*choose another/),
     );
   });
 }

@@ -44,7 +44,7 @@ for (const value of [1, true, null, ['a']]) {
 test('a variable whose value holds a NUL is refused, and not shown', () => {
   assert.throws(
     () => dibEnvironment({ ...DISKIMAGE, envVars: { TOKEN: 'correct\0horse' } }, OUTPUT),
-    withCode('invalid-configuration', /variable "TOKEN" in env-vars holds a NUL; remove that$/),
+    withCode('invalid-configuration', /variable "TOKEN" in env-vars contains a NUL; remove it$/),
   );
 });
 
@@ -52,7 +52,7 @@ for (const name of ['', 'A=B', 'A\0B']) {
   test(`a variable with the name ${JSON.stringify(name)} is refused`, () => {
     assert.throws(
       () => dibEnvironment({ ...DISKIMAGE, envVars: { [name]: 'value' } }, OUTPUT),
-      withCode('invalid-configuration', /env-vars has a name that is empty or holds "=" or a NUL/),
+      withCode('invalid-configuration', /env-vars has a name that is empty or contains "=" or a NUL/),
     );
   });
 }

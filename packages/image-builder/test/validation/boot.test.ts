@@ -68,7 +68,7 @@ describe('an image whose machine says what is expected', () => {
     assert.deepEqual(fixture.events, ['added debian,1']);
     assert.ok((await readFile(fixture.path('debian,1.raw'))).equals(bootableDisk(GREETING)));
     const log = lines.join('\n');
-    assert.match(log, /^validating the image by a boot\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
+    assert.match(log, /^validating the image with a boot test\n\$ qemu-system-x86_64 .*\nSeaBIOS /m);
     assert.match(log, /mini: ready/); // QEMU's last words may stand behind it: the end of the line is not awaited
     assert.ok(!log.includes('\u001B'));
     const [first, last] = [seen[0], seen.at(-1)].map((progress) => progress?.done);
@@ -119,7 +119,7 @@ describe('an image is not published', () => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, { boot: { expect: /other login:/, timeout: 5 } });
     const message =
-      /no line of its console matched \/other login:\/ within 5 s; .*mini: ready \/ mini login:; mend/;
+      /no line of its console matched \/other login:\/ within 5 s; .*mini: ready \/ mini login:; correct/;
     await assert.rejects(failed, withCode('validation-failed', message));
     await assertNothing(fixture);
   });
@@ -127,7 +127,7 @@ describe('an image is not published', () => {
   test('whose machine ends before it says it', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, { boot: { expect: /login/ }, text: 'no system\n', end: 'reset' });
-    const message = /matched \/login\/ before QEMU ended with exit code 0; the last were: .*no system; mend/;
+    const message = /matched \/login\/ before QEMU ended with exit code 0; the last were: .*no system; correct/;
     await assert.rejects(failed, withCode('validation-failed', message));
     await assertNothing(fixture);
   });
@@ -177,7 +177,7 @@ describe('an image is not published', () => {
     await assertNothing(fixture);
   });
 
-  test('that no machine boots: this is told before it is built', async (t) => {
+  test('that no machine boots is refused before the build', async (t) => {
     const { repository } = await RepositoryFixture.open(t);
     const builder = new ScriptedBuilder(() => assert.fail('it began'), {
       formats: ['tar'],
@@ -185,7 +185,7 @@ describe('an image is not published', () => {
     });
     await assert.rejects(
       builder.build({ imageId: 'debian,1', repository }),
-      withCode('format-unavailable', /is made as tar, which QEMU cannot boot; add raw or qcow2/),
+      withCode('format-unavailable', /is built as tar, which QEMU cannot boot; add raw or qcow2/),
     );
   });
 });

@@ -29,7 +29,7 @@ describe('a hook', () => {
     const lines = await build(fixture, script.join('\n'), ['qcow2', 'raw', 'vhd-fixed']);
     const directory = join(fixture.directory, '.nodepool-builder/staging/');
     const said = lines
-      .slice(lines.indexOf('validating the image by its hook') + 2)
+      .slice(lines.indexOf('validating the image with its hook') + 2)
       .map((line) => line.replace(directory, '').replace(/stage-\w+/, 'stage'));
     assert.deepEqual(said, [
       '--strict mode',

@@ -92,8 +92,8 @@ describe('values that no build can use', () => {
       `job-error 7:7: diskimages[0].env-vars.BOOLEAN ${fault}`,
       `job-error 8:7: diskimages[0].env-vars.NUMBER ${fault}`,
       `job-error 9:7: diskimages[0].env-vars.EMPTY ${fault}`,
-      'job-error 10:7: diskimages[0].env-vars.NUL holds a NUL: builds fail; remove that',
-      'job-error 11:8: diskimages[0].env-vars.A=B has a name that is empty or holds "=" or a NUL: builds fail; correct the name',
+      'job-error 10:7: diskimages[0].env-vars.NUL contains a NUL: builds fail; remove it',
+      'job-error 11:8: diskimages[0].env-vars.A=B has a name that is empty or contains "=" or a NUL: builds fail; correct the name',
     ]);
   });
 
