@@ -324,10 +324,7 @@ describe('an image file', () => {
     const upload = provider.upload(request, {
       onProgress: () => void rm(request.file.path, { force: true }),
     });
-    await assert.rejects(
-      upload,
-      failsWith('image-missing-on-disk', request.file.path, 'is not there any more'),
-    );
+    await assert.rejects(upload, failsWith('image-missing-on-disk', request.file.path, 'no longer exists'));
     assert.deepEqual(await images(), []);
   });
 

@@ -127,7 +127,8 @@ describe('an image is not published', () => {
   test('whose machine ends before it says it', async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const failed = build(fixture, { boot: { expect: /login/ }, text: 'no system\n', end: 'reset' });
-    const message = /matched \/login\/ before QEMU ended with exit code 0; the last were: .*no system; correct/;
+    const message =
+      /matched \/login\/ before QEMU ended with exit code 0; the last were: .*no system; correct/;
     await assert.rejects(failed, withCode('validation-failed', message));
     await assertNothing(fixture);
   });
