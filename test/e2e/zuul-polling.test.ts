@@ -91,7 +91,9 @@ test('a fleet imports each build once: by polling, at once where MQTT tells, and
   await offered('woken', woken);
   // who looks while the host that has it is away imports it again
   for (const builder of builders) {
-    await builder.logged(new RegExp(`build ${woken.uuid} of woken, .*: (?:taken|a builder has it already)`));
+    await builder.logged(
+      new RegExp(`build ${woken.uuid} of woken, .*: (?:imported as|a builder already has it)`),
+    );
   }
 
   await builders[0]?.end('SIGTERM');
@@ -100,7 +102,7 @@ test('a fleet imports each build once: by polling, at once where MQTT tells, and
   const [host] = hosts;
   assert.ok(host !== undefined);
   const again = endAfter(t, await startBuilder(host.config));
-  await again.logged(new RegExp(`build ${last.uuid} of polled, .*: a builder has it already`));
+  await again.logged(new RegExp(`build ${last.uuid} of polled, .*: a builder already has it`));
 
   const built = (await Promise.all(hosts.map((site) => site.built()))).flat();
   assert.deepEqual(built.toSorted(), imported.toSorted());

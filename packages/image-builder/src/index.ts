@@ -50,9 +50,11 @@ export { untilAnswered } from './instance/until-answered.ts';
 export type { Leftover } from './leftover.ts';
 export { limitMode, makeStateDirectory } from './modes.ts';
 export type {
+  BuilderEntry,
   BuilderModule,
   BuilderService,
   BuilderSite,
+  BuildRequest,
   Diagnostic,
   ImageServices,
   InstanceServices,

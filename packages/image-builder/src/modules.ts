@@ -50,10 +50,25 @@ export interface BuilderModule<S extends ObjectSchema = ObjectSchema> {
   start?(site: BuilderSite): BuilderService<SettingsOf<S>> | Promise<BuilderService<SettingsOf<S>>>;
 }
 
+/** A disk image, with the settings of its builder's module. */
+export interface BuilderEntry<Settings> {
+  readonly diskimage: DiskImage;
+  readonly settings: Settings;
+}
+
 /** A service of a builder module in a running daemon. */
 export interface BuilderService<Settings> extends AsyncDisposable {
-  /** Applies the configuration in force: at the start and after each reload. Settings by name of the disk image. */
-  configure(settings: ReadonlyMap<string, Settings>): void;
+  /** Applies the configuration in force, at the start and after each reload: the disk images that are built here. */
+  configure(entries: readonly BuilderEntry<Settings>[]): void;
+}
+
+/** A build that a service requests from the fleet. */
+export interface BuildRequest {
+  /** Name of the disk image. */
+  readonly name: string;
+  readonly imageId: string;
+  /** Requests with the same key, of any host, are one job. */
+  readonly key: string;
 }
 
 /** The daemon as its builder modules see it. */
@@ -63,10 +78,15 @@ export interface BuilderSite {
   readonly logger: (name: string) => Logger;
   /** Providers of instances that this host has used and that are configured. */
   readonly instanceProviders: () => Iterable<InstanceProvider>;
-  /** Requests a build from the fleet, as an `image-build` job. Resolves once a builder has the image. */
-  readonly requestBuild: (imageName: string, imageId: string, signal: AbortSignal) => Promise<void>;
-  /** Whether a builder of the fleet offers the image. */
-  readonly isOffered: (imageId: string, signal: AbortSignal) => Promise<boolean>;
+  /** Whether this host has the image, or a builder of the fleet offers it. */
+  isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Has a builder of the fleet build an image. Aborting detaches this caller; the build continues.
+   *
+   * @returns the builder's error if the build failed; undefined once the builder has the image
+   * @throws an error if the result is unknown, such as that of a lost connection
+   */
+  requestBuild(request: BuildRequest, signal: AbortSignal): Promise<Error | undefined>;
 }
 
 /**

@@ -5,7 +5,7 @@
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { HashThreads } from '@nodepool-builder/image-builder';
-import { downloadArtifact } from '@nodepool-builder/zuul-images';
+import { downloadArtifact } from '../../../packages/zuul-images/src/download/download-artifact.ts';
 import { peakMemory } from '../peak-memory.ts';
 
 const threads = new HashThreads();

@@ -14,6 +14,7 @@ import {
   type Logger,
 } from '@nodepool-builder/image-builder';
 import { InstanceKeeper } from '@nodepool-builder/on-instance';
+import { ZuulPollers } from '@nodepool-builder/zuul-images';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
@@ -24,9 +25,8 @@ import { runUploadJob } from '../jobs/upload-job.ts';
 import { UploadLedger } from '../jobs/upload-ledger.ts';
 import { UploadRecord } from '../jobs/upload-record.ts';
 import { Modules } from '../modules.ts';
-import { isZuulDiskImage } from '../zuul/zuul-disk-image.ts';
-import { ZuulPollers } from '../zuul/zuul-pollers.ts';
 import { isOffered } from './ask-servers.ts';
+import { BuildRequests } from './build-requests.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { FormerImages } from './former-images.ts';
@@ -154,11 +154,16 @@ export class NodepoolBuilder implements AsyncDisposable {
       repository.on(event, () => this.#offerSoon());
     }
     this.#offer();
-    this.#zuulPollers = new ZuulPollers({
-      directory: join(repository.directory, '.nodepool-builder/zuul'),
+    const requests = new BuildRequests({
       servers,
-      isHere: (imageId) => repository.images.has(imageId),
+      hasImage: (imageId) => repository.images.has(imageId),
       logger: options.logger('nodepool.builder.ZuulPoller'),
+    });
+    this.#zuulPollers = new ZuulPollers({
+      repository,
+      logger: options.logger,
+      isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
+      requestBuild: (request, signal) => requests.requestBuild(request, signal),
     });
     this.#poll();
     if (parts.hasInstances || hasInstanceImages(options.configuration)) this.#keepInstances();
@@ -316,7 +321,9 @@ export class NodepoolBuilder implements AsyncDisposable {
   #poll(): void {
     if (this.#closing !== undefined || this.#options.buildWorkers === 0) return;
     this.#zuulPollers.configure(
-      this.#configuration.diskimages.filter(({ pause }) => !pause).filter(isZuulDiskImage),
+      this.#configuration.diskimages.flatMap((diskimage) =>
+        diskimage.pause || diskimage.zuul === undefined ? [] : [{ diskimage, settings: diskimage.zuul }],
+      ),
     );
   }
 

@@ -1,9 +1,10 @@
+import type { DiskImage } from '@nodepool-builder/image-builder';
 import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
 import { artifactAccessOf } from '../builds/artifact-access.ts';
 import { artifactsLeft } from '../builds/artifacts-left.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
-import type { ZuulDiskImage } from '../zuul-image.ts';
-import { makeableFormats, zuulImageOf } from './makeable-formats.ts';
+import type { ZuulImage } from '../zuul-image.ts';
+import { makeableFormats } from './makeable-formats.ts';
 
 /**
  * Asks the servers whether the image of a build cannot be had any more: so many of its artifacts are gone (404, 410, or
@@ -16,10 +17,10 @@ import { makeableFormats, zuulImageOf } from './makeable-formats.ts';
  */
 export async function isArtifactGone(
   artifacts: readonly ImageArtifact[],
-  diskimage: ZuulDiskImage,
+  diskimage: Pick<DiskImage, 'name' | 'formats'>,
+  zuul: ZuulImage,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const zuul = zuulImageOf(diskimage);
   const { left, gone } = await artifactsLeft(artifacts, await artifactAccessOf(zuul), signal);
   const makeable = makeableFormats(left.map(({ artifact }) => artifact.format));
   const formats = formatsToMake(diskimage, makeableFormats(zuul.artifacts.map(({ format }) => format)));

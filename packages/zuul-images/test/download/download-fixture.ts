@@ -8,12 +8,12 @@ import type { TestContext } from 'node:test';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import {
-  type ArtifactRequest,
-  type DownloadedArtifact,
-  type DownloadOptions,
-  downloadArtifact,
-} from '../../src/index.ts';
+import type {
+  ArtifactRequest,
+  DownloadedArtifact,
+  DownloadOptions,
+} from '../../src/download/artifact-request.ts';
+import { downloadArtifact } from '../../src/download/download-artifact.ts';
 
 /** Retries that do not keep a test waiting. */
 export const IMPATIENT = { attempts: 3, firstPause: 1, longestPause: 20 } as const;

@@ -3,7 +3,7 @@
  * itself at the response that has this number.
  */
 import { subscribe } from 'node:diagnostics_channel';
-import { downloadArtifact } from '../../src/index.ts';
+import { downloadArtifact } from '../../src/download/download-artifact.ts';
 
 const [url = '', destination = '', stateDirectory = '', count] = process.argv.slice(2);
 let responses = 0;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { clearDownloads } from '../../src/index.ts';
+import { clearDownloads } from '../../src/download/state-directory.ts';
 import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange, sha256 } from './download-fixture.ts';
 
 const KILLS = 10;

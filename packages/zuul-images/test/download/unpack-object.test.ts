@@ -7,7 +7,7 @@ import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ImageErrorCode } from '@nodepool-builder/image-builder';
 import { mountTmpfs } from '../../../image-builder/test/temporary-directory.ts';
 import { withCode } from '../../../image-builder/test/with-code.ts';
-import type { ArtifactRequest } from '../../src/index.ts';
+import type { ArtifactRequest } from '../../src/download/artifact-request.ts';
 import { DownloadFixture, md5, nginxFor, sha256 } from './download-fixture.ts';
 
 const CONTENT = randomBytes(300_000);

@@ -1,33 +1,43 @@
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { getCACertificates } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
-import type { MqttSettings } from '@nodepool-builder/zuul-images';
-import { connect, ErrorWithReasonCode } from 'mqtt';
-import { connectOptions, LARGEST_MESSAGE, type ProtocolVersion } from './mqtt-options.ts';
+import { connect, ErrorWithReasonCode, type IClientOptions } from 'mqtt';
+import type { MqttSettings } from '../zuul-image.ts';
 
-/** Milliseconds before a broker is tried again; each further pause is twice as long, and up to half of it is cut at random. */
+/** MQTT 5, and 3.1.1, whose number on the wire is 4. */
+type ProtocolVersion = 5 | 4;
+
+/** Size limit of a message in bytes, a hundred times a usual report. A broker of MQTT 5 sends no larger ones. */
+const LARGEST_MESSAGE = 1024 * 1024;
+
+/** Timeout of the connection attempt and of requests to the broker, in milliseconds. */
+const TIMEOUT = 30_000;
+
+/** Milliseconds before the first reconnection. Each further pause is twice as long; up to half of it is cut at random. */
 const FIRST_PAUSE = 1_000;
 
 const LONGEST_PAUSE = 60_000;
 
-/** How long a connection stands, in milliseconds, until its loss is news: a broker that hangs up on us at once is away. */
+/** Milliseconds after which the loss of a connection is logged again, and the back-off starts from scratch. */
 const STEADY = 60_000;
 
-/** A broker that knows no MQTT 5 says so: one of 3.1.1 by 1, one of MQTT 5 by 132. */
+/** Reason codes for an unsupported protocol version: of brokers of 3.1.1, and of MQTT 5. */
 const UNSUPPORTED_VERSION: ReadonlySet<number> = new Set([1, 132]);
 
-/** What an {@link MqttListener} needs. */
+/** Settings of an {@link MqttListener}. */
 export interface MqttListenerOptions {
   readonly settings: MqttSettings;
-  /** Called whenever a subscription begins: what was published before did not come. */
+  /** Called with each new subscription: messages published before it are lost. */
   readonly onSubscribed: () => void;
   readonly onMessage: (payload: Uint8Array) => void;
   readonly logger: Logger;
 }
 
-/** Listens to one topic of a broker, and connects again and again while the broker is away. */
+/** Listens to one topic of a broker. It reconnects until it is closed. */
 export class MqttListener implements AsyncDisposable {
   readonly #options: MqttListenerOptions;
-  /** What messages call the broker; a URL may hold a password. */
+  /** Name of the broker in messages; the URL may contain a password. */
   readonly #broker: string;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
@@ -64,7 +74,7 @@ export class MqttListener implements AsyncDisposable {
     }
   }
 
-  /** One connection, from its beginning until it is lost. Always rejects. */
+  /** Connects and listens until the connection is lost. Always rejects. */
   async #listen(isAgain: boolean, signal: AbortSignal): Promise<never> {
     const { settings, onSubscribed, logger } = this.#options;
     const client = connect(await connectOptions(settings, this.#version));
@@ -90,17 +100,17 @@ export class MqttListener implements AsyncDisposable {
     }
   }
 
-  /** A broker of 3.1.1 was not told how large a message may be. */
+  /** MQTT 3.1.1 has no size limit, so that it is enforced here. */
   #receive(payload: Uint8Array): void {
     const { onMessage, logger } = this.#options;
     if (payload.length <= LARGEST_MESSAGE) onMessage(payload);
     else
       logger.debug(
-        `${this.#broker}: a message of ${payload.length} bytes is too large for a report of Zuul's`,
+        `${this.#broker}: ignored a message of ${payload.length} bytes, too large for a report of Zuul`,
       );
   }
 
-  /** Then an older version is spoken from now on. */
+  /** Whether the broker does not support MQTT 5; then it is used with 3.1.1 from now on. */
   #isTooOld(error: Error): boolean {
     if (this.#version !== 5 || !(error instanceof ErrorWithReasonCode)) return false;
     if (!UNSUPPORTED_VERSION.has(error.code)) return false;
@@ -108,7 +118,7 @@ export class MqttListener implements AsyncDisposable {
     return true;
   }
 
-  /** An outage is told once, however long it lasts. */
+  /** Warns once in each outage. */
   #tell(error: Error, failures: number): void {
     const { logger } = this.#options;
     // an error of several addresses has no message
@@ -116,4 +126,35 @@ export class MqttListener implements AsyncDisposable {
     if (failures > 0) logger.debug(`${this.#broker}: ${reason}`);
     else logger.warn(`${this.#broker}: ${reason}; until it can be used, builds are found by polling alone`);
   }
+}
+
+/**
+ * Options of a connection to a broker. The files are read each time, so that a new password needs no restart.
+ *
+ * @throws Error of the file system
+ */
+async function connectOptions(
+  { url, username, passwordFile, caFile }: MqttSettings,
+  protocolVersion: ProtocolVersion,
+): Promise<IClientOptions> {
+  const { protocol, hostname, port } = new URL(url);
+  const [password, ca] = await Promise.all([readIfNamed(passwordFile), readIfNamed(caFile)]);
+  return {
+    protocol: protocol === 'mqtts:' ? 'mqtts' : 'mqtt',
+    // an IPv6 address has brackets in a URL
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    ...(port !== '' && { port: Number(port) }),
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password: password.replace(/\r?\n$/, '') }),
+    ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
+    protocolVersion,
+    ...(protocolVersion === 5 && { properties: { maximumPacketSize: LARGEST_MESSAGE } }),
+    connectTimeout: TIMEOUT,
+    // MqttListener reconnects, with the files read again
+    reconnectPeriod: 0,
+  };
+}
+
+async function readIfNamed(path: string | undefined): Promise<string | undefined> {
+  return path === undefined ? undefined : await readFile(path, 'utf8');
 }

@@ -3,25 +3,24 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Admin, JobServer, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
-import type { ZuulImage } from '@nodepool-builder/zuul-images';
+import type { BuilderEntry } from '@nodepool-builder/image-builder';
+import { type ZuulImage, ZuulPollers } from '@nodepool-builder/zuul-images';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { QUERY, startZuul } from '../../../zuul-images/test/api/api-fixture.ts';
-import type { ZuulDiskImage } from '../../src/zuul/zuul-disk-image.ts';
-import { ZuulPollers } from '../../src/zuul/zuul-pollers.ts';
+import { BuildRequests } from '../../src/daemon/build-requests.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** What needs encoding in the name of a file. */
 const NAME = 'noble/arm64';
 
-function imageOf(zuul: ZuulDouble, name: string, more: Partial<ZuulImage> = {}): ZuulDiskImage {
+function imageOf(zuul: ZuulDouble, name: string, more: Partial<ZuulImage> = {}): BuilderEntry<ZuulImage> {
   return {
-    name,
-    formats: ['qcow2'],
-    zuul: {
+    diskimage: { name, formats: ['qcow2'] },
+    settings: {
       ...QUERY,
       apiUrl: zuul.url,
       artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
@@ -57,7 +56,13 @@ class Fixture {
 
   start(isHere: (imageId: string) => boolean = () => false): ZuulPollers {
     const { directory, servers, logger } = this;
-    const pollers = new ZuulPollers({ directory, servers, isHere, logger });
+    const requests = new BuildRequests({ servers, hasImage: isHere, logger });
+    const pollers = new ZuulPollers({
+      repository: { recordDirectory: () => directory },
+      logger: () => logger,
+      isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
+      requestBuild: (request, signal) => requests.requestBuild(request, signal),
+    });
     undoAfter(this.#t, () => pollers.close());
     return pollers;
   }
@@ -101,7 +106,7 @@ describe('the pollers of a daemon', () => {
     pollers.configure([imageOf(zuul, 'bad', { mqtt: { url: 'no URL', topic: 'zuul' } })]);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' })]);
     await looked(1);
-    assert.match(fixture.logger.lines[0] ?? '', /^error not all zuul-images are looked after: Invalid URL/);
+    assert.match(fixture.logger.lines[0] ?? '', /^error cannot poll for all zuul-images: Invalid URL/);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-b' })]);
     await looked(2);
     pollers.configure([imageOf(zuul, 'a', { job: 'build-a' }), imageOf(zuul, 'b', { job: 'build-c' })]);

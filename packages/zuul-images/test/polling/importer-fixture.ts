@@ -1,20 +1,15 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { JobFailedError, JobLostError } from '@nodepool-builder/gearman-node';
-import {
-  type BuildMemory,
-  type BuildSource,
-  type ChosenBuild,
-  NOTHING_SEEN,
-  SeenBuilds,
-} from '@nodepool-builder/zuul-images';
+import type { BuilderSite, BuildRequest } from '@nodepool-builder/image-builder';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { withGivenUp, withTaken } from '../../../zuul-images/src/builds/build-memory.ts';
-import { ON, QUERY } from '../../../zuul-images/test/api/api-fixture.ts';
-import { BuildImporter, type BuildImporterOptions } from '../../src/zuul/build-importer.ts';
-import type { ImageBuilds, WantedImage } from '../../src/zuul/image-builds.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
+import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
+import { type BuildMemory, NOTHING_SEEN, withGivenUp, withTaken } from '../../src/builds/build-memory.ts';
+import type { ChosenBuild } from '../../src/builds/choose-build.ts';
+import type { BuildSource } from '../../src/builds/find-build.ts';
+import { SeenBuilds } from '../../src/builds/seen-builds.ts';
+import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
+import { ON, QUERY } from '../api/api-fixture.ts';
 
 /** What is the image `noble`. */
 const SOURCE: BuildSource = {
@@ -22,14 +17,16 @@ const SOURCE: BuildSource = {
   rules: { imageName: 'noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
 };
 
-/** Builders that take no time: what they made, they offer. */
-export class FakeBuilders implements ImageBuilds {
-  readonly asked: WantedImage[] = [];
+/** Builders that take no time: they offer each image that they have built. */
+export class FakeBuilders implements Pick<BuilderSite, 'isOffered' | 'requestBuild'> {
+  readonly asked: BuildRequest[] = [];
   readonly offered = new Set<string>();
   /** Image-ids, in the order in which they came about. */
   readonly built: string[] = [];
-  /** How the next jobs end, unless well. */
+  /** Errors of the next builds. */
   readonly failures: Error[] = [];
+  /** Errors that leave the result of the next builds unknown. */
+  readonly losses: Error[] = [];
   /** Called when a job is asked for, before it is done. */
   onJob: () => void = () => {};
 
@@ -37,27 +34,30 @@ export class FakeBuilders implements ImageBuilds {
     return this.offered.has(imageId);
   }
 
-  async build(image: WantedImage): Promise<void> {
-    this.asked.push(image);
+  async requestBuild(request: BuildRequest): Promise<Error | undefined> {
+    this.asked.push(request);
     this.onJob();
+    const loss = this.losses.shift();
+    if (loss !== undefined) throw loss;
     const failure = this.failures.shift();
-    if (failure !== undefined) throw failure;
-    this.offered.add(image.imageId);
-    this.built.push(image.imageId);
+    if (failure !== undefined) return failure;
+    this.offered.add(request.imageId);
+    this.built.push(request.imageId);
+    return undefined;
   }
 
   /** Uuids of the builds of all jobs. */
   get askedFor(): readonly string[] {
-    return this.asked.map(({ uuid }) => uuid);
+    return this.asked.map(({ key }) => key);
   }
 }
 
 export function jobFailed(): Error {
-  return new JobFailedError('image-build:noble', 'H:1');
+  return new Error('the job failed');
 }
 
 export function jobLost(): Error {
-  return new JobLostError('image-build:noble', 'H:1');
+  return new Error('the job was lost');
 }
 
 /** What is remembered without a disk, whose writes take most of the time of many. */
@@ -115,7 +115,7 @@ export class ImporterFixture {
       api: this.#api,
       source: SOURCE,
       seen: await this.#openSeen(),
-      builds: this.builders,
+      fleet: this.builders,
       isGone: async ({ build }: ChosenBuild) => {
         if (this.unknown !== undefined) throw this.unknown;
         return this.gone.has(build.uuid);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import type { Clock } from '../../src/api/clock.ts';
-import { Poller, type PollerOptions } from '../../src/builds/poller.ts';
+import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 
 /** A clock whose sleeps last until the test ends them. */
 class HeldClock implements Clock {

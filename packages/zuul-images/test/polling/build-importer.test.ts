@@ -6,7 +6,7 @@ import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { directly } from '../../../zuul-images/test/api/direct-api.ts';
+import { directly } from '../api/direct-api.ts';
 import {
   DisklessSeenBuilds,
   FakeBuilders,
@@ -32,11 +32,11 @@ describe('importing new builds', () => {
     const newest = table.add([qcowArtifact('2')]);
     await fixture.look();
     const { uuid } = newest;
-    assert.deepEqual(builders.asked, [{ name: 'noble', imageId: imageIdOf(newest), uuid }]);
+    assert.deepEqual(builders.asked, [{ name: 'noble', imageId: imageIdOf(newest), key: uuid }]);
     const what = `info build ${uuid} of noble, which ended ${newest.end?.toISOString()}`;
     assert.deepEqual(logger.lines, [
-      `${what}: having image ${imageIdOf(newest)} made of it`,
-      `${what}: taken, as image ${imageIdOf(newest)}`,
+      `${what}: requesting its import as image ${imageIdOf(newest)}`,
+      `${what}: imported as image ${imageIdOf(newest)}`,
     ]);
     await fixture.look();
     fixture.restart();
@@ -79,7 +79,10 @@ describe('importing new builds', () => {
     builders.failures.push(jobFailed());
     await fixture.look();
     assert.deepEqual(builders.askedFor, uuidsOf(newer, older));
-    assert.match(logger.lines[1] ?? '', /^warn build .* given up: its artifacts are gone$/);
+    assert.match(
+      logger.lines[1] ?? '',
+      /^warn build .* skipped for good, because its artifacts have expired$/,
+    );
     fixture.restart();
     await fixture.look();
     assert.equal(builders.asked.length, 2);
@@ -91,12 +94,12 @@ describe('importing new builds', () => {
     const { builders, logger } = fixture;
     const row = table.add([qcowArtifact('1')]);
     builders.failures.push(jobFailed(), jobFailed());
-    await assert.rejects(fixture.look(), { code: 'job-failed' });
+    await assert.rejects(fixture.look(), /^Error: the job failed$/);
     fixture.unknown = new Error('no certificates');
-    await assert.rejects(fixture.look(), { code: 'job-failed' });
+    await assert.rejects(fixture.look(), /^Error: the job failed$/);
     assert.match(
       logger.lines.at(-1) ?? '',
-      /^warn build .* whether its artifacts are gone: no certificates$/,
+      /^warn build .* cannot tell whether its artifacts have expired: no certificates$/,
     );
     await fixture.look();
     assert.deepEqual(builders.askedFor, uuidsOf(row, row, row));
@@ -108,8 +111,8 @@ describe('importing new builds', () => {
     const { builders, gone } = fixture;
     const row = table.add([qcowArtifact('1')]);
     gone.add(row.uuid);
-    builders.failures.push(jobLost());
-    await assert.rejects(fixture.look(), { code: 'job-lost' });
+    builders.losses.push(jobLost());
+    await assert.rejects(fixture.look(), /^Error: the job was lost$/);
     await fixture.look();
     assert.deepEqual(builders.askedFor, uuidsOf(row, row));
   });
@@ -131,7 +134,7 @@ describe('importing new builds', () => {
     const fixture = new ImporterFixture(t, directly(table));
     const { logger } = fixture;
     const { uuid } = table.add([]);
-    const line = `warn build ${uuid} of noble is of no use: none of its artifacts is the image`;
+    const line = `warn build ${uuid} of noble is unusable: none of its artifacts is the image`;
     await fixture.look();
     await fixture.look();
     assert.deepEqual(logger.lines, [line]);

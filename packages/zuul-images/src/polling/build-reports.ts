@@ -1,27 +1,26 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import type { MqttSettings } from '@nodepool-builder/zuul-images';
-import { finishedJobs } from './finished-jobs.ts';
+import type { MqttSettings } from '../zuul-image.ts';
 import { MqttListener } from './mqtt-listener.ts';
 
-/** Who wants to know of the builds of a job. */
+/** Poller that waits for builds of a job. */
 export interface Subscriber {
   readonly job: string;
-  /** Called when a build of the job has finished, or may have: reports sent before the connection stood are lost. */
+  /** Called when a build of the job has finished, or may have finished: reports sent before the subscription are lost. */
   readonly wake: () => void;
 }
 
-/** Ends with {@link close}; no call comes after that. */
+/** A subscription. After {@link close} the subscriber is not called again. */
 export interface Subscription {
   close(): Promise<void>;
 }
 
-/** A connection, and all who listen on it. */
+/** A connection and its subscribers. */
 interface Shared {
   readonly listener: MqttListener;
   readonly subscribers: Set<Subscriber>;
 }
 
-/** What Zuul's MQTT reporter tells of builds. Who gives the same settings shares a connection. */
+/** Reports of Zuul's MQTT reporter. Subscriptions with the same settings share a connection. */
 export class BuildReports {
   readonly #logger: Logger;
   readonly #shared = new Map<string, Shared>();
@@ -64,7 +63,28 @@ export class BuildReports {
       const jobs = finishedJobs(payload);
       for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
     } catch (error) {
-      this.#logger.debug(`a message over MQTT is no report of Zuul's: ${(error as Error).message}`);
+      this.#logger.debug(`ignored an MQTT message that is not a report of Zuul: ${(error as Error).message}`);
     }
   }
+}
+
+/**
+ * Jobs with a finished build in a message of Zuul's MQTT reporter, whatever the result: for a job with a
+ * `success-message` the reporter sends that text as the result of its successful builds.
+ * https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html
+ *
+ * @throws Error with the reason, if the payload is not such a message
+ */
+export function finishedJobs(payload: Uint8Array): ReadonlySet<string> {
+  const message: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
+  const builds = property(property(message, 'buildset'), 'builds');
+  if (!Array.isArray(builds)) throw new Error('buildset.builds is not a list');
+  const jobs = builds
+    .filter((build: unknown) => typeof property(build, 'result') === 'string')
+    .map((build: unknown) => property(build, 'job_name'));
+  return new Set(jobs.filter((job) => typeof job === 'string'));
+}
+
+function property(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
 }

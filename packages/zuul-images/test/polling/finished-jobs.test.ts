@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { finishedJobs } from '../../src/zuul/finished-jobs.ts';
+import { finishedJobs } from '../../src/polling/build-reports.ts';
 
 function jobs(message: string): readonly string[] {
   return [...finishedJobs(Buffer.from(message))];

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import type { MqttSettings } from '@nodepool-builder/zuul-images';
 import { type MosquittoOptions, startMosquitto } from '../../../../test/fixtures/mosquitto.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { selfSigned } from '../../../gearman-node/test/fixtures/self-signed.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { BuildReports, type Subscription } from '../../src/zuul/build-reports.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
+import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
+import { BuildReports, type Subscription } from '../../src/polling/build-reports.ts';
+import type { MqttSettings } from '../../src/zuul-image.ts';
 import { OldBroker } from './old-broker.ts';
 
 const TOPIC = 'zuul/example/periodic';
@@ -67,7 +67,7 @@ describe('reports of builds over MQTT', () => {
     assert.equal(listeners.woken[2], 'jammy');
     assert.match(
       listeners.lines('debug').join('\n'),
-      /^debug a message over MQTT is no report of Zuul's: [^\n]*$/,
+      /^debug ignored an MQTT message that is not a report of Zuul: [^\n]*$/,
     );
 
     await jammy.close();
@@ -138,6 +138,6 @@ describe('reports of builds over MQTT', () => {
     broker.publish(TOPIC, Buffer.from(report('noble', 'SUCCESS')));
     await listeners.wokenTimes(3);
     assert.equal(listeners.woken[2], 'noble');
-    assert.match(listeners.lines('debug').join('\n'), /a message of 10\d{5} bytes is too large/);
+    assert.match(listeners.lines('debug').join('\n'), /a message of 10\d{5} bytes, too large/);
   });
 });

@@ -1,0 +1,93 @@
+import { type BuilderSite, importedImageId, type Logger } from '@nodepool-builder/image-builder';
+import type { ZuulApi } from '../api/zuul-api.ts';
+import type { ChosenBuild, RefusedBuild } from '../builds/choose-build.ts';
+import { type BuildSource, findBuild } from '../builds/find-build.ts';
+import type { SeenBuilds } from '../builds/seen-builds.ts';
+
+/** Settings of a {@link BuildImporter}. */
+export interface BuildImporterOptions {
+  /** Name of the disk image. */
+  readonly name: string;
+  readonly api: Pick<ZuulApi, 'builds'>;
+  readonly source: BuildSource;
+  readonly seen: Pick<SeenBuilds, 'memory' | 'taken' | 'givenUp'>;
+  readonly fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
+  /** Whether the artifacts of a build have expired. */
+  readonly isGone: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
+  readonly logger: Logger;
+}
+
+/** Finds new builds of one image and has builders import them. */
+export class BuildImporter {
+  readonly #options: BuildImporterOptions;
+  /** Uuids of unusable builds that were logged. */
+  #logged: ReadonlySet<string> = new Set();
+
+  constructor(options: BuildImporterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Imports until no new build is left; one may finish during an import.
+   *
+   * @throws ZuulError, ImageError, GearmanError: to retry later
+   * @throws the signal's reason
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { api, source, seen } = this.#options;
+    for (;;) {
+      const { chosen, refused } = await findBuild(api, source, seen.memory, signal);
+      this.#log(refused);
+      if (chosen === undefined) return;
+      await this.#import(chosen, signal);
+    }
+  }
+
+  async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
+    const { name, seen, fleet, logger } = this.#options;
+    const { uuid, endTime = 0 } = chosen.build;
+    const imageId = importedImageId({ image: name, uuid, endTime });
+    const title = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
+    if (await fleet.isOffered(imageId, signal)) {
+      logger.info(`${title}: a builder already has it as image ${imageId}`);
+      await seen.taken(chosen);
+      return;
+    }
+    logger.info(`${title}: requesting its import as image ${imageId}`);
+    // An image-id may be longer than a unique key. Keys of different functions do not collide.
+    const failure = await fleet.requestBuild({ name, imageId, key: uuid }, signal);
+    if (failure === undefined) {
+      logger.info(`${title}: imported as image ${imageId}`);
+      await seen.taken(chosen);
+      return;
+    }
+    if (!(await this.#isGone(chosen, title, signal))) throw failure;
+    logger.warn(`${title}: skipped for good, because its artifacts have expired`);
+    await seen.givenUp(chosen);
+  }
+
+  /** If the servers of the artifacts do not answer, the import is retried. */
+  async #isGone(chosen: ChosenBuild, title: string, signal: AbortSignal): Promise<boolean> {
+    const { isGone, logger } = this.#options;
+    try {
+      return await isGone(chosen, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.warn(`${title}: cannot tell whether its artifacts have expired: ${(error as Error).message}`);
+      return false;
+    }
+  }
+
+  /** Warns of the newest unusable build that was not logged before. The first poll may find pages of them. */
+  #log(refused: readonly RefusedBuild[]): void {
+    const { name, logger } = this.#options;
+    const unusable = refused.filter(({ refusal }) => refusal === 'unusable');
+    const [first] = unusable.filter(({ build }) => !this.#logged.has(build.uuid));
+    if (first !== undefined) {
+      const { build, detail } = first;
+      const reason = detail === undefined || detail === '' ? 'none of its artifacts is the image' : detail;
+      logger.warn(`build ${build.uuid} of ${name} is unusable: ${reason}`);
+    }
+    this.#logged = new Set(unusable.map(({ build }) => build.uuid));
+  }
+}

@@ -1,0 +1,78 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { BuilderEntry, BuilderService, BuilderSite, Logger } from '@nodepool-builder/image-builder';
+import type { ZuulImage } from '../zuul-image.ts';
+import type { BuildReports } from './build-reports.ts';
+import type { ImagePoller } from './image-poller.ts';
+
+/** Polls for new builds of all images that Zuul jobs build. The HTTP and MQTT clients are loaded with the first image. */
+export class ZuulPollers implements BuilderService<ZuulImage> {
+  readonly #fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
+  /** Directory of the records of processed builds, a file for each image. */
+  readonly #directory: string;
+  readonly #logger: Logger;
+  readonly #pollers = new Map<string, ImagePoller>();
+  #reports: BuildReports | undefined;
+  #changes: Promise<void> = Promise.resolve();
+
+  constructor(
+    site: Pick<BuilderSite, 'isOffered' | 'requestBuild' | 'logger'> & {
+      readonly repository: Pick<BuilderSite['repository'], 'recordDirectory'>;
+    },
+  ) {
+    this.#fleet = site;
+    this.#directory = site.repository.recordDirectory('zuul');
+    this.#logger = site.logger('nodepool.builder.ZuulPoller');
+  }
+
+  /** Polls for these images and no others from now on. Pollers of unchanged images keep running. */
+  configure(entries: readonly BuilderEntry<ZuulImage>[]): void {
+    this.#changes = this.#changes
+      .then(() => this.#change(entries))
+      .catch((error: unknown) => {
+        const reason = (error as Error).message;
+        this.#logger.error(
+          `cannot poll for all zuul-images: ${reason}; correct the configuration and reload`,
+        );
+      });
+  }
+
+  /** Stops. Requested builds continue, and the next poller waits for the same jobs. */
+  async close(): Promise<void> {
+    this.configure([]);
+    await this.#changes;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #change(entries: readonly BuilderEntry<ZuulImage>[]): Promise<void> {
+    const isCurrent = (poller: ImagePoller): boolean =>
+      entries.some((entry) => isDeepStrictEqual(entry, poller.entry));
+    await Promise.all(
+      [...this.#pollers].map(async ([name, poller]) => {
+        if (isCurrent(poller)) return;
+        await poller.close();
+        this.#pollers.delete(name);
+      }),
+    );
+    for (const entry of entries) {
+      const { name } = entry.diskimage;
+      if (!this.#pollers.has(name)) this.#pollers.set(name, await this.#start(entry));
+    }
+  }
+
+  async #start(entry: BuilderEntry<ZuulImage>): Promise<ImagePoller> {
+    if (entry.settings.mqtt !== undefined && this.#reports === undefined) {
+      const { BuildReports: Reports } = await import('./build-reports.ts');
+      this.#reports = new Reports(this.#logger);
+    }
+    const { ImagePoller: Poller } = await import('./image-poller.ts');
+    return new Poller(entry, {
+      directory: this.#directory,
+      fleet: this.#fleet,
+      ...(this.#reports !== undefined && { reports: this.#reports }),
+      logger: this.#logger,
+    });
+  }
+}
