@@ -71,7 +71,7 @@ export class Modules {
    * @throws ModuleError for a wrong shape, or a type that another module has
    */
   with(modules: Iterable<unknown>): Modules {
-    return [...modules].reduce<Modules>((all, module) => all.#add(module), this);
+    return [...modules].reduce<Modules>((all, module) => all.add(module), this);
   }
 
   /** Returns this set with further builders. A class replaces a builder of the same type, and keeps its settings. */
@@ -81,7 +81,7 @@ export class Modules {
       const { settings, ...replaced } = this.builders.get(type) ?? module;
       return { ...replaced, ...module, settings };
     });
-    return new Modules([...this.#list(), ...modules]);
+    return new Modules([...this.list(), ...modules]);
   }
 
   /**
@@ -101,17 +101,18 @@ export class Modules {
     throw new ImageError('builder-unknown', reason);
   }
 
-  #add(module: unknown): Modules {
+  // Not #add and #list: with these, tsc makes the static fields use the class before it is defined.
+  private add(module: unknown): Modules {
     checkShape(module);
     const [taken, kind] = isBuilderModule(module)
       ? [this.builders, 'builder']
       : ([this.providers, 'provider'] as const);
-    if (!taken.has(module.type)) return new Modules([...this.#list(), module]);
+    if (!taken.has(module.type)) return new Modules([...this.list(), module]);
     const reason = `its type "${module.type}" belongs to another ${kind} already`;
     throw new ModuleError(`module "${module.type}"`, reason, 'give it a type of its own');
   }
 
-  #list(): readonly Module[] {
+  private list(): readonly Module[] {
     return [...this.builders.values(), ...this.providers.values()];
   }
 }
