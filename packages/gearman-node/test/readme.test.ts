@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { DEFAULT_PORT } from '../src/connection/server-address.ts';
-import { VERSION } from '../src/version.ts';
+import { VERSION } from '../src/server/admin-replies.ts';
 import { JobServerSite } from './fixtures/job-server-site.ts';
 
 const packageDirectory = join(import.meta.dirname, '..');

@@ -9,9 +9,8 @@ import { formatAddress, type ServerAddress } from '../connection/server-address.
 import { ConnectionError, GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client-connection.ts';
-import type { Job } from './job.ts';
 import type { SubmitOptions } from './submission.ts';
-import { SubmittedJob } from './submitted-job.ts';
+import { type Job, SubmittedJob } from './submitted-job.ts';
 
 /** How a {@link Client} is set up. */
 export interface ClientOptions {

@@ -3,10 +3,30 @@ import { checkPacketSize } from '../codec/packet-size.ts';
 import { GearmanError, JobExceptionError, JobFailedError, JobLostError } from '../errors.ts';
 import { LongTimer } from '../long-timer.ts';
 import { abortedError } from '../unless-aborted.ts';
-import type { Job } from './job.ts';
 import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
-import { LazyPromise } from './lazy-promise.ts';
 import { type Submission, type SubmitOptions, submissionOf } from './submission.ts';
+
+/**
+ * A job that was submitted: awaitable for its result, async-iterable for what its worker sends before. A loop over it
+ * ends, or throws, as the result does; and it throws ProtocolError for a status whose numbers are none, GearmanError
+ * `events-dropped` when it began too late.
+ */
+export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
+  readonly function: string;
+  /**
+   * The server's name for the job, once a server has accepted it.
+   *
+   * Rejects as {@link result} does when none accepts it.
+   */
+  readonly handle: Promise<string>;
+  /**
+   * The payload of WORK_COMPLETE; that of a background job is empty, and there as soon as a server accepted the job.
+   *
+   * Rejects with JobFailedError, JobExceptionError, JobLostError, ServerError, ConnectionError (no server can be
+   * reached), or GearmanError `job-timeout`, `aborted` or `closed`.
+   */
+  readonly result: Promise<Buffer>;
+}
 
 /** A job as the client sees it: what the caller gets, and what the connections do with it. */
 export class SubmittedJob implements Job {
@@ -163,5 +183,37 @@ export class SubmittedJob implements Job {
       if (this.#isSettled) this.#events.end(this.#error);
     }
     return this.#events;
+  }
+}
+
+/**
+ * A promise that is made when somebody asks for it. A rejection that nobody asks for is then no unhandled one: who
+ * awaits a job's handle need not await its result.
+ */
+export class LazyPromise<T> {
+  #deferred: PromiseWithResolvers<T> | undefined;
+  #settle: ((deferred: PromiseWithResolvers<T>) => void) | undefined;
+
+  get promise(): Promise<T> {
+    if (!this.#deferred) {
+      this.#deferred = Promise.withResolvers<T>();
+      this.#settle?.(this.#deferred);
+    }
+    return this.#deferred.promise;
+  }
+
+  /** Only the first of all calls to settle counts. */
+  resolve(value: T): void {
+    this.#settleWith((deferred) => deferred.resolve(value));
+  }
+
+  reject(error: Error): void {
+    this.#settleWith((deferred) => deferred.reject(error));
+  }
+
+  #settleWith(settle: (deferred: PromiseWithResolvers<T>) => void): void {
+    if (this.#settle) return;
+    this.#settle = settle;
+    if (this.#deferred) settle(this.#deferred);
   }
 }

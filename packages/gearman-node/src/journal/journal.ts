@@ -1,10 +1,10 @@
+import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { copyFile, type FileHandle, mkdir, open, rename } from 'node:fs/promises';
-import type { Server } from 'node:net';
+import { copyFile, type FileHandle, mkdir, open, rename, stat } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
-import { claimDirectory } from './directory-claim.ts';
 import { decodeRecords, encodeAdded, encodeRemoved, type JournaledJob } from './journal-record.ts';
 
 /** A journal may grow to twice what it was when it was last written anew, and by so many bytes. */
@@ -174,6 +174,24 @@ export class Journal {
 
   #path(suffix = ''): string {
     return join(this.#directory, `jobs.journal${suffix}`);
+  }
+}
+
+/**
+ * Claims a directory for this process. The claim is a socket in Linux's abstract namespace, which goes with the
+ * process by whichever death; elsewhere there is none, and no protection.
+ *
+ * @returns what to close to give the claim back; undefined if another process has it
+ */
+async function claimDirectory(directory: string): Promise<Server | undefined> {
+  const { dev, ino } = await stat(directory);
+  const claim = createServer().unref();
+  if (process.platform !== 'linux') return claim;
+  try {
+    await once(claim.listen(`\0gearman-node-journal-${dev}-${ino}`), 'listening');
+    return claim;
+  } catch {
+    return undefined;
   }
 }
 

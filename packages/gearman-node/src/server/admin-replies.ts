@@ -1,8 +1,10 @@
 import { PRIORITIES } from '../submit-packets.ts';
-import { VERSION } from '../version.ts';
-import type { QueuedJob } from './queued-job.ts';
+import type { QueuedJob } from './queue-model.ts';
 import type { AdminReply, ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
+
+/** The version of this package, as its package.json has it. */
+export const VERSION = '0.1.0';
 
 /** Carries out an admin command. */
 type AdminCommand = (args: readonly string[], server: ServerState, from: ServerConnection) => AdminReply;

@@ -2,10 +2,9 @@ import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
-import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
-import type { QueuedJob } from './queued-job.ts';
+import type { QueuedJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
-import type { ServerState } from './server-state.ts';
+import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
 /** What a submission may hold. A key is limited as by gearmand, which then keeps but 63 bytes of it. */
 const LIMITS = [
@@ -14,7 +13,10 @@ const LIMITS = [
   { argument: 'reducer', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Reducer name too large' },
 ] as const;
 
-/** What a server does with the packets of a client. */
+/** Characters of a client id that are kept, as for gearmand. */
+const MAX_CLIENT_ID_LENGTH = 127;
+
+/** What a server does with the packets of a client, and with those of any peer. */
 export const CLIENT_PACKETS: PacketHandlers = {
   ...Object.fromEntries(
     PRIORITIES.flatMap((priority) => [
@@ -33,6 +35,18 @@ export const CLIENT_PACKETS: PacketHandlers = {
   GET_STATUS_UNIQUE: (from, packet, { queue }) => {
     const job = queue.jobByUnique(packet.key('unique'));
     from.send('STATUS_RES_UNIQUE', packet.bytes('unique'), ...statusOf(job), job?.clients.length ?? 0);
+  },
+  ECHO_REQ: (from, packet) => from.send('ECHO_RES', packet.bytes('data')),
+  OPTION_REQ: (from, packet) => {
+    if (packet.key('option') === 'exceptions') {
+      from.wantsExceptions = true;
+      from.send('OPTION_RES', 'exceptions');
+    } else {
+      from.send('ERROR', 'UNKNOWN_OPTION', 'Server does not recognize given option');
+    }
+  },
+  SET_CLIENT_ID: (from, packet) => {
+    from.clientId = packet.key('clientId').slice(0, MAX_CLIENT_ID_LENGTH) || '-';
   },
 };
 
@@ -126,4 +140,13 @@ function statusOf(
 function compact(packet: Packet): Buffer {
   const payload = packet.bytes('data');
   return payload.buffer.byteLength > 2 * payload.length ? Buffer.from(payload) : payload;
+}
+
+/** Queues the jobs that an earlier process left in the journal; one of the future waits for its time. */
+export function restoreJobs(journal: Journal, { queue, timers }: ServerState): void {
+  for (const { handle, due, ...submission } of journal.jobs) {
+    const delay = due - Date.now();
+    const job = queue.restore(handle, { ...submission, isBackground: true, isHeld: delay > 0 });
+    if (delay > 0) timers.start(job, delay, () => queue.release(job));
+  }
 }

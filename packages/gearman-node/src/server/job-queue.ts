@@ -1,7 +1,5 @@
 import type { JobPriority } from '../submit-packets.ts';
-import { FunctionQueue } from './function-queue.ts';
-import type { Peer } from './peer.ts';
-import type { QueuedJob } from './queued-job.ts';
+import { FunctionQueue, type Peer, type QueuedJob } from './queue-model.ts';
 import { Sleepers } from './sleepers.ts';
 import { UniqueIndex, uniqueKeyOf } from './unique-index.ts';
 import { WaitingJobs } from './waiting-jobs.ts';

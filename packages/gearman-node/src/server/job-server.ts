@@ -14,16 +14,13 @@ import { unlessAborted } from '../unless-aborted.ts';
 import { AccessList, type AccessRight, type AccessRules } from './access-list.ts';
 import { adminReply } from './admin-replies.ts';
 import { Backlogs } from './backlogs.ts';
-import { CLIENT_PACKETS } from './client-packets.ts';
-import { GENERAL_PACKETS } from './general-packets.ts';
+import { CLIENT_PACKETS, restoreJobs } from './client-packets.ts';
 import { JobQueue } from './job-queue.ts';
 import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
-import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
-import type { QueuedJob } from './queued-job.ts';
-import { restoreJobs } from './restore-jobs.ts';
+import type { QueuedJob } from './queue-model.ts';
 import { ServerConnection } from './server-connection.ts';
-import type { ServerState } from './server-state.ts';
+import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
 
 /** A worker that was woken and did not grab in so many milliseconds is not waited for. */
@@ -35,7 +32,7 @@ const DEFAULT_MAX_TOTAL_OUTPUT = 256 * 1024 * 1024;
 /** Handles must stay below 64 bytes. */
 const MAX_HOST_NAME_LENGTH = 40;
 
-const HANDLERS: PacketHandlers = { ...GENERAL_PACKETS, ...CLIENT_PACKETS, ...WORKER_PACKETS };
+const HANDLERS: PacketHandlers = { ...CLIENT_PACKETS, ...WORKER_PACKETS };
 
 /** How a {@link JobServer} is set up. */
 export interface JobServerOptions {

@@ -1,5 +1,5 @@
 import { LongTimer } from '../long-timer.ts';
-import type { QueuedJob } from './queued-job.ts';
+import type { QueuedJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 
 /** The clock of a server: at most one thing is due for a job, its start or the end of its worker's time. */

@@ -5,7 +5,7 @@ import type { Packet } from '../codec/packet.ts';
 import { Connection } from '../connection/connection.ts';
 import { GearmanError, type ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
-import { Peer } from './peer.ts';
+import { Peer } from './queue-model.ts';
 
 /** Characters of a long reply that are produced in one turn of the event loop. */
 const PIECE = 16 * 1024;

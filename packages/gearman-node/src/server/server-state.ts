@@ -1,4 +1,6 @@
+import type { Packet } from '../codec/packet.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { PacketName } from '../packets.ts';
 import type { AccessRight } from './access-list.ts';
 import type { JobQueue } from './job-queue.ts';
 import type { JobTimers } from './job-timers.ts';
@@ -16,3 +18,12 @@ export interface ServerState {
   /** Undefined where nobody may shut the server down. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
 }
+
+/**
+ * What a server does with a packet. It reads the numbers of one before it does anything: when it throws `ProtocolError`,
+ * the peer is told, and the packet has done nothing.
+ */
+export type PacketHandler = (from: ServerConnection, packet: Packet, server: ServerState) => void;
+
+/** Some of the packet types, with what a server does with each. */
+export type PacketHandlers = { readonly [N in PacketName]?: PacketHandler };

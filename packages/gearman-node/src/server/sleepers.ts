@@ -1,6 +1,4 @@
-import { firstInBoth } from './first-in-both.ts';
-import type { FunctionQueue } from './function-queue.ts';
-import type { Peer } from './peer.ts';
+import { type FunctionQueue, firstInBoth, type Peer } from './queue-model.ts';
 
 /** The workers that sleep, the one that fell asleep first foremost. For a job only one of them is woken. */
 export class Sleepers<Owner> {

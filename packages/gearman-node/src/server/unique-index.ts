@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FunctionQueue } from './function-queue.ts';
-import type { QueuedJob } from './queued-job.ts';
+import type { FunctionQueue, QueuedJob } from './queue-model.ts';
 
 /** The jobs that others may join, by unique key and function. */
 export class UniqueIndex<Owner> {

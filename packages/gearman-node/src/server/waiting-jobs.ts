@@ -1,8 +1,5 @@
 import { type JobPriority, PRIORITIES } from '../submit-packets.ts';
-import { firstInBoth } from './first-in-both.ts';
-import type { FunctionQueue } from './function-queue.ts';
-import type { Peer } from './peer.ts';
-import type { QueuedJob } from './queued-job.ts';
+import { type FunctionQueue, firstInBoth, type Peer, type QueuedJob } from './queue-model.ts';
 
 /** The jobs that wait for a worker. The most urgent goes first; among functions of one priority they take turns. */
 export class WaitingJobs<Owner> {

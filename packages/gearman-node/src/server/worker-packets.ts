@@ -1,9 +1,8 @@
 import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
-import type { PacketHandler, PacketHandlers } from './packet-handler.ts';
-import type { QueuedJob } from './queued-job.ts';
+import type { QueuedJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
-import type { ServerState } from './server-state.ts';
+import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
 /** A worker that limits its time gets a second at least, as from gearmand. */
 const MIN_TIME_LIMIT = 1000;

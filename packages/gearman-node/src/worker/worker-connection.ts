@@ -10,13 +10,19 @@ import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
 import { EchoConfirmation, type EchoKnowledge } from './echo-confirmation.ts';
 import { GrabForecast } from './grab-forecast.ts';
-import { type JobHandler, type JobOutcome, runHandler } from './job-outcome.ts';
 import { type RegistrationPacket, RegistrationQueue } from './registration-queue.ts';
 import type { RunningJobs } from './running-jobs.ts';
 import type { Slots } from './slots.ts';
 import { SpinGuard } from './spin-guard.ts';
 import { handlerOf, timeoutOf, type WorkerFunction } from './worker-function.ts';
-import { AssignedJob, type JobConnection, type WorkerJob } from './worker-job.ts';
+import {
+  AssignedJob,
+  type JobConnection,
+  type JobHandler,
+  type JobOutcome,
+  runHandler,
+  type WorkerJob,
+} from './worker-job.ts';
 
 /** The codes of refusals that answer other packets than a grab: a WORK_* packet, a CAN_DO. */
 const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);

@@ -1,5 +1,5 @@
 import { MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
-import type { JobHandler } from './job-outcome.ts';
+import type { JobHandler } from './worker-job.ts';
 
 /** A function whose jobs may run for a limited time. */
 export interface TimedFunction {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin } from '../../src/admin/admin.ts';
 import { ServerError } from '../../src/errors.ts';
-import { VERSION } from '../../src/version.ts';
+import { VERSION } from '../../src/server/admin-replies.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 

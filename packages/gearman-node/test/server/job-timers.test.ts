@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { JobTimers } from '../../src/server/job-timers.ts';
-import type { QueuedJob } from '../../src/server/queued-job.ts';
+import type { QueuedJob } from '../../src/server/queue-model.ts';
 import type { ServerConnection } from '../../src/server/server-connection.ts';
 
 const job = {} as QueuedJob<ServerConnection>;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Peer } from '../../src/server/peer.ts';
+import { Peer } from '../../src/server/queue-model.ts';
 import { uniqueKeyOf } from '../../src/server/unique-index.ts';
 import { QueueSite } from '../fixtures/queue-site.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LazyPromise } from '../../src/client/lazy-promise.ts';
+import { LazyPromise } from '../../src/client/submitted-job.ts';
 
 test('gives what it was settled with, asked before or afterwards; only the first counts', async () => {
   const before = new LazyPromise<number>();

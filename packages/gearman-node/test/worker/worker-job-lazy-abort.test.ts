@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LazyAbort } from '../../src/worker/lazy-abort.ts';
+import { LazyAbort } from '../../src/worker/worker-job.ts';
 
 test('a signal that was asked for is aborted with the reason', () => {
   const abort = new LazyAbort();

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { JobFailure } from '../../src/errors.ts';
-import { type JobHandler, runHandler } from '../../src/worker/job-outcome.ts';
-import { AssignedJob } from '../../src/worker/worker-job.ts';
+import { AssignedJob, type JobHandler, runHandler } from '../../src/worker/worker-job.ts';
 
 const job = new AssignedJob(
   { handle: 'H:x:1', function: 'f', unique: '', reducer: '', payload: Buffer.alloc(0) },
