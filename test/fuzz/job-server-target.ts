@@ -105,7 +105,7 @@ async function hostileSocket(port: number): Promise<Socket> {
 /** Takes note of each fault of the server's own: it costs one connection only, and is told in no other way. */
 function faultLogger(faults: string[]) {
   const note = (message: string): void => {
-    if (message.includes('could not be handled')) faults.push(message);
+    if (message.includes('caused an internal error')) faults.push(message);
   };
   return { debug: note, info: note, warn: note, error: note };
 }

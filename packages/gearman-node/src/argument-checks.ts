@@ -1,22 +1,22 @@
 import { types } from 'node:util';
 import { GearmanError } from './errors.ts';
 
-/** libgearman takes no longer function name, and a name of 8 KiB makes gearmand cut off whoever grabs its job. */
+/** The limit of libgearman. A name of 8 KiB makes gearmand disconnect the worker that grabs its job. */
 export const MAX_FUNCTION_NAME_BYTES = 512;
 
-/** gearmand cuts a longer unique key short without a word, or refuses it. */
+/** The limit of gearmand, which silently truncates a longer unique key or refuses it. */
 export const MAX_UNIQUE_BYTES = 63;
 
-/** gearmand hangs up on a status request with a longer handle. */
+/** The limit of gearmand, which disconnects a client that requests the status of a longer handle. */
 export const MAX_HANDLE_BYTES = 63;
 
-/** The longest delay of setTimeout, in milliseconds; about 25 days. It takes a longer one for 1. */
+/** The longest delay of setTimeout, in milliseconds: about 25 days. setTimeout treats a longer delay as 1 ms. */
 export const MAX_TIMER_DELAY: number = 2 ** 31 - 1;
 
-/** The last port. */
+/** The highest port number. */
 const MAX_PORT = 65_535;
 
-/** Characters of a refused argument that an error message shows. */
+/** Maximum number of characters of an invalid argument in an error message. */
 const MAX_SHOWN = 80;
 
 /** @throws GearmanError `invalid-argument` unless the name has 1 to 512 bytes and no NUL */
@@ -31,30 +31,26 @@ export function checkUnique(unique: string): void {
   refuse(
     'unique key',
     unique,
-    `give it at most ${MAX_UNIQUE_BYTES} bytes without a NUL; a hash of a longer one will do`,
+    `give it at most ${MAX_UNIQUE_BYTES} bytes without a NUL; for a longer key, use its hash`,
   );
 }
 
 /** @throws GearmanError `invalid-argument` unless the handle has 1 to 63 bytes and no NUL */
 export function checkHandle(handle: string): void {
   if (fits(handle, MAX_HANDLE_BYTES) && handle !== '') return;
-  refuse('job handle', handle, 'take the one that the job server gave');
+  refuse('job handle', handle, 'use the handle that the job server returned');
 }
 
-/** @throws GearmanError `invalid-argument` unless the number is whole and not negative */
+/** @throws GearmanError `invalid-argument` unless the number is a non-negative integer */
 export function checkCount(number: number): void {
   if (Number.isSafeInteger(number) && number >= 0) return;
-  refuse('number', number, 'round it, to 0 or above');
+  refuse('number', number, 'give a whole number of at least 0');
 }
 
 /** @throws GearmanError `invalid-argument` for anything but text or bytes */
 export function checkPayload(payload: string | Uint8Array): void {
   if (typeof payload === 'string' || types.isUint8Array(payload)) return;
-  refuse(
-    'payload',
-    payload,
-    'give it as a string or a Uint8Array; JSON.stringify makes a string of an object',
-  );
+  refuse('payload', payload, 'give it as a string or a Uint8Array; convert an object with JSON.stringify');
 }
 
 /** @throws GearmanError `invalid-argument` for anything but text without a NUL */
@@ -63,18 +59,18 @@ export function checkText(what: string, text: string): void {
   refuse(what, text, 'give it as a string without a NUL');
 }
 
-/** @throws GearmanError `invalid-argument` unless the value is one of those */
+/** @throws GearmanError `invalid-argument` unless the value is one of the choices */
 export function checkChoice(what: string, value: string, choices: readonly string[]): void {
-  if (!choices.includes(value)) refuse(what, value, `take ${choices.join(' or ')}`);
+  if (!choices.includes(value)) refuse(what, value, `use ${choices.join(' or ')}`);
 }
 
-/** @throws GearmanError `invalid-argument` unless the option, if it is given, is a number from `min` to `max` */
+/** @throws GearmanError `invalid-argument` unless the option is undefined or a number from `min` to `max` */
 export function checkRange(what: string, value: number | undefined, min: number, max: number): void {
   if (value === undefined || (typeof value === 'number' && value >= min && value <= max)) return;
   refuse(what, value, `give a number from ${min} to ${max}`);
 }
 
-/** @throws GearmanError `invalid-argument` unless it is a port; 0 is one too */
+/** @throws GearmanError `invalid-argument` unless it is a port number or 0 */
 export function checkPort(what: string, port: number): void {
   if (Number.isInteger(port) && port >= 0 && port <= MAX_PORT) return;
   refuse(what, port, `give a whole number up to ${MAX_PORT}`);
@@ -87,11 +83,11 @@ export function refuse(what: string, value: unknown, remedy: string): never {
 
 function fits(text: unknown, limit: number): boolean {
   if (typeof text !== 'string' || text.includes('\0')) return false;
-  // No character of a string has more than three bytes; counting them takes ten times as long.
+  // A character takes at most three bytes. Counting the bytes takes ten times as long.
   return 3 * text.length <= limit || Buffer.byteLength(text) <= limit;
 }
 
-/** Describes an argument in an error message. Objects are not converted to text: that could call their code. */
+/** Describes an argument for an error message. Does not convert objects to text: that could run their code. */
 function shown(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value !== 'string') return `(${value === null ? 'null' : typeof value})`;

@@ -1,4 +1,4 @@
-/** What can go wrong, and whether the same call may succeed later without a change by anyone. */
+/** The error codes. `retriable`: the same call may succeed later without any change. */
 export const GEARMAN_ERRORS = {
   'bad-magic': { retriable: false },
   'unknown-packet': { retriable: false },
@@ -28,7 +28,7 @@ export const GEARMAN_ERRORS = {
 /** The code of a {@link GearmanError}; compare codes, never messages. */
 export type GearmanErrorCode = keyof typeof GEARMAN_ERRORS;
 
-/** Every error that this package throws on purpose. Its message names the thing, the reason and the remedy. */
+/** Base class of all errors of this package. The message says what failed, why, and what to do. */
 export class GearmanError extends Error {
   override readonly name: string = 'GearmanError';
   readonly code: GearmanErrorCode;
@@ -38,18 +38,18 @@ export class GearmanError extends Error {
     this.code = code;
   }
 
-  /** Whether the same call may succeed later without a change by anyone. */
+  /** Whether the same call may succeed later without any change. */
   get retriable(): boolean {
     return GEARMAN_ERRORS[this.code].retriable;
   }
 }
 
-/** The peer broke the protocol. The connection it came from is closed, unless all that follows can still be read. */
+/** The peer violated the protocol. Its connection is closed, unless the packets that follow can still be decoded. */
 export class ProtocolError extends GearmanError {
   override readonly name = 'ProtocolError';
 }
 
-/** A server could not be reached, was lost, or stayed silent. */
+/** A server is unreachable, closed the connection, or did not answer in time. */
 export class ConnectionError extends GearmanError {
   override readonly name = 'ConnectionError';
 }
@@ -57,7 +57,7 @@ export class ConnectionError extends GearmanError {
 /** The server answered a request with an ERROR packet. */
 export class ServerError extends GearmanError {
   override readonly name = 'ServerError';
-  /** The server's own code, for instance `JOB_NOT_FOUND` or `QUEUE_ERROR`. */
+  /** The server's error code, for instance `JOB_NOT_FOUND` or `QUEUE_ERROR`. */
   readonly serverCode: string;
 
   constructor(serverCode: string, text: string, options?: ErrorOptions) {
@@ -66,7 +66,7 @@ export class ServerError extends GearmanError {
   }
 }
 
-/** The worker ended the job with WORK_FAIL, or with an exception whose text the server does not pass on. */
+/** The worker ended the job with WORK_FAIL, or with an exception that the server does not forward. */
 export class JobFailedError extends GearmanError {
   override readonly name = 'JobFailedError';
   readonly handle: string;
@@ -81,7 +81,7 @@ export class JobFailedError extends GearmanError {
 export class JobExceptionError extends GearmanError {
   override readonly name = 'JobExceptionError';
   readonly handle: string;
-  /** The packet's payload as the worker sent it; usually one line of text. */
+  /** The payload of the packet, usually one line of text. */
   readonly data: Buffer;
 
   constructor(functionName: string, handle: string, data: Buffer) {
@@ -94,20 +94,20 @@ export class JobExceptionError extends GearmanError {
   }
 }
 
-/** The server was lost while the job was in flight, or no longer knows it: whether the job ran is not known. */
+/** The connection was lost while the job was in flight, or the server no longer knows the job. It may have run. */
 export class JobLostError extends GearmanError {
   override readonly name = 'JobLostError';
 
   constructor(functionName: string, handle: string | undefined, options?: ErrorOptions) {
     const which = handle === undefined ? `a job of ${functionName}` : `job ${handle} of ${functionName}`;
     const reason = options?.cause instanceof Error ? `: ${options.cause.message}` : '';
-    super('job-lost', `${which} was lost in flight; it may or may not have run${reason}`, options);
+    super('job-lost', `${which} was lost in flight and may have run${reason}`, options);
   }
 }
 
 /**
- * A handler throws it to end its job with WORK_FAIL: the job cannot be done, and that is no defect of the
- * worker's. Whatever else a handler throws ends the job with WORK_EXCEPTION.
+ * Thrown by a handler to end its job with WORK_FAIL: an expected failure. Any other error that a handler throws ends
+ * the job with WORK_EXCEPTION.
  */
 export class JobFailure extends GearmanError {
   override readonly name = 'JobFailure';

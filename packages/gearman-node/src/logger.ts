@@ -1,4 +1,4 @@
-/** Where log lines go; a winston logger is one, and so is `console`. */
+/** Receives log messages. A winston logger and `console` have this interface. */
 export interface Logger {
   debug(message: string, meta?: object): unknown;
   info(message: string, meta?: object): unknown;

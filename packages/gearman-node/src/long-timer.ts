@@ -1,6 +1,6 @@
 import { MAX_TIMER_DELAY } from './argument-checks.ts';
 
-/** A timer that waits as long as it is asked to, beyond the 25 days of setTimeout too. */
+/** A timer without the limit of setTimeout, which is about 25 days. */
 export class LongTimer {
   #timer: NodeJS.Timeout;
 

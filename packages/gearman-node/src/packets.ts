@@ -1,12 +1,12 @@
 /**
- * The binary protocol as a table (gearmand's PROTOCOL document; `aggregator` as gearmand's own argument table has it).
- * The types, the encoder, the decoder and the documentation follow from it: a new packet type is one row.
+ * The binary protocol as a table, from gearmand's PROTOCOL document; `aggregator` is from gearmand's argument table.
+ * The types, the encoder, the decoder and the documentation are derived from it: a new packet type is one row.
  */
 
-/** Who sends a packet. What a server sends has the magic `\0RES`, all else `\0REQ`. */
+/** Sender of a packet. Packets of a server have the magic `\0RES`, all others `\0REQ`. */
 export type Sender = 'client' | 'worker' | 'server';
 
-/** Every packet type: its number, who may send it, and its arguments in wire order, separated by one NUL. */
+/** Every packet type: its number, its permitted senders, and its arguments in wire order, separated by one NUL. */
 export const PACKETS = {
   CAN_DO: { number: 1, senders: ['worker'], arguments: ['function'] },
   CANT_DO: { number: 2, senders: ['worker'], arguments: ['function'] },
@@ -79,13 +79,13 @@ export const PACKETS = {
   },
 } as const;
 
-/** The name of a packet type, as the protocol's document spells it. */
+/** Name of a packet type, as in gearmand's PROTOCOL document. */
 export type PacketName = keyof typeof PACKETS;
 
-/** The name of an argument. */
+/** Name of an argument. */
 export type ArgumentName = (typeof PACKETS)[PacketName]['arguments'][number];
 
-/** What an argument may be given as; a string is sent as UTF-8, a number in decimal. */
+/** Value of an argument. A string is sent as UTF-8, a number in decimal. */
 export type ArgumentValue = string | number | Uint8Array;
 
 /** The arguments of packet type `N` as a tuple. */
@@ -93,7 +93,7 @@ export type ArgumentValues<N extends PacketName> = ValueForEach<(typeof PACKETS)
 
 type ValueForEach<T extends readonly unknown[]> = { -readonly [I in keyof T]: ArgumentValue };
 
-/** One row of the table, with what follows from it. */
+/** A row of the table, with the properties derived from it. */
 export interface PacketType {
   readonly name: PacketName;
   readonly number: number;
@@ -101,11 +101,11 @@ export interface PacketType {
   readonly arguments: readonly ArgumentName[];
   /** Whether the last argument is a payload, which may hold NULs. All other arguments are text. */
   readonly hasPayload: boolean;
-  /** Whether a missing NUL before the payload means an empty payload, as in a worker's packets about its job. */
+  /** Whether a missing NUL before the payload means an empty payload, as in the WORK_* packets of Perl's workers. */
   readonly mayLackPayload: boolean;
 }
 
-/** Packet types by their number; the numbers that the protocol leaves out are undefined. */
+/** Packet types by number; numbers that the protocol does not use are undefined. */
 export const PACKET_TYPES: readonly (PacketType | undefined)[] = numbered();
 
 function numbered(): (PacketType | undefined)[] {

@@ -1,10 +1,10 @@
-/** Which of several waiting jobs a server hands out first, the most urgent first. */
+/** The priorities of jobs, the most urgent first. */
 export const PRIORITIES = ['high', 'normal', 'low'] as const;
 
-/** How urgent a job is: of several that wait, the most urgent is handed out first. */
+/** Priority of a job: a server assigns the most urgent of the waiting jobs first. */
 export type JobPriority = (typeof PRIORITIES)[number];
 
-/** The packet that submits a job. */
+/** The packets that submit jobs. */
 export const SUBMIT_PACKETS = {
   foreground: { high: 'SUBMIT_JOB_HIGH', normal: 'SUBMIT_JOB', low: 'SUBMIT_JOB_LOW' },
   background: { high: 'SUBMIT_JOB_HIGH_BG', normal: 'SUBMIT_JOB_BG', low: 'SUBMIT_JOB_LOW_BG' },

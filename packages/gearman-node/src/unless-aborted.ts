@@ -1,7 +1,7 @@
 import { GearmanError } from './errors.ts';
 
 /**
- * Waits for a promise until the signal aborts.
+ * Waits for a promise, or until the signal aborts.
  *
  * @throws GearmanError `aborted`, with the signal's reason as the cause
  */
@@ -18,7 +18,7 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   }
 }
 
-/** The error for what a signal ended. */
+/** The error for an operation that a signal aborted. */
 export function abortedError(signal: AbortSignal): GearmanError {
   const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
   return new GearmanError('aborted', `aborted: ${reason}`, { cause: signal.reason });

@@ -10,7 +10,7 @@ export interface FunctionStatus {
   readonly availableWorkers: number;
 }
 
-/** One line of the admin command `prioritystatus`: the jobs that wait for a worker, by priority. */
+/** One line of the admin command `prioritystatus`: the number of waiting jobs by priority. */
 export interface FunctionPriorityStatus {
   readonly name: string;
   readonly high: number;
@@ -22,10 +22,10 @@ export interface FunctionPriorityStatus {
 
 /** One line of the admin command `workers`: a connection, whether it offers functions or not. */
 export interface WorkerInfo {
-  /** The server's file descriptor, or number, of the connection. */
+  /** File descriptor or number of the connection in the server. */
   readonly fd: number;
   readonly ip: string;
-  /** `-` for a connection that set none. */
+  /** `-` for none. */
   readonly clientId: string;
   readonly functions: readonly string[];
 }
@@ -33,18 +33,18 @@ export interface WorkerInfo {
 /** One line of the admin command `show jobs`. */
 export interface QueuedJob {
   readonly handle: string;
-  /** How often the job was given to a worker that was then lost. */
+  /** Number of workers that lost the job. */
   readonly retries: number;
-  /** Whether nobody waits for the job any longer. */
+  /** Whether all clients of the job have disconnected. */
   readonly ignored: boolean;
   /** Whether it is a background job. */
   readonly background: boolean;
 }
 
-/** How a command's reply ends: a `list` with a line that holds a dot, a `line` at once. */
+/** Form of a reply: a `list` ends with a line that contains a dot, a `line` is a single line. */
 export type ReplyKind = 'list' | 'line';
 
-/** Characters of a line that an error message shows. */
+/** Maximum number of characters of a line in an error message. */
 const MAX_SHOWN = 80;
 
 /** The commands of the admin text protocol, as they are sent. */
@@ -68,9 +68,9 @@ export const ADMIN_COMMANDS = {
 export type AdminCommand = keyof typeof ADMIN_COMMANDS;
 
 /**
- * A command as one line.
+ * Formats a command as one line.
  *
- * @throws GearmanError `invalid-argument` for an argument that is empty or holds white space, which ends it
+ * @throws GearmanError `invalid-argument` for an argument that is empty or contains white space, which would end it
  */
 export function formatCommand(command: AdminCommand, args: readonly (string | number)[]): string {
   for (const arg of args) {
@@ -78,16 +78,16 @@ export function formatCommand(command: AdminCommand, args: readonly (string | nu
       const shown = JSON.stringify(arg);
       throw new GearmanError(
         'invalid-argument',
-        `the admin protocol cannot carry the argument ${shown}; it ends at white space`,
+        `the admin protocol cannot transmit the argument ${shown}; give one without white space`,
       );
     }
   }
   const words = [ADMIN_COMMANDS[command].words, ...args].join(' ');
-  // gearmand drops the last character of a name that ends with a bare newline here, and nowhere else.
+  // Only in this command gearmand drops the last character of a name before a bare newline.
   return command === 'createFunction' ? `${words}\r\n` : `${words}\n`;
 }
 
-/** The name is the first field and may itself hold tabs: numbers are counted from the end. */
+/** Splits a line into a name, which may contain tabs, and the numbers at the end. */
 function fromEnd(line: string, numbers: number): { readonly name: string; readonly values: number[] } {
   const fields = line.split('\t');
   if (fields.length <= numbers) throw malformed(line);
@@ -106,7 +106,7 @@ function malformed(line: string): ProtocolError {
   const shown = JSON.stringify(line.slice(0, MAX_SHOWN));
   return new ProtocolError(
     'reply-malformed',
-    `the job server replied ${shown}, which is no line of the reply to this command; is the server what it should be?`,
+    `the job server replied ${shown}, which is not a valid reply to this command; check that it is a Gearman server`,
   );
 }
 
@@ -144,12 +144,12 @@ export function parsePid(line: string): number {
   return parseNumber(parseValue(line), line);
 }
 
-/** The value after `OK `, or Perl's server's, which comes by itself. */
+/** The value after `OK `, which Perl's server omits. */
 export function parseValue(line: string): string {
   return line.replace(/^OK /, '');
 }
 
-/** @throws ProtocolError `reply-malformed` for anything but `OK` */
+/** @throws ProtocolError `reply-malformed` for any reply but `OK` */
 export function checkDone(line: string): void {
   if (!line.startsWith('OK')) throw malformed(line);
 }

@@ -5,17 +5,17 @@ import type { ReplyKind } from './admin-commands.ts';
 
 const NEWLINE = 10;
 
-/** What a line of a list costs beside its text, in bytes. */
+/** Overhead of a line in bytes. */
 const LINE_OVERHEAD = 16;
 
-/** How an {@link AdminConnection} is set up. */
+/** Options of an {@link AdminConnection}. */
 export interface AdminConnectionOptions {
   readonly peer: string;
-  /** Milliseconds for which a command may be left unanswered. */
+  /** Timeout of a command in milliseconds. */
   readonly timeout: number;
-  /** Bytes of the largest reply that is taken. */
+  /** Maximum size of a reply in bytes. */
   readonly maxReplySize: number;
-  /** Called once, when the connection is over. */
+  /** Called once, when the connection has closed. */
   readonly onClose: () => void;
 }
 
@@ -27,17 +27,17 @@ interface PendingCommand {
   readonly reject: (error: GearmanError) => void;
 }
 
-/** Sends lines over one connected socket and cuts what comes back into replies, in order. */
+/** Sends commands over one connected socket and splits the input into replies, in order. */
 export class AdminConnection {
   readonly #socket: Socket;
   readonly #peer: string;
   readonly #maxReplySize: number;
   readonly #timer: ReplyTimer;
   readonly #pending: PendingCommand[] = [];
-  /** The beginning of a line: the first `#heldLength` bytes. */
+  /** The incomplete line at the end of the input: the first `#heldLength` bytes. */
   #held = Buffer.alloc(0);
   #heldLength = 0;
-  /** What the lines of the reply so far cost. */
+  /** Size of the current reply so far, in bytes. */
   #replySize = 0;
   #reason: GearmanError | undefined;
 
@@ -62,7 +62,7 @@ export class AdminConnection {
     });
   }
 
-  /** Sends a line. Returns the lines of the reply, without the dot that ends a list. */
+  /** Sends a command. Returns the lines of the reply, without the dot that ends a list. */
   run(line: string, kind: ReplyKind): Promise<string[]> {
     const { promise, resolve, reject } = Promise.withResolvers<string[]>();
     this.#pending.push({ kind, lines: [], resolve, reject });
@@ -71,7 +71,7 @@ export class AdminConnection {
     return promise;
   }
 
-  /** Hangs up; a command that waits rejects with the reason. */
+  /** Closes the connection; unanswered commands reject with the reason. */
   async close(reason: GearmanError): Promise<void> {
     this.#reason ??= reason;
     if (this.#socket.destroyed) return;
@@ -93,10 +93,10 @@ export class AdminConnection {
       this.#held = Buffer.from(text.subarray(start));
       this.#heldLength = this.#held.length;
     }
-    if (this.#replySize + this.#heldLength > this.#maxReplySize) this.#refuse();
+    if (this.#replySize + this.#heldLength > this.#maxReplySize) this.#rejectOversized();
   }
 
-  /** The buffer doubles, for a line may come byte by byte. */
+  /** Appends to the held bytes. The buffer doubles, because a line may arrive byte by byte. */
   #hold(chunk: Buffer): void {
     const length = this.#heldLength + chunk.length;
     if (length > this.#held.length) {
@@ -108,7 +108,7 @@ export class AdminConnection {
     this.#heldLength = length;
   }
 
-  #refuse(): void {
+  #rejectOversized(): void {
     this.#reason ??= new ProtocolError(
       'reply-too-large',
       `a reply of ${this.#peer} is over the limit of ${this.#maxReplySize} bytes; maxReplySize raises it`,
@@ -120,7 +120,7 @@ export class AdminConnection {
     const [command] = this.#pending;
     if (!command) return;
     const isFirst = command.lines.length === 0;
-    const error = isFirst ? refusalIn(line) : undefined;
+    const error = isFirst ? errorIn(line) : undefined;
     if (error) {
       this.#answered();
       command.reject(error);
@@ -142,7 +142,7 @@ export class AdminConnection {
 
   #rejectAll(): void {
     this.#timer.stop();
-    const error = this.#reason ?? this.#lost('the server closed it');
+    const error = this.#reason ?? this.#lost('closed by the server');
     for (const command of this.#pending.splice(0)) command.reject(error);
   }
 
@@ -153,8 +153,8 @@ export class AdminConnection {
   }
 }
 
-/** The error in a line. The name of a function may look like one, but tabs and numbers follow it. */
-function refusalIn(line: string): ServerError | undefined {
+/** The error in a line. A line with a tab is not an error, but belongs to a function whose name looks like one. */
+function errorIn(line: string): ServerError | undefined {
   const [start, code = '', ...words] = line.split(' ');
   if (start !== 'ERR' || code === '' || line.includes('\t')) return undefined;
   return new ServerError(code, words.join(' ').replaceAll('+', ' '));

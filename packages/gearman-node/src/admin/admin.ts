@@ -22,20 +22,20 @@ import {
 } from './admin-commands.ts';
 import { AdminConnection } from './admin-connection.ts';
 
-/** How an {@link Admin} is set up. */
+/** Options of an {@link Admin}. */
 export interface AdminOptions {
-  /** Milliseconds until the connection must stand, and for which a command may be left unanswered. Default 30,000. */
+  /** Timeout in milliseconds for connecting, and for the reply to a command. Default 30,000. */
   readonly timeout?: number | undefined;
-  /** Bytes of the largest reply that is taken. Default 64 MiB. */
+  /** Maximum size of a reply in bytes. Default 64 MiB. */
   readonly maxReplySize?: number | undefined;
 }
 
 const DEFAULT_MAX_REPLY_SIZE = 64 * 1024 * 1024;
 
 /**
- * Speaks the admin text protocol with one server. It connects with the first command, and again after the connection
- * was lost. Each method throws ServerError when the server refuses the command, ConnectionError, and ProtocolError when the
- * reply makes no sense or is too large; python's server leaves a command that it does not know unanswered.
+ * A client of the admin text protocol for one server. It connects with the first command, and reconnects after the
+ * connection was lost. Each method throws a ServerError if the server rejects the command, a ConnectionError, or a
+ * ProtocolError if the reply is malformed or too large. The Python server does not answer unknown commands.
  */
 export class Admin implements AsyncDisposable {
   readonly #address: ServerAddress;
@@ -54,27 +54,27 @@ export class Admin implements AsyncDisposable {
     this.#maxReplySize = options.maxReplySize ?? DEFAULT_MAX_REPLY_SIZE;
   }
 
-  /** The functions that the server knows. gearmand goes on to list those that nobody offers any more. */
+  /** The functions of the server. gearmand also lists functions without workers. */
   async status(): Promise<FunctionStatus[]> {
     return (await this.#run('status')).map(parseStatus);
   }
 
-  /** The functions that the server knows, with the jobs that wait, by priority. */
+  /** The functions of the server, with the number of waiting jobs by priority. */
   async priorityStatus(): Promise<FunctionPriorityStatus[]> {
     return (await this.#run('priorityStatus')).map(parsePriorityStatus);
   }
 
-  /** The connections that the server has, and the functions that each offers. */
+  /** The connections of the server, with the functions that each one has registered. */
   async workers(): Promise<WorkerInfo[]> {
     return (await this.#run('workers')).map(parseWorker);
   }
 
-  /** The jobs that the server has, queued and running. */
+  /** The jobs of the server, waiting and running. */
   async showJobs(): Promise<QueuedJob[]> {
     return (await this.#run('showJobs')).map(parseJob);
   }
 
-  /** The unique keys of the jobs that the server has. */
+  /** The unique keys of the server's jobs. */
   async showUniqueJobs(): Promise<string[]> {
     return await this.#run('showUniqueJobs');
   }
@@ -84,47 +84,47 @@ export class Admin implements AsyncDisposable {
     return parseValue(await this.#line('version'));
   }
 
-  /** What the server logs, for instance `ERROR`. */
+  /** The log level of the server, for instance `ERROR`. */
   async verbose(): Promise<string> {
     return parseValue(await this.#line('verbose'));
   }
 
-  /** The server's process id. */
+  /** The process id of the server. */
   async pid(): Promise<number> {
     return parsePid(await this.#line('pid'));
   }
 
-  /** Limits how many jobs of a function may be queued; 0 or less lifts the limit. */
+  /** Limits the number of queued jobs of a function; 0 or less removes the limit. */
   async maxQueue(functionName: string, limit: number): Promise<void> {
     checkFunctionName(functionName);
     checkRange('limit', limit, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
     checkDone(await this.#line('maxQueue', functionName, limit));
   }
 
-  /** Makes a function known before anybody offers it. */
+  /** Creates a function before a worker registers it. */
   async createFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
     checkDone(await this.#line('createFunction', functionName));
   }
 
-  /** Makes the server forget a function that has neither jobs nor workers. */
+  /** Removes a function that has neither jobs nor workers. */
   async dropFunction(functionName: string): Promise<void> {
     checkFunctionName(functionName);
     checkDone(await this.#line('dropFunction', functionName));
   }
 
-  /** Takes a job out of the queue; its client gets WORK_FAIL. */
+  /** Cancels a queued job; its clients get WORK_FAIL. */
   async cancelJob(handle: string): Promise<void> {
     checkHandle(handle);
     checkDone(await this.#line('cancelJob', handle));
   }
 
-  /** Ends the server; gracefully, it waits for the jobs that run. gearmand 1.1.20 knows no such command. */
+  /** Shuts the server down; with `graceful`, after its running jobs. gearmand 1.1.20 does not support this command. */
   async shutdown(options: { readonly graceful?: boolean } = {}): Promise<void> {
     checkDone(await this.#line('shutdown', ...(options.graceful ? ['graceful'] : [])));
   }
 
-  /** Hangs up. */
+  /** Closes the connection. */
   async close(): Promise<void> {
     const reason = new GearmanError('closed', 'the admin connection was closed');
     this.#stop.abort(reason);

@@ -9,60 +9,58 @@ import { JobSubscribers } from './job-subscribers.ts';
 import { RequestQueue } from './request-queue.ts';
 import type { SubmittedJob } from './submitted-job.ts';
 
-/** How a {@link ClientConnection} is set up. */
+/** Options of a {@link ClientConnection}. */
 export interface ClientConnectionOptions {
   readonly peer: string;
   readonly clientId: string | undefined;
   readonly timeout: number;
   readonly maxPacketSize: number | undefined;
-  /** Called whenever the server has answered a request. */
+  /** Called when the server has answered a request. */
   readonly onAnswer: () => void;
   readonly onClose: (error: GearmanError) => void;
 }
 
-/** What a server knows of a job. */
+/** Status of a job. */
 export interface JobStatus {
   /** Whether the server has the job, queued or running. */
   readonly known: boolean;
   readonly running: boolean;
-  /** How far the job has come, as its worker said last, in the worker's unit. */
+  /** The last progress that the worker reported, in the worker's unit. */
   readonly numerator: number;
   readonly denominator: number;
 }
 
-/** What a server knows of the job with a unique key. */
+/** Status of the job with a unique key. */
 export interface UniqueJobStatus extends JobStatus {
-  /** How many clients wait for its result. */
+  /** Number of clients that wait for its result. */
   readonly clients: number;
 }
 
-/** Number of jobs whose status is requested at a time, the least recently requested first. */
-const ASKED_AT_A_TIME = 100;
+/** Maximum number of jobs whose status is requested at a time, the least recently requested first. */
+const STATUS_REQUESTS = 100;
 
-/**
- * Packets with results of a running job. A packet over the limit costs only its job.
- */
-const OF_JOBS: ReadonlySet<PacketName> = new Set([
+/** Packets with data of a job. One over the limit fails only its job. */
+const WORK_PACKETS: ReadonlySet<PacketName> = new Set([
   'WORK_COMPLETE',
   'WORK_EXCEPTION',
   'WORK_DATA',
   'WORK_WARNING',
 ]);
 
-/** A client's side of one connection: the requests that wait for an answer, and the jobs in flight. */
+/** A client's side of one connection: unanswered requests and jobs in flight. */
 export class ClientConnection {
   readonly #options: ClientConnectionOptions;
   readonly #connection: Connection;
   readonly #requests: RequestQueue;
   readonly #jobs = new Map<string, JobSubscribers>();
-  /** Jobs that have the server held up because their events are not read. */
-  readonly #holders = new Set<SubmittedJob>();
-  readonly #inquiry: NodeJS.Timeout;
+  /** Jobs that have paused the connection because their events are not read. */
+  readonly #pausing = new Set<SubmittedJob>();
+  readonly #statusTimer: NodeJS.Timeout;
 
   constructor(socket: Socket, options: ClientConnectionOptions) {
     this.#options = options;
     this.#requests = new RequestQueue(options.timeout, () => this.#onSilence());
-    this.#inquiry = setInterval(() => this.#askForJobs(), options.timeout).unref();
+    this.#statusTimer = setInterval(() => this.#requestStatus(), options.timeout).unref();
     this.#connection = new Connection(socket, {
       magic: 'REQ',
       peer: options.peer,
@@ -71,7 +69,7 @@ export class ClientConnection {
       onOversized: (packet, size) => this.#onOversized(packet, size),
       onClose: (error) => this.#onClose(error),
     });
-    // Its answer is not waited for: python's server sends none.
+    // Without waiting for the answer: the Python server sends none.
     this.#connection.send('OPTION_REQ', 'exceptions');
     if (options.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', options.clientId);
   }
@@ -80,14 +78,14 @@ export class ClientConnection {
     return this.#connection.isOpen;
   }
 
-  /** Does nothing for a job that is over. */
+  /** Does nothing for a job that has ended. */
   submit(job: SubmittedJob): void {
     const { submission } = job;
     if (!submission) return;
     this.#connection.send(submission.packet, ...submission.arguments);
     this.#requests.push({
       expects: 'JOB_CREATED',
-      // In the same turn: the job's WORK_COMPLETE may lie in the same chunk.
+      // Synchronously: WORK_COMPLETE may be in the same chunk.
       onReply: (packet) => this.#accepted(job, packet.key('handle')),
       onFailure: (error) => (error instanceof ServerError ? job.reject(error) : job.lose(error)),
     });
@@ -112,7 +110,7 @@ export class ClientConnection {
     STATUS_RES: (self, packet) => self.#onAnswer(packet),
     STATUS_RES_UNIQUE: (self, packet) => self.#onAnswer(packet),
     ERROR: (self, packet) => {
-      if (self.#requests.refuse(new ServerError(packet.text('code'), packet.text('text'))))
+      if (self.#requests.fail(new ServerError(packet.text('code'), packet.text('text'))))
         self.#options.onAnswer();
     },
     WORK_STATUS: (self, packet) => self.#onStatus(packet),
@@ -138,13 +136,13 @@ export class ClientConnection {
   #onOversized(packet: Packet, size: number): void {
     const { peer, maxPacketSize = DEFAULT_MAX_PACKET_SIZE } = this.#options;
     const { message } = tooLarge(`the ${packet.name} from ${peer}`, size, maxPacketSize);
-    if (!OF_JOBS.has(packet.name)) throw new ProtocolError('packet-too-large', message);
+    if (!WORK_PACKETS.has(packet.name)) throw new ProtocolError('packet-too-large', message);
     this.#ended(packet)?.reject(new GearmanError('packet-too-large', message));
   }
 
-  /** A frozen server never answers this; a server that no longer knows a job will never end it. */
-  #askForJobs(): void {
-    for (const [handle, subscribers] of [...this.#jobs].slice(0, ASKED_AT_A_TIME)) {
+  /** Requests the status of jobs in flight, to detect a frozen server and jobs that the server no longer knows. */
+  #requestStatus(): void {
+    for (const [handle, subscribers] of [...this.#jobs].slice(0, STATUS_REQUESTS)) {
       this.#jobs.delete(handle);
       this.#jobs.set(handle, subscribers);
       this.#connection.send('GET_STATUS', handle);
@@ -153,12 +151,12 @@ export class ClientConnection {
         onReply: (packet) => {
           if (packet.key('handle') === handle && packet.key('known') === '0') this.#forgotten(handle);
         },
-        onFailure: () => {}, // the connection loses its jobs anyway, or the server does not support this request
+        onFailure: () => {}, // the connection was lost with all jobs, or the server does not support the request
       });
     }
   }
 
-  /** A job's final packet precedes any later answer about it, so this job gets no final packet. */
+  /** Loses a job that the server no longer knows: its final packet would have come before this answer. */
   #forgotten(handle: string): void {
     const subscribers = this.#jobs.get(handle);
     this.#jobs.delete(handle);
@@ -166,7 +164,7 @@ export class ClientConnection {
     for (const job of subscribers ?? []) job.lose(error);
   }
 
-  /** The numbers are as the worker wrote them: what is wrong with them concerns its job alone. */
+  /** Malformed numbers, which come from the worker, affect only its job. */
   #onStatus(packet: Packet): void {
     const job = this.#subscribers(packet)?.next();
     try {
@@ -190,19 +188,19 @@ export class ClientConnection {
   }
 
   #accepted(job: SubmittedJob, handle: string): void {
-    job.accept(handle, { hold: () => this.#hold(job), release: () => this.#release(job) });
+    job.accept(handle, { pause: () => this.#pauseFor(job), resume: () => this.#resumeFor(job) });
     if (job.isBackground) return;
     const subscribers = this.#jobs.get(handle) ?? new JobSubscribers();
     this.#jobs.set(handle, subscribers);
     subscribers.add(job);
   }
 
-  /** Undefined for a job that is over: some servers send a second final packet. */
+  /** Undefined for a job that has ended: some servers send a second final packet. */
   #subscribers(packet: Packet): JobSubscribers | undefined {
     return this.#jobs.get(packet.key('handle'));
   }
 
-  /** The job that the final packet is for. */
+  /** Removes the job of a final packet from the jobs in flight. */
   #ended(packet: Packet): SubmittedJob | undefined {
     const subscribers = this.#subscribers(packet);
     const job = subscribers?.takeNext();
@@ -210,28 +208,28 @@ export class ClientConnection {
     return job;
   }
 
-  #hold(job: SubmittedJob): void {
-    this.#holders.add(job);
+  #pauseFor(job: SubmittedJob): void {
+    this.#pausing.add(job);
     this.#connection.pause();
   }
 
-  #release(job: SubmittedJob): void {
-    this.#holders.delete(job);
-    if (this.#holders.size === 0) this.#connection.resume();
+  #resumeFor(job: SubmittedJob): void {
+    this.#pausing.delete(job);
+    if (this.#pausing.size === 0) this.#connection.resume();
   }
 
   #onSilence(): void {
-    if (this.#holders.size > 0) {
+    if (this.#pausing.size > 0) {
       this.#requests.restartTimer();
       return;
     }
     const { peer, timeout } = this.#options;
-    const message = `${peer} left a request unanswered for ${timeout} ms; its connection is given up`;
+    const message = `${peer} left a request unanswered for ${timeout} ms; its connection is closed`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 
   #onClose(error: GearmanError): void {
-    clearInterval(this.#inquiry);
+    clearInterval(this.#statusTimer);
     this.#options.onClose(error);
     this.#requests.end(error);
     for (const subscribers of this.#jobs.values()) {

@@ -12,41 +12,41 @@ import { ClientConnection, type JobStatus, type UniqueJobStatus } from './client
 import type { SubmitOptions } from './submission.ts';
 import { type Job, SubmittedJob } from './submitted-job.ts';
 
-/** How a {@link Client} is set up. */
+/** Options of a {@link Client}. */
 export interface ClientOptions {
-  /** Tried in this order: the first one that can be reached gets the jobs. At least one. */
+  /** Tried in this order: the first reachable one gets the jobs. At least one. */
   readonly servers: readonly ServerAddress[];
-  /** The name under which the admin command `workers` shows this client. Default: none. */
+  /** Name of this client in the admin command `workers`. Default: none. */
   readonly clientId?: string | undefined;
   readonly logger?: Logger | undefined;
   /**
-   * Milliseconds until a connection must stand, and for which a server may leave a request unanswered before its
-   * connection is given up. Default 30,000. How long a job runs is not limited by it.
+   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed. It
+   * does not limit the run time of jobs. Default 30,000.
    */
   readonly timeout?: number | undefined;
   /**
    * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
-   * 100 up to 5,000 ms.
+   * 100 to 5,000 ms.
    */
   readonly reconnect?: BackoffOptions | undefined;
   /**
-   * Bytes of the largest packet that is taken or sent. A job whose payload or result is larger fails with
-   * `packet-too-large`, and no other. Default 64 MiB.
+   * Maximum size of a packet in bytes. Only the job of a larger payload or result fails, with `packet-too-large`.
+   * Default 64 MiB.
    */
   readonly maxPacketSize?: number | undefined;
 }
 
-/** What waits for a connection. */
+/** A request that waits for a connection. */
 interface Waiting {
   readonly start: (connection: ClientConnection) => void;
   readonly fail: (error: GearmanError) => void;
-  /** Whether it outlasts a round in which no server could be reached. */
-  readonly isPatient: () => boolean;
+  /** Whether it keeps waiting if no server is reachable. */
+  readonly keepsWaiting: () => boolean;
 }
 
 /**
- * Submits jobs to the first of several job servers that can be reached. It connects when there is something to send,
- * and tries each server once before it gives up.
+ * Submits jobs to the first reachable job server. It connects on demand, and tries each server once before a request
+ * fails.
  */
 export class Client implements AsyncDisposable {
   readonly #options: ClientOptions;
@@ -64,11 +64,11 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Submits a job. What goes wrong later rejects the job's promises.
+   * Submits a job. Later errors reject the job's promises.
    *
-   * @param payload the job's argument; bytes must not change until the job's `handle` is there. Default: empty
-   * @throws GearmanError `invalid-argument` for an argument of a wrong type, for a name or a key that no server takes,
-   * or for options that exclude each other; `packet-too-large`; `closed`
+   * @param payload the job's argument; bytes must not be modified until `handle` has resolved. Default: empty
+   * @throws GearmanError `invalid-argument` for an argument of a wrong type, an invalid name or key, or options that
+   * exclude each other; `packet-too-large`; `closed`
    */
   submit(functionName: string, payload: string | Uint8Array = '', options: SubmitOptions = {}): Job {
     this.#checkOpen();
@@ -79,7 +79,7 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Asks the server that is connected what it knows of a job.
+   * Requests the status of a job from the connected server.
    *
    * @throws GearmanError `invalid-argument`, `closed`; ConnectionError
    */
@@ -89,8 +89,8 @@ export class Client implements AsyncDisposable {
   }
 
   /**
-   * Asks the server that is connected what it knows of the job with a unique key. Python's job server never answers:
-   * its connection is then given up, and the jobs on it are lost.
+   * Requests the status of the job with a unique key from the connected server. The Python server never answers: the
+   * connection is then closed, and its jobs in flight are lost.
    *
    * @throws as {@link status}
    */
@@ -99,7 +99,7 @@ export class Client implements AsyncDisposable {
     return await this.#ask((connection) => connection.statusByUnique(unique));
   }
 
-  /** Hangs up. Jobs in flight reject with `closed`; those of the foreground that have not begun do not run any more. */
+  /** Closes the connection. Jobs in flight reject with `closed`; the server drops waiting foreground jobs. */
   async close(): Promise<void> {
     const error = new GearmanError('closed', 'the client was closed');
     this.#stop.abort(error);
@@ -113,7 +113,8 @@ export class Client implements AsyncDisposable {
   }
 
   #checkOpen(): void {
-    if (this.#stop.signal.aborted) throw new GearmanError('closed', 'the client was closed; make a new one');
+    if (this.#stop.signal.aborted)
+      throw new GearmanError('closed', 'the client was closed; create a new one');
   }
 
   async #ask<T>(request: (connection: ClientConnection) => Promise<T>): Promise<T> {
@@ -122,7 +123,7 @@ export class Client implements AsyncDisposable {
       this.#whenConnected({
         start: (connection) => resolve(request(connection)),
         fail: reject,
-        isPatient: () => false,
+        keepsWaiting: () => false,
       });
     });
   }
@@ -131,7 +132,7 @@ export class Client implements AsyncDisposable {
     this.#whenConnected({
       start: (connection) => connection.submit(job),
       fail: (error) => job.reject(error),
-      isPatient: () => job.isResubmitted && !job.isSettled,
+      keepsWaiting: () => job.isResubmitted && !job.isSettled,
     });
   }
 
@@ -139,27 +140,27 @@ export class Client implements AsyncDisposable {
     if (this.#stop.signal.aborted) {
       waiting.fail(this.#stop.signal.reason);
     } else if (this.#connection?.isOpen) {
-      start(waiting, this.#connection);
+      startOn(waiting, this.#connection);
     } else {
       this.#waiting.push(waiting);
       this.#connecting ??= this.#connect();
     }
   }
 
-  /** Tries the servers, round after round, until one can be reached or nobody waits any more. Never rejects. */
+  /** Tries the servers in rounds until one is reachable or no request is waiting. Never rejects. */
   async #connect(): Promise<void> {
     const { signal } = this.#stop;
     while (this.#waiting.length > 0 && !signal.aborted) {
       const error = await this.#tryAll();
       if (!error || signal.aborted) break;
       const all = this.#waiting;
-      this.#waiting = all.filter((waiting) => waiting.isPatient());
-      for (const waiting of all) if (!waiting.isPatient()) waiting.fail(error);
+      this.#waiting = all.filter((waiting) => waiting.keepsWaiting());
+      for (const waiting of all) if (!waiting.keepsWaiting()) waiting.fail(error);
     }
     this.#connecting = undefined;
   }
 
-  /** Tries each server once, those that back off last. Returns the error if none could be reached. */
+  /** Tries each server once, those with a pause last. Returns the error if none is reachable. */
   async #tryAll(): Promise<ConnectionError | undefined> {
     const { timeout = DEFAULT_TIMEOUT } = this.#options;
     const { signal } = this.#stop;
@@ -194,12 +195,12 @@ export class Client implements AsyncDisposable {
       },
     });
     this.#connection = connection;
-    for (const waiting of this.#waiting.splice(0)) start(waiting, connection);
+    for (const waiting of this.#waiting.splice(0)) startOn(waiting, connection);
   }
 }
 
-/** A request that cannot be sent fails alone; the others that wait for the connection are sent. */
-function start(waiting: Waiting, connection: ClientConnection): void {
+/** Sends a request. One that cannot be sent does not affect the others. */
+function startOn(waiting: Waiting, connection: ClientConnection): void {
   try {
     waiting.start(connection);
   } catch (error) {

@@ -1,28 +1,26 @@
 import { GearmanError } from '../errors.ts';
 
-/** What a worker sends while a job runs. */
+/** A packet that a worker sends while a job runs. */
 export type JobEvent =
   | { readonly type: 'status'; readonly numerator: number; readonly denominator: number }
   | { readonly type: 'data'; readonly data: Buffer }
   | { readonly type: 'warning'; readonly data: Buffer };
 
-/** So many bytes of events are kept for one job. */
+/** Bytes of unread events that are kept for one job. */
 const LIMIT = 1024 * 1024;
 
-/** What an event costs beside its data. */
+/** Overhead of an event in bytes. */
 const OVERHEAD = 64;
 
-/** How the one who reads events holds up the one who sends them. */
+/** Back-pressure from the reader of events to the connection. */
 export interface FlowControl {
-  /** Events come faster than they are read. */
-  readonly hold: () => void;
-  /** They may come again. */
-  readonly release: () => void;
+  readonly pause: () => void;
+  readonly resume: () => void;
 }
 
 /**
- * The events of one job on their way to a `for await` loop. While one runs and lags behind, the server is held up;
- * as long as none has begun, events are kept up to a limit and then dropped. Several loops share the events.
+ * The events of one job, read by `for await` loops, which share them. Loops that are too slow pause the connection.
+ * Before the first loop starts, events are kept up to a limit; above it, all are dropped.
  */
 export class JobEvents implements AsyncIterableIterator<JobEvent> {
   readonly #flow: FlowControl;
@@ -30,7 +28,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   #size = 0;
   #isRead = false;
   #isDropped = false;
-  #isHeld = false;
+  #isPaused = false;
   #isOver = false;
   #error: GearmanError | undefined;
   /** Wakes waiting readers in order of arrival. */
@@ -48,12 +46,12 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     this.#wakeAll();
   }
 
-  /** The job is over; with an error, that is what the loop throws after the last event. */
+  /** Ends the events; after the last one, loops throw the error if one is given. */
   end(error?: GearmanError): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#error = error;
-    this.#release();
+    this.#resume();
     this.#wakeAll();
   }
 
@@ -66,7 +64,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     if (this.#isDropped) {
       throw new GearmanError(
         'events-dropped',
-        `over ${LIMIT} bytes of events came before they were asked for; read them from the start`,
+        `over ${LIMIT} bytes of events arrived before the first loop; start the loop right after submit()`,
       );
     }
     for (;;) {
@@ -78,7 +76,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
     }
   }
 
-  /** The loop was left: nothing is kept any more. */
+  /** Drops all events when a loop is left early. */
   async return(): Promise<IteratorResult<JobEvent, undefined>> {
     this.#events = [];
     this.end();
@@ -91,24 +89,24 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
 
   #taken(event: JobEvent): IteratorResult<JobEvent, undefined> {
     this.#size -= sizeOf(event);
-    if (this.#size < LIMIT / 2) this.#release();
+    if (this.#size < LIMIT / 2) this.#resume();
     return { done: false, value: event };
   }
 
   #overflow(): void {
-    if (this.#isRead && !this.#isHeld) {
-      this.#isHeld = true;
-      this.#flow.hold();
+    if (this.#isRead && !this.#isPaused) {
+      this.#isPaused = true;
+      this.#flow.pause();
     } else if (!this.#isRead) {
       this.#isDropped = true;
       this.#events = [];
     }
   }
 
-  #release(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.#flow.release();
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    this.#flow.resume();
   }
 }
 

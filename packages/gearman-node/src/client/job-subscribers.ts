@@ -1,8 +1,8 @@
 import type { SubmittedJob } from './submitted-job.ts';
 
 /**
- * The jobs that share a handle, because their unique key is the same. Servers send each packet once for each of them
- * and do not say for whom: they take turns, in the order in which the jobs were submitted.
+ * The jobs that share a handle because their unique key is the same. A server sends each packet once for each of them,
+ * without naming it: the jobs take turns in the order of submission.
  */
 export class JobSubscribers {
   readonly #jobs: SubmittedJob[] = [];
@@ -17,14 +17,14 @@ export class JobSubscribers {
     this.#turn = 0;
   }
 
-  /** The job that the next packet is for. */
+  /** Returns the job of the next packet. */
   next(): SubmittedJob {
     const job = this.#jobs[this.#turn % this.#jobs.length] as SubmittedJob;
     this.#turn += 1;
     return job;
   }
 
-  /** The job that the next packet, its last, is for. */
+  /** Removes and returns the job of the next packet, which is final. */
   takeNext(): SubmittedJob {
     const [job] = this.#jobs.splice(this.#turn % this.#jobs.length, 1);
     return job as SubmittedJob;

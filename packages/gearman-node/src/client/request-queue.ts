@@ -3,7 +3,7 @@ import { ReplyTimer } from '../connection/reply-timer.ts';
 import { ConnectionError, type GearmanError, type ServerError } from '../errors.ts';
 import type { PacketName } from '../packets.ts';
 
-/** A request that a server is to answer with a packet of one type, or with ERROR. */
+/** A request that the server answers with a packet of one type or with ERROR. */
 export interface PendingRequest {
   readonly expects: PacketName;
   readonly onReply: (packet: Packet) => void;
@@ -11,14 +11,15 @@ export interface PendingRequest {
 }
 
 /**
- * Requests on one connection. A server answers in order and says in no answer which request it means; some requests
- * a server ignores. So an answer belongs to the oldest request that expects its type, and those before it get none.
+ * The unanswered requests of one connection. A server answers in order, but its answers do not identify the request,
+ * and some servers ignore some requests. So an answer belongs to the oldest request that expects its type, and the
+ * requests before it have failed.
  */
 export class RequestQueue {
   readonly #requests = new Set<PendingRequest>();
   readonly #timer: ReplyTimer;
 
-  /** @param onSilence called when requests wait and none was answered for `timeout` milliseconds */
+  /** @param onSilence called when requests are unanswered, and none was answered for `timeout` milliseconds */
   constructor(timeout: number, onSilence: () => void) {
     this.#timer = new ReplyTimer(timeout, onSilence);
   }
@@ -28,7 +29,7 @@ export class RequestQueue {
     this.#timer.sent();
   }
 
-  /** Takes a reply. A reply without a request is ignored. Returns whether it answered a request. */
+  /** Handles a reply; ignores one without a request. Returns whether it answered a request. */
   answer(packet: Packet): boolean {
     const overtaken: PendingRequest[] = [];
     for (const request of this.#requests) {
@@ -36,7 +37,7 @@ export class RequestQueue {
         overtaken.push(request);
         continue;
       }
-      for (const earlier of overtaken) this.#fail(earlier, ignored(earlier));
+      for (const earlier of overtaken) this.#reject(earlier, ignored(earlier));
       this.#remove(request);
       request.onReply(packet);
       return true;
@@ -44,27 +45,27 @@ export class RequestQueue {
     return false;
   }
 
-  /** Takes an ERROR packet, the reply to the oldest request. Returns whether it answered a request. */
-  refuse(error: ServerError): boolean {
+  /** Handles an ERROR packet, the reply to the oldest request. Returns whether it answered a request. */
+  fail(error: ServerError): boolean {
     for (const request of this.#requests) {
-      this.#fail(request, error);
+      this.#reject(request, error);
       return true;
     }
     return false;
   }
 
-  /** Restarts the timeout: the silence was not the server's. */
+  /** Restarts the timeout after a silence that the server did not cause. */
   restartTimer(): void {
     this.#timer.answered(0);
   }
 
-  /** The connection is over. */
+  /** Fails all requests when the connection has closed. */
   end(error: GearmanError): void {
-    for (const request of this.#requests) this.#fail(request, error);
+    for (const request of this.#requests) this.#reject(request, error);
     this.#timer.stop();
   }
 
-  #fail(request: PendingRequest, error: GearmanError): void {
+  #reject(request: PendingRequest, error: GearmanError): void {
     this.#remove(request);
     request.onFailure(error);
   }

@@ -7,28 +7,28 @@ import { type FlowControl, type JobEvent, JobEvents } from './job-events.ts';
 import { type Submission, type SubmitOptions, submissionOf } from './submission.ts';
 
 /**
- * A job that was submitted: awaitable for its result, async-iterable for what its worker sends before. A loop over it
- * ends, or throws, as the result does; and it throws ProtocolError for a status whose numbers are none, GearmanError
- * `events-dropped` when it began too late.
+ * A submitted job: awaitable for its result, async-iterable for the events that its worker sends before the end. A loop
+ * ends when the job does, and throws the error of a failed job. It also throws a ProtocolError for a status with
+ * invalid numbers, and a GearmanError `events-dropped` if it started too late.
  */
 export interface Job extends PromiseLike<Buffer>, AsyncIterable<JobEvent> {
   readonly function: string;
   /**
-   * The server's name for the job, once a server has accepted it.
+   * The server's identifier of the job, once a server has accepted it.
    *
-   * Rejects as {@link result} does when none accepts it.
+   * Rejects like {@link result} if no server accepts it.
    */
   readonly handle: Promise<string>;
   /**
-   * The payload of WORK_COMPLETE; that of a background job is empty, and there as soon as a server accepted the job.
+   * The payload of WORK_COMPLETE; empty for a background job, once a server has accepted it.
    *
-   * Rejects with JobFailedError, JobExceptionError, JobLostError, ServerError, ConnectionError (no server can be
-   * reached), or GearmanError `job-timeout`, `aborted` or `closed`.
+   * Rejects with JobFailedError, JobExceptionError, JobLostError, ServerError, ConnectionError (no server is
+   * reachable), or GearmanError `job-timeout`, `aborted` or `closed`.
    */
   readonly result: Promise<Buffer>;
 }
 
-/** A job as the client sees it: what the caller gets, and what the connections do with it. */
+/** A {@link Job} with the methods that its connections use. */
 export class SubmittedJob implements Job {
   readonly function: string;
   readonly #options: SubmitOptions;
@@ -46,8 +46,8 @@ export class SubmittedJob implements Job {
   #isResubmitted = false;
 
   /**
-   * @param resubmit sends the job again after its server was lost
-   * @param maxPacketSize bytes of the largest packet that may be sent
+   * @param resubmit sends the job again after the connection was lost
+   * @param maxPacketSize maximum size of a packet in bytes
    * @throws GearmanError `invalid-argument`, `packet-too-large`
    */
   constructor(
@@ -76,7 +76,7 @@ export class SubmittedJob implements Job {
     return this.#result.promise;
   }
 
-  /** Packet to send; undefined once it is no longer needed, so that the payload is freed. */
+  /** The packet to send; undefined once it is no longer needed, so that its memory is freed. */
   get submission(): Submission | undefined {
     return this.#submission;
   }
@@ -85,12 +85,12 @@ export class SubmittedJob implements Job {
     return this.#options.background ?? false;
   }
 
-  /** Whether nobody waits for the job any longer. */
+  /** Whether the result is settled. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
 
-  /** Whether a server has had the job before, so that it waits for the next server however long that takes. */
+  /** Whether the job is being resubmitted, for which it waits for a server without a limit. */
   get isResubmitted(): boolean {
     return this.#isResubmitted;
   }
@@ -107,7 +107,7 @@ export class SubmittedJob implements Job {
     return this.#eventsOnce()[Symbol.asyncIterator]();
   }
 
-  /** A server accepted the job. */
+  /** Handles JOB_CREATED. */
   accept(handle: string, flow: FlowControl): void {
     this.#lastHandle = handle;
     this.#flow = flow;
@@ -116,12 +116,12 @@ export class SubmittedJob implements Job {
     if (this.isBackground) this.complete(Buffer.alloc(0));
   }
 
-  /** The worker sent something before the end. */
+  /** Adds an event. */
   push(event: JobEvent): void {
     if (!this.#isSettled) this.#eventsOnce().push(event);
   }
 
-  /** What the worker sends before the end cannot be read: only a loop over it is told. */
+  /** Ends the events with an error, which only loops get. */
   endEvents(error: GearmanError): void {
     this.#eventsOnce().end(error);
   }
@@ -145,7 +145,7 @@ export class SubmittedJob implements Job {
     this.#result.reject(error);
   }
 
-  /** The server that had the job, or was about to get it, is gone. */
+  /** Handles the loss of the connection: resubmits or rejects the job. */
   lose(cause: GearmanError): void {
     if (this.#isSettled) return;
     if (cause.code === 'closed') {
@@ -176,10 +176,10 @@ export class SubmittedJob implements Job {
     this.#events?.end(error);
   }
 
-  /** Most jobs have no events, and nobody asks for them. */
+  /** Creates the events on demand: most jobs have none. */
   #eventsOnce(): JobEvents {
     if (!this.#events) {
-      this.#events = new JobEvents({ hold: () => this.#flow?.hold(), release: () => this.#flow?.release() });
+      this.#events = new JobEvents({ pause: () => this.#flow?.pause(), resume: () => this.#flow?.resume() });
       if (this.#isSettled) this.#events.end(this.#error);
     }
     return this.#events;
@@ -187,8 +187,8 @@ export class SubmittedJob implements Job {
 }
 
 /**
- * A promise that is made when somebody asks for it. A rejection that nobody asks for is then no unhandled one: who
- * awaits a job's handle need not await its result.
+ * A promise that is created on first use, so that the rejection of an unused promise is not unhandled: a caller who
+ * awaits the handle of a job need not await its result.
  */
 export class LazyPromise<T> {
   #deferred: PromiseWithResolvers<T> | undefined;
@@ -202,7 +202,7 @@ export class LazyPromise<T> {
     return this.#deferred.promise;
   }
 
-  /** Only the first of all calls to settle counts. */
+  /** Only the first call of `resolve` or `reject` has an effect. */
   resolve(value: T): void {
     this.#settleWith((deferred) => deferred.resolve(value));
   }

@@ -2,16 +2,18 @@ import { ProtocolError } from '../errors.ts';
 import { PACKET_TYPES, type PacketType } from '../packets.ts';
 import { HEADER_SIZE, type Magic, Packet } from './packet.ts';
 
-/** The largest packet that is taken unless an option says otherwise: 64 MiB. */
+/** Default limit on the size of a packet: 64 MiB. */
 export const DEFAULT_MAX_PACKET_SIZE: number = 64 * 1024 * 1024;
 
-/** What a peer may claim as a length without sending it costs at most this many bytes, … */
+/**
+ * Limits the memory that is allocated for a length that a peer declares: this many bytes, or `GROWTH` times the bytes
+ * that have arrived.
+ */
 const FIRST_ALLOCATION = 64 * 1024;
 
-/** … or so many times what it has sent. */
 const GROWTH = 32;
 
-/** Bytes read of a packet over the limit: all arguments but the payload, at most 512 bytes each. */
+/** Bytes decoded of a packet over the limit: all arguments but the payload, each of at most 512 bytes. */
 const OVERSIZED_HEAD = 2048;
 
 const MAX_LINE_SIZE = 8192;
@@ -25,27 +27,27 @@ const RES = 0x00_52_45_53;
 export interface DecoderOptions {
   readonly onPacket: (packet: Packet) => void;
   /**
-   * Takes a line of the admin text protocol, without its line ending. Only a server has it: there, what does not
-   * begin with NUL is text.
+   * Called with each line of the admin text protocol, without its line ending. Only a server sets it: input that does
+   * not begin with NUL is then text.
    */
   readonly onLine?: (line: Buffer) => void;
-  /** Bytes of the largest packet that is taken, header included. Default 64 MiB. */
+  /** Maximum size of a packet in bytes, header included. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
   /**
-   * Takes a packet whose payload makes it larger than the limit, cut short after 2 KiB, and the size that it has; the
-   * rest is skipped. Without it such a packet is an error, as is one over the limit that has no payload.
+   * Called with a packet whose payload exceeds the limit, truncated after 2 KiB, and its full size. The rest is
+   * skipped. Default: the packet is an error. A packet over the limit without a payload always is.
    */
   readonly onOversized?: ((packet: Packet, size: number) => void) | undefined;
 }
 
-/** Cuts a stream of bytes into packets. It has no socket: chunks of any size go in, packets come out. */
+/** Decodes a stream of bytes into packets. It owns no socket: chunks of any size go in, packets come out. */
 export class PacketDecoder {
   readonly #options: DecoderOptions;
   readonly #maxPacketSize: number;
-  /** The beginning of a packet or of a line whose rest has not arrived. */
+  /** The incomplete packet or line at the end of the input. */
   #held: Buffer = Buffer.alloc(0);
   #heldLength = 0;
-  /** Bytes still to skip of a packet over the limit. */
+  /** Remaining bytes of a packet over the limit, to be skipped. */
   #skipped = 0;
   #stopped = false;
 
@@ -55,12 +57,12 @@ export class PacketDecoder {
   }
 
   /**
-   * Takes the next bytes of the stream and hands out each packet that they complete, in order. The chunk must not
-   * be written to afterwards: packets are views of it.
+   * Decodes the next bytes of the stream and passes on each packet that they complete, in order. Packets are views of
+   * the chunk, which must not be modified afterwards.
    *
-   * @throws ProtocolError for a bad magic, an unknown type, too great a length or too few arguments. The stream
-   * cannot be resynchronised: later bytes are ignored. Results of workers may lack the NUL before
-   * an empty payload, as those of Perl's do.
+   * @throws ProtocolError for a bad magic, an unknown type, an excessive length or missing arguments. The stream cannot
+   * be resynchronised: later bytes are ignored. WORK_* packets may lack the NUL before an empty payload, as Perl's
+   * workers send them.
    */
   decode(chunk: Buffer): void {
     try {
@@ -75,13 +77,13 @@ export class PacketDecoder {
     }
   }
 
-  /** Hands out nothing more, not even what is left of the chunk that is being decoded. */
+  /** Passes on no further packets, not even those in the chunk that is being decoded. */
   stop(): void {
     this.#stopped = true;
     this.#hold(Buffer.alloc(0), 0);
   }
 
-  /** Takes one packet or line that begins at `at`, or holds what there is of it. Returns where the next begins. */
+  /** Decodes the packet or line that begins at `at`, or holds its beginning. Returns the offset of the next one. */
   #next(chunk: Buffer, at: number): number {
     if (chunk[at] !== 0 && this.#options.onLine !== undefined) return this.#line(chunk, at);
     if (chunk.length - at < HEADER_SIZE) return this.#hold(chunk, at);
@@ -91,7 +93,7 @@ export class PacketDecoder {
     return end;
   }
 
-  /** Adds to what is held until it is a whole packet or line. Returns where the rest of the chunk begins. */
+  /** Appends to the held packet or line until it is complete. Returns the offset of the rest of the chunk. */
   #resume(chunk: Buffer, at: number): number {
     if (this.#held[0] !== 0 && this.#options.onLine !== undefined) {
       const newline = chunk.indexOf(NEWLINE, at);
@@ -118,14 +120,14 @@ export class PacketDecoder {
     return at + skipped;
   }
 
-  /** Starts to hold, without a copy: the next chunk tells more of how much memory is due. Returns the chunk's end. */
+  /** Holds the end of a chunk as a view: the next chunk may complete the packet. Returns the end of the chunk. */
   #hold(chunk: Buffer, at: number): number {
     this.#held = chunk.subarray(at);
     this.#heldLength = this.#held.length;
     return chunk.length;
   }
 
-  /** Holds more, in a buffer that grows with what really arrives. Returns how far the chunk was taken. */
+  /** Copies to the held bytes; the buffer grows with the input. Returns the offset after the copied bytes. */
   #append(chunk: Buffer, at: number, end: number, size: number): number {
     const stop = Math.min(end, chunk.length);
     const length = this.#heldLength + stop - at;
@@ -145,14 +147,16 @@ export class PacketDecoder {
     return whole;
   }
 
-  /** Reads a header. Returns how many bytes to hand out, header included: the whole packet, or the head of a large one. */
+  /**
+   * Reads a header. Returns the number of bytes to decode: those of the packet, or of the head of one over the limit.
+   */
   #sizeToRead(bytes: Buffer, at: number): number {
     const opening = bytes.readUInt32BE(at);
     if (opening !== RES && opening !== REQ) {
       const magic = bytes.toString('latin1', at, at + 4);
       throw new ProtocolError(
         'bad-magic',
-        `a packet begins with ${JSON.stringify(magic)}; the peer is out of step or speaks no Gearman`,
+        `a packet begins with ${JSON.stringify(magic)}; the peer is out of sync or does not speak Gearman`,
       );
     }
     const number = bytes.readUInt32BE(at + 4);
@@ -202,12 +206,12 @@ function packetSize(bytes: Buffer, at: number): number {
   return HEADER_SIZE + bytes.readUInt32BE(at + 8);
 }
 
-/** How much to allocate for a packet of `size` bytes of which `arrived` are there. */
+/** Size of the buffer for a packet of `size` bytes of which `arrived` have arrived. */
 function allocation(arrived: number, size: number): number {
   return Math.max(arrived, Math.min(size, Math.max(FIRST_ALLOCATION, GROWTH * arrived)));
 }
 
-/** Where each argument starts, and where one more would. */
+/** Offsets of the arguments, followed by the offset that a further argument would have. */
 function argumentStarts(type: PacketType, bytes: Buffer, start: number, end: number): readonly number[] {
   const count = type.arguments.length;
   const starts = [start];
@@ -224,7 +228,7 @@ function argumentStarts(type: PacketType, bytes: Buffer, start: number, end: num
     at += 1;
     starts.push(at);
   }
-  // Some servers end a handle or an error text with a NUL of its own. Only a payload may really end with one.
+  // Some servers terminate a handle or an error text with a NUL. Only a payload may contain one.
   const closed = !type.hasPayload && end > at && bytes[end - 1] === 0;
   starts.push(closed ? end : end + 1);
   return starts;

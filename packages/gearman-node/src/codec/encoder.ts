@@ -6,10 +6,10 @@ import { HEADER_SIZE, type Magic } from './packet.ts';
 /** Small packets share a buffer of this size. */
 const SLAB_SIZE = 32 * 1024;
 
-/** A payload of this many bytes is passed on as it is; a smaller one is cheaper to copy. */
+/** Payloads from this size on are passed on without a copy; copying a smaller one is cheaper. */
 const PASS_ON_SIZE = 4 * 1024;
 
-/** What a length field can say. */
+/** The maximum of the length field. */
 const MAX_BODY_SIZE = 0xffff_ffff;
 
 const MAGIC_BYTES: Readonly<Record<Magic, Buffer>> = {
@@ -17,11 +17,11 @@ const MAGIC_BYTES: Readonly<Record<Magic, Buffer>> = {
   RES: Buffer.from('\0RES', 'latin1'),
 };
 
-/** Gathers packets into as few buffers as it can, so that they can be written together. It has no socket. */
+/** Encodes packets into as few buffers as possible, so that one system call can write them. It owns no socket. */
 export class PacketEncoder {
   readonly #magic: Buffer;
   #slab: Buffer = Buffer.alloc(0);
-  /** The part of the slab that was filled and is not in `#parts`. What lies before it was handed out. */
+  /** Start and end of the filled part of the slab that is not yet in `#parts`. */
   #start = 0;
   #end = 0;
   #parts: Uint8Array[] = [];
@@ -32,16 +32,16 @@ export class PacketEncoder {
     this.#magic = MAGIC_BYTES[magic];
   }
 
-  /** Bytes that were added and not taken. */
+  /** Number of bytes added since the last {@link take}. */
   get length(): number {
     return this.#partsLength + this.#end - this.#start;
   }
 
   /**
-   * Adds a packet. A large payload is not copied: it must not change until it has been written.
+   * Adds a packet. A large payload is not copied: it must not be modified before it has been written.
    *
-   * @throws GearmanError `invalid-argument`, with nothing added, for an argument before the last that holds a NUL
-   * (it would shift the rest), for one that is neither text, number nor bytes, or for arguments that are too long
+   * @throws GearmanError `invalid-argument`, with nothing added, for an argument before the last that contains a NUL
+   * (it would shift the others), for one that is neither text, number nor bytes, or for arguments that are too long
    */
   add<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     const values = args as readonly ArgumentValue[];
@@ -57,7 +57,7 @@ export class PacketEncoder {
     if (room + (payload?.length ?? 0) > MAX_BODY_SIZE) {
       throw new GearmanError(
         'invalid-argument',
-        `the arguments of ${name} are over 4 GiB; send them in pieces`,
+        `the arguments of ${name} are over 4 GiB; send them in parts`,
       );
     }
     this.#reserve(room);
@@ -73,14 +73,14 @@ export class PacketEncoder {
     if (payload !== undefined) this.addBytes(payload);
   }
 
-  /** Adds bytes as they are: a payload, or a reply of the admin text protocol. */
+  /** Adds raw bytes: a payload, or a reply of the admin text protocol. */
   addBytes(bytes: Uint8Array): void {
     this.#cut();
     this.#parts.push(bytes);
     this.#partsLength += bytes.length;
   }
 
-  /** Hands out what was added since the last call, in order. */
+  /** Returns the bytes that were added since the last call, in order. */
   take(): Uint8Array[] {
     this.#cut();
     const parts = this.#parts;
@@ -114,7 +114,7 @@ export class PacketEncoder {
   }
 }
 
-/** One packet as bytes. A server's packets have the magic `RES`, all others `REQ`. */
+/** Encodes one packet. Packets of a server have the magic `RES`, all others `REQ`. */
 export function encodePacket<N extends PacketName>(
   magic: Magic,
   name: N,
@@ -125,13 +125,13 @@ export function encodePacket<N extends PacketName>(
   return Buffer.concat(encoder.take());
 }
 
-/** The last argument, if it is so long that it is not worth copying. */
+/** The last argument, if it is too long to be worth a copy. */
 function passedOn(value: ArgumentValue | undefined): Uint8Array | undefined {
   if (typeof value === 'string') return value.length < PASS_ON_SIZE ? undefined : Buffer.from(value);
   return types.isUint8Array(value) && value.length >= PASS_ON_SIZE ? value : undefined;
 }
 
-/** UTF-8 takes at most three bytes for each unit of a string. */
+/** Upper bound of the encoded size: UTF-8 takes at most three bytes for each unit of a string. */
 function longestEncoding(value: ArgumentValue): number {
   return typeof value === 'object' ? value.length : 3 * String(value).length;
 }
@@ -147,5 +147,5 @@ function checkSeparable(name: PacketName, index: number, value: ArgumentValue): 
   const separable = typeof value === 'object' ? !value.includes(0) : !String(value).includes('\0');
   if (separable) return;
   const argument = PACKETS[name].arguments[index];
-  throw new GearmanError('invalid-argument', `the ${argument} of ${name} holds a NUL; only a payload may`);
+  throw new GearmanError('invalid-argument', `the ${argument} of ${name} contains a NUL; only a payload may`);
 }

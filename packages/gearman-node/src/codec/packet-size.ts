@@ -3,13 +3,13 @@ import type { ArgumentValue, PacketName } from '../packets.ts';
 import { DEFAULT_MAX_PACKET_SIZE } from './decoder.ts';
 import { HEADER_SIZE } from './packet.ts';
 
-/** @throws GearmanError `packet-too-large` for a packet that a peer with the same limit would refuse */
+/** @throws GearmanError `packet-too-large` for a packet that a peer with the same limit rejects */
 export function checkPacketSize(
   name: PacketName,
   args: readonly ArgumentValue[],
   limit: number = DEFAULT_MAX_PACKET_SIZE,
 ): void {
-  // A UTF-16 code unit takes at most three bytes; an exact count takes ten times as long.
+  // A UTF-16 code unit takes at most three bytes. An exact count takes ten times as long.
   if (sizeOf(args, (text) => 3 * text.length) <= limit) return;
   const size = sizeOf(args, (text) => Buffer.byteLength(text));
   if (size > limit) throw tooLarge(`a ${name}`, size, limit);

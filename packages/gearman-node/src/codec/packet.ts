@@ -1,24 +1,26 @@
 import { ProtocolError } from '../errors.ts';
 import type { ArgumentName, PacketName, PacketType } from '../packets.ts';
 
-/** Magic, type and length: what every packet begins with. */
+/** Bytes of a packet's header: magic, type and length. */
 export const HEADER_SIZE = 12;
 
-/** Characters of a malformed argument that an error message shows. */
+/** Maximum number of characters of a malformed argument in an error message. */
 const MAX_SHOWN = 40;
 
-/** The four bytes that open a packet, without their NUL: a request (`REQ`), or what a server sends (`RES`). */
+/** The first four bytes of a packet, without their NUL: `RES` for packets of a server, `REQ` for all others. */
 export type Magic = 'REQ' | 'RES';
 
 /**
- * A packet that was received. Its arguments are views of the received bytes, made when they are asked for.
- * A payload that is kept for long keeps the chunk it came in: copy it (`Buffer.from`) if that matters.
+ * A received packet. Its arguments are views of the received bytes, created on demand. A payload keeps the chunk that
+ * it arrived in in memory: copy it (`Buffer.from`) to store it.
  */
 export class Packet {
   readonly type: PacketType;
   readonly magic: Magic;
   readonly #bytes: Buffer;
-  /** Where each argument starts, then where the one after the last would: one NUL lies between two of them. */
+  /**
+   * Offsets of the arguments, followed by the offset that a further one would have; one NUL separates two arguments.
+   */
   readonly #starts: readonly number[];
 
   constructor(type: PacketType, magic: Magic, bytes: Buffer, starts: readonly number[]) {
@@ -37,14 +39,13 @@ export class Packet {
     return this.#slice(argument, 'utf8');
   }
 
-  /** An argument as a string with one character per byte, which keeps any byte: for handles and as a key. */
+  /** An argument as a string with one character per byte, which preserves any byte: for handles and map keys. */
   key(argument: ArgumentName): string {
     return this.#slice(argument, 'latin1');
   }
 
   /**
-   * A decimal argument: digits alone. An empty one is 0, for so python's and Perl's servers answer for a job that they
-   * do not know.
+   * A decimal argument: digits only. An empty one is 0: the Python and Perl servers send it for an unknown job.
    *
    * @throws ProtocolError `invalid-argument` for anything else, and for a number above 2^53 - 1
    */
@@ -59,7 +60,7 @@ export class Packet {
     );
   }
 
-  /** An argument's bytes: a view, not a copy. */
+  /** The bytes of an argument: a view, not a copy. */
   bytes(argument: ArgumentName): Buffer {
     const index = this.type.arguments.indexOf(argument);
     return this.#bytes.subarray(this.#starts[index], (this.#starts[index + 1] as number) - 1);

@@ -1,17 +1,17 @@
 import { checkRange, MAX_TIMER_DELAY } from '../argument-checks.ts';
 
-/** How long to wait between two attempts, in milliseconds. */
+/** Pauses between attempts to connect, in milliseconds. */
 export interface BackoffOptions {
-  /** The longest first wait. Default 100. */
+  /** Maximum of the first pause. Default 100. */
   readonly minDelay?: number;
-  /** The longest wait of all. Default 5,000. */
+  /** Maximum of all pauses. Default 5,000. */
   readonly maxDelay?: number;
 }
 
 export const DEFAULT_MIN_DELAY = 100;
 export const DEFAULT_MAX_DELAY = 5000;
 
-/** Waits that double up to a limit. Each is cut by up to a half at random, so that a fleet does not come back at once. */
+/** Exponential back-off with jitter: each pause is reduced by up to a half at random, so that a fleet spreads out. */
 export class Backoff {
   readonly #minDelay: number;
   readonly #maxDelay: number;
@@ -28,14 +28,14 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The next wait, in milliseconds. */
+  /** Returns the next pause, in milliseconds. */
   next(): number {
     const full = Math.min(this.#maxDelay, this.#minDelay * 2 ** this.#failures);
     this.#failures += 1;
     return full * (1 - this.#random() / 2);
   }
 
-  /** Starts again with the shortest wait. */
+  /** Restarts with the shortest pause. */
   reset(): void {
     this.#failures = 0;
   }

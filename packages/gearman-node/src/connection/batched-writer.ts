@@ -3,10 +3,10 @@ import { PacketEncoder } from '../codec/encoder.ts';
 import type { Magic } from '../codec/packet.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 
-/** Beyond this the batch does not wait. */
+/** Batches from this size on are written at once. */
 const FULL_BATCH = 64 * 1024;
 
-/** Writes packets to a socket: all that one callback of the event loop leads to leaves in one system call. */
+/** Writes packets to a socket. All packets of one callback of the event loop leave in one system call. */
 export class BatchedWriter {
   readonly #socket: Socket;
   readonly #encoder: PacketEncoder;
@@ -17,12 +17,12 @@ export class BatchedWriter {
     this.#encoder = new PacketEncoder(magic);
   }
 
-  /** Bytes that the peer's side has not taken. */
+  /** Number of bytes that the operating system has not accepted yet. */
   get pending(): number {
     return this.#encoder.length + this.#socket.writableLength;
   }
 
-  /** Whether it is time to stop producing; `drain` of the socket says when to go on. */
+  /** Whether to stop producing until the socket emits `drain`. */
   get isFull(): boolean {
     return this.#socket.writableNeedDrain;
   }
@@ -32,13 +32,13 @@ export class BatchedWriter {
     this.#schedule();
   }
 
-  /** Sends bytes that are no packet. */
+  /** Sends raw bytes. */
   sendBytes(bytes: Uint8Array): void {
     this.#encoder.addBytes(bytes);
     this.#schedule();
   }
 
-  /** Hands the batch to the socket now. */
+  /** Writes the batch now. */
   flush(): void {
     const parts = this.#encoder.take();
     if (parts.length === 0 || !this.#socket.writable) return;
@@ -56,8 +56,8 @@ export class BatchedWriter {
     }
   }
 
-  // A tick that is set in a microtask runs when no promise reaction is left, and sooner than setImmediate, which
-  // costs the event loop a turn of its own.
+  // A tick scheduled in a microtask runs after all promise reactions, and before setImmediate, which costs an extra
+  // turn of the event loop.
   readonly #afterReactions = (): void => process.nextTick(this.#flushScheduled);
 
   readonly #flushScheduled = (): void => {

@@ -1,7 +1,7 @@
 import { checkPort, checkRange, checkText, MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
 import type { ServerAddress } from './server-address.ts';
 
-/** The smallest limit of a packet's size: room for the header and the longest handle. */
+/** Minimum of `maxPacketSize`: the header and the longest handle. */
 const MIN_PACKET_SIZE = 76;
 
 /** Options common to clients and workers. */
@@ -15,7 +15,7 @@ interface PeerOptions {
 /** @throws GearmanError `invalid-argument` */
 export function checkPeerOptions({ servers, clientId, timeout, maxPacketSize }: PeerOptions): void {
   if (!Array.isArray(servers) || servers.length === 0) {
-    refuse('list of job servers', servers, 'name at least one job server');
+    refuse('list of job servers', servers, 'give at least one');
   }
   for (const server of servers) checkServer(server);
   if (clientId !== undefined) checkText('clientId', clientId);
@@ -28,7 +28,7 @@ export function checkPacketLimit(maxPacketSize: number | undefined): void {
   checkRange('maxPacketSize', maxPacketSize, MIN_PACKET_SIZE, Number.POSITIVE_INFINITY);
 }
 
-/** @throws GearmanError `invalid-argument` for an address that no server can have */
+/** @throws GearmanError `invalid-argument` for an invalid address */
 export function checkServer(server: ServerAddress): void {
   if (typeof server !== 'object' || server === null) {
     refuse('job server', server, 'give an object with host and port');
@@ -38,6 +38,6 @@ export function checkServer(server: ServerAddress): void {
     refuse('host of a job server', host, 'give a name or an address');
   checkPort('port of a job server', port);
   if (tls !== undefined && typeof tls !== 'function' && (typeof tls !== 'object' || tls === null)) {
-    refuse('tls of a job server', tls, 'give options of node:tls; to use no TLS, leave it out');
+    refuse('tls of a job server', tls, 'give options of node:tls, or leave it out for plain text');
   }
 }

@@ -5,29 +5,29 @@ import { ConnectionError, GearmanError, ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { BatchedWriter } from './batched-writer.ts';
 
-/** How long a peer has to close its side after we closed ours, in milliseconds. */
+/** Time for the peer to close its side after this side was closed, in milliseconds. */
 const CLOSE_LIMIT = 2000;
 
-/** What a {@link Connection} tells its owner, and its limits. */
+/** Callbacks and limits of a {@link Connection}. */
 export interface ConnectionOptions {
   /** `REQ` for a client or a worker, `RES` for a server. */
   readonly magic: Magic;
-  /** The peer, as error messages name it. */
+  /** Name of the peer in error messages. */
   readonly peer: string;
   readonly onPacket: (packet: Packet) => void;
-  /** Takes lines of the admin text protocol; without it they are a protocol error. */
+  /** Called with lines of the admin text protocol. Default: they are a protocol error. */
   readonly onLine?: (line: Buffer) => void;
-  /** Called once, when the connection is over, with the reason. */
+  /** Called once, when the connection has closed, with the reason. */
   readonly onClose: (error: GearmanError) => void;
-  /** What to do when the peer breaks the protocol. Default: cut the connection. */
+  /** Called when the peer violates the protocol. Default: the connection is destroyed. */
   readonly onProtocolError?: (error: ProtocolError) => void;
-  /** Bytes of the largest packet that is taken. Default 64 MiB. */
+  /** Maximum size of a packet in bytes. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
-  /** Takes the beginning of a packet over the limit, and its size; the rest is skipped. */
+  /** Called with the head of a packet over the limit and its size; the rest is skipped. */
   readonly onOversized?: (packet: Packet, size: number) => void;
 }
 
-/** Packets over one connected socket, from its first byte to its last. It never reconnects. */
+/** Sends and receives packets over one connected socket. It never reconnects. */
 export class Connection {
   readonly #socket: Socket;
   readonly #options: ConnectionOptions;
@@ -44,7 +44,7 @@ export class Connection {
     this.#closed = new Promise((resolve) => {
       socket.once('close', () => {
         this.#decoder.stop();
-        options.onClose(this.#reason ?? this.#lost('the peer closed it'));
+        options.onClose(this.#reason ?? this.#lost('closed by the peer'));
         resolve();
       });
     });
@@ -59,22 +59,22 @@ export class Connection {
     return this.#socket.writable;
   }
 
-  /** Bytes that were sent and that the peer's side has not taken. */
+  /** Number of sent bytes that the operating system has not accepted yet. */
   get pendingBytes(): number {
     return this.#writer.pending;
   }
 
-  /** Sends a packet once this callback and its promise reactions are done. Does nothing when the connection is over. */
+  /** Sends a packet after this callback and its promise reactions. Does nothing on a closed connection. */
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void {
     if (this.isOpen) this.#writer.send(name, ...args);
   }
 
-  /** Sends bytes that are no packet. */
+  /** Sends raw bytes. */
   sendBytes(bytes: Uint8Array): void {
     if (this.isOpen) this.#writer.sendBytes(bytes);
   }
 
-  /** Resolves when there is room to send more, or when the connection is over. */
+  /** Resolves when the socket accepts more data, or when the connection has closed. */
   async writable(): Promise<void> {
     if (!this.#writer.isFull || this.#socket.destroyed) return;
     await new Promise<void>((resolve) => {
@@ -88,7 +88,7 @@ export class Connection {
     });
   }
 
-  /** Stops to read: the peer is held up by TCP. */
+  /** Stops reading, which applies back-pressure to the peer. */
   pause(): void {
     this.#socket.pause();
   }
@@ -97,14 +97,14 @@ export class Connection {
     this.#socket.resume();
   }
 
-  /** Cuts the connection. What was not sent is lost. */
+  /** Destroys the connection. Unsent data is lost. */
   destroy(error: GearmanError): void {
     this.#reason ??= error;
     this.#decoder.stop();
     this.#socket.destroy();
   }
 
-  /** Sends what is left, hangs up, and resolves when the connection is over. What still arrives is ignored. */
+  /** Sends pending data and closes the connection. Ignores further input. Resolves when the connection has closed. */
   async close(reason?: GearmanError): Promise<void> {
     this.#reason ??=
       reason ?? new GearmanError('closed', `the connection to ${this.#options.peer} was closed`);
@@ -121,16 +121,16 @@ export class Connection {
     try {
       this.#decoder.decode(chunk);
     } catch (error) {
-      const refuse = this.#options.onProtocolError;
-      if (error instanceof ProtocolError && refuse) refuse(error);
-      else this.destroy(error instanceof GearmanError ? error : this.#defect(error));
+      const { onProtocolError } = this.#options;
+      if (error instanceof ProtocolError && onProtocolError) onProtocolError(error);
+      else this.destroy(error instanceof GearmanError ? error : this.#internalError(error));
     }
   }
 
-  /** A fault of ours: it costs this connection, not the process. */
-  #defect(cause: unknown): GearmanError {
+  /** An internal error closes this connection, but does not end the process. */
+  #internalError(cause: unknown): GearmanError {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const message = `a packet from ${this.#options.peer} could not be handled: ${reason}`;
+    const message = `a packet from ${this.#options.peer} caused an internal error: ${reason}`;
     return new GearmanError('internal', message, { cause });
   }
 

@@ -3,18 +3,18 @@ import tls from 'node:tls';
 import { ConnectionError } from '../errors.ts';
 import { DEFAULT_PORT, formatAddress, type ServerAddress } from './server-address.ts';
 
-/** A job server may be silent for hours: without probes a dead path would never be noticed. */
+/** Milliseconds before the first keep-alive probe: a job server may be silent for hours. */
 const KEEP_ALIVE_DELAY = 10_000;
 
-/** How a socket is opened. */
+/** Options of {@link openSocket}. */
 export interface OpenOptions {
-  /** Milliseconds until the connection must stand, TLS handshake included. */
+  /** Milliseconds to connect, TLS handshake included. */
   readonly timeout: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Connects to a job server, over TLS if the address says so.
+ * Connects to a job server, over TLS if the address has `tls`.
  *
  * @throws ConnectionError `connect-failed`
  */
@@ -34,11 +34,11 @@ export async function openSocket(address: ServerAddress, options: OpenOptions): 
 function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Promise<net.Socket> {
   const { host, port = DEFAULT_PORT } = address;
   return new Promise((resolve, reject) => {
-    // Whatever the options are, even none: who asked for TLS never gets plain text.
+    // Even without any options `tls` never falls back to plain text.
     const isSecure = address.tls !== undefined;
     const options = typeof address.tls === 'function' ? address.tls() : address.tls;
     const socket = isSecure ? tls.connect({ ...options, host, port }) : net.connect({ host, port });
-    // Nagle's algorithm against delayed acknowledgements holds each job up for 40 ms.
+    // Nagle's algorithm with delayed acknowledgements delays each job by 40 ms.
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
 
@@ -49,7 +49,7 @@ function connect(address: ServerAddress, { signal, timeout }: OpenOptions): Prom
     };
     const onError = (error: unknown) => {
       settle();
-      socket.on('error', () => {}); // of a socket that is given up
+      socket.on('error', () => {}); // later errors of the abandoned socket
       socket.destroy();
       reject(error);
     };

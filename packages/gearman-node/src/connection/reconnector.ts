@@ -5,17 +5,17 @@ import { openSocket } from './open-socket.ts';
 import { PacedServer } from './paced-server.ts';
 import type { ServerAddress } from './server-address.ts';
 
-/** How a {@link Reconnector} is set up. */
+/** Options of a {@link Reconnector}. */
 export interface ReconnectorOptions extends BackoffOptions {
-  /** Milliseconds an attempt to connect may take. */
+  /** Milliseconds for one attempt to connect. */
   readonly timeout: number;
-  /** Uses a new socket; resolves when its connection is over. `onAnswer` is to be called when a request was answered. */
+  /** Serves a new socket until it closes. It calls `onAnswer` when the server has answered a request. */
   readonly serve: (socket: Socket, onAnswer: () => void) => Promise<void>;
-  /** An attempt to connect failed; the next one follows. */
+  /** Called when an attempt to connect failed; the next one follows. */
   readonly onFailure: (error: ConnectionError) => void;
 }
 
-/** Keeps one connection to a server: opens it, and opens it again, with growing pauses, whenever it is lost. */
+/** Keeps one connection to a server open: reconnects with growing pauses whenever it is lost. */
 export class Reconnector {
   readonly #server: PacedServer;
   readonly #options: ReconnectorOptions;
@@ -29,9 +29,9 @@ export class Reconnector {
     this.#stopped = this.#run();
   }
 
-  /** Opens no further connection. Resolves when the one that is open, if any, is over. */
+  /** Stops reconnecting. Resolves when the current connection, if any, has closed. */
   async stop(): Promise<void> {
-    this.#stop.abort(new Error('it is being closed'));
+    this.#stop.abort(new Error('closing'));
     await this.#stopped;
   }
 

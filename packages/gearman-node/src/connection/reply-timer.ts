@@ -1,9 +1,9 @@
-/** How long a job server may take to answer, in milliseconds, unless an option says otherwise. */
+/** Default time for a job server to answer, in milliseconds. */
 export const DEFAULT_TIMEOUT = 30_000;
 
 /**
- * Watches for a peer that leaves requests unanswered: it fires when some are outstanding and none was answered for
- * `limit` milliseconds. It keeps no process alive.
+ * Detects a silent peer: fires when requests are outstanding and none was answered for `limit` milliseconds. It does
+ * not keep the process alive.
  */
 export class ReplyTimer {
   readonly #limit: number;
@@ -16,24 +16,24 @@ export class ReplyTimer {
     this.#onSilence = onSilence;
   }
 
-  /** Requests that were sent and not answered. */
+  /** Number of unanswered requests. */
   get outstanding(): number {
     return this.#outstanding;
   }
 
-  /** A request was sent. */
+  /** Records a sent request. */
   sent(): void {
     this.#outstanding += 1;
     if (this.#outstanding === 1) this.#restart();
   }
 
-  /** One or more requests were answered. */
+  /** Records that requests were answered. */
   answered(count = 1): void {
     this.#outstanding = Math.max(0, this.#outstanding - count);
     if (this.#outstanding > 0) this.#restart();
   }
 
-  /** Nothing is expected any more. */
+  /** Forgets all outstanding requests. */
   stop(): void {
     this.#outstanding = 0;
     clearTimeout(this.#timer);
@@ -41,7 +41,7 @@ export class ReplyTimer {
   }
 
   #restart(): void {
-    // One timer for the connection's life: to set a new one for each request costs more than the request.
+    // One timer for the lifetime of the connection: a new one for each request costs more than the request.
     this.#timer = this.#timer?.refresh() ?? this.#start();
   }
 

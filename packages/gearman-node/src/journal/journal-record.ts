@@ -1,27 +1,27 @@
 import { crc32 } from 'node:zlib';
 import type { JobPriority } from '../submit-packets.ts';
 
-/** A background job as a journal keeps it. Texts have one character per byte. */
+/** A background job in a journal. Strings have one character per byte. */
 export interface JournaledJob {
   readonly handle: string;
   readonly function: string;
   readonly unique: string;
   readonly reducer: string;
   readonly priority: JobPriority;
-  /** When it may start, in milliseconds since 1970; 0 for at once. */
+  /** Earliest start time, in milliseconds since 1970; 0 for immediately. */
   readonly due: number;
   readonly payload: Buffer;
 }
 
-/** What a record of a journal says: there is a job, or the job of a handle is over; or it cannot be read. */
+/** A decoded record: a job was added, the job with a handle was removed, or the record cannot be read. */
 export type JournalRecord =
   | { readonly added: JournaledJob }
   | { readonly removed: string }
   | { readonly damaged: true };
 
 /**
- * The first line of a record, after its own CRC-32 in hexadecimal digits: a spoilt size or handle must not be believed.
- * Of a job, it has size and CRC-32 of the payload that follows, and one more newline.
+ * The first line of a record. The CRC-32 of the header itself, in hexadecimal digits, precedes it, so that a corrupt
+ * size or handle is detected. For a job it contains size and CRC-32 of the payload; the payload and a newline follow.
  */
 type Header =
   | { readonly added: Omit<JournaledJob, 'payload'>; readonly size: number; readonly crc: number }
@@ -29,7 +29,7 @@ type Header =
 
 const NEWLINE = 10;
 
-/** Characters of a header's CRC-32. */
+/** Length of a header's CRC-32 in characters. */
 const CHECKSUM_LENGTH = 8;
 
 export function encodeAdded({ payload, ...added }: JournaledJob): Buffer {
@@ -42,7 +42,7 @@ export function encodeRemoved(handle: string): Buffer {
   return encodeHeader(header);
 }
 
-/** The records of a journal, up to one that is cut short or damaged: a crash may leave such a one at the end. */
+/** Decodes the records of a journal up to the first truncated or corrupt one, which a crash may leave at the end. */
 export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenerator<JournalRecord> {
   let bytes: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -55,8 +55,8 @@ export async function* decodeRecords(chunks: AsyncIterable<Buffer>): AsyncGenera
         next += header.size + 1;
         if (bytes.length < next) break;
         const payload = Buffer.from(bytes.subarray(end + 1, next - 1));
-        const isWhole = bytes[next - 1] === NEWLINE && crc32(payload) === header.crc;
-        if (!isWhole) return yield { damaged: true };
+        const isIntact = bytes[next - 1] === NEWLINE && crc32(payload) === header.crc;
+        if (!isIntact) return yield { damaged: true };
         yield { added: { ...header.added, payload } };
       } else {
         yield header;

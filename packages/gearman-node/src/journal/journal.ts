@@ -7,18 +7,18 @@ import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import { decodeRecords, encodeAdded, encodeRemoved, type JournaledJob } from './journal-record.ts';
 
-/** A journal may grow to twice what it was when it was last written anew, and by so many bytes. */
+/** A journal is rewritten when it exceeds twice its size after the last rewrite by this many bytes. */
 const SLACK = 1024 * 1024;
 
-/** Mode of its files: payloads may hold secrets. */
+/** Mode of the files: payloads may contain secrets. */
 const MODE = 0o600;
 
-/** Bytes that are read or written at a time. */
+/** Size of reads and writes in bytes. */
 const BLOCK = 1024 * 1024;
 
 /**
- * Background jobs in a file that is appended to, so that they outlive the process, and the machine's power. What one
- * turn of the event loop adds, or what is added while the disk is busy, reaches the disk together.
+ * An append-only file of background jobs, so that they survive a crash of the process or a power failure. Jobs that are
+ * added in one turn of the event loop, or while the disk is busy, are written together.
  */
 export class Journal {
   readonly #directory: string;
@@ -28,11 +28,11 @@ export class Journal {
   #file: FileHandle | undefined;
   #size = 0;
   #sizeWhenNew = 0;
-  /** The records that are not written yet. */
+  /** Records to be written. */
   #pending: Buffer[] = [];
-  /** The write under way, or the last one. */
+  /** The current write, or the last one. */
   #current: Promise<void> = Promise.resolve();
-  /** The write that follows it. */
+  /** The write after the current one. */
   #next: Promise<void> | undefined;
   #isClosed = false;
 
@@ -43,16 +43,16 @@ export class Journal {
   }
 
   /**
-   * Opens the journal of a directory, which is made if need be, and reads the jobs that it has.
+   * Opens the journal in a directory, creates the directory if necessary, and reads the jobs.
    *
-   * @throws GearmanError `journal-failed`, for instance because another server uses it
+   * @throws GearmanError `journal-failed`, for instance because another server uses the directory
    */
   static async open(directory: string, logger?: Logger): Promise<Journal> {
     let journal: Journal | undefined;
     try {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       const claim = await claimDirectory(directory);
-      if (!claim) throw new Error('another job server uses it; stop that one, or name another directory');
+      if (!claim) throw new Error('another job server uses it; stop that server, or use another directory');
       journal = new Journal(directory, claim, logger);
       await journal.#read();
       await journal.#rewrite();
@@ -63,7 +63,7 @@ export class Journal {
     }
   }
 
-  /** The jobs that are not over, the oldest first. */
+  /** The unfinished jobs, the oldest first. */
   get jobs(): Iterable<JournaledJob> {
     return this.#jobs.values();
   }
@@ -72,21 +72,21 @@ export class Journal {
     return this.#jobs.has(handle);
   }
 
-  /** Takes a job; {@link synced} tells when it is on the disk. */
+  /** Adds a job. It is on disk once {@link synced} has resolved. */
   add(job: JournaledJob): void {
     this.#jobs.set(job.handle, job);
     this.#pending.push(encodeAdded(job));
   }
 
-  /** A job is over. Does nothing if the journal does not have it. */
+  /** Removes a finished job. Does nothing if the journal does not contain it. */
   remove(handle: string): void {
     if (this.#isClosed || !this.#jobs.delete(handle)) return;
     this.#pending.push(encodeRemoved(handle));
-    this.synced().catch(() => {}); // it is logged, and the next write makes up for it
+    this.synced().catch(() => {}); // #write logs the error, and the next write rewrites the file
   }
 
   /**
-   * Resolves when all that was added and removed so far is on the disk.
+   * Resolves when all changes so far are on disk.
    *
    * @throws GearmanError `journal-failed`, for instance because the disk is full; `closed`
    */
@@ -96,25 +96,25 @@ export class Journal {
     await (this.#next ?? this.#current);
   }
 
-  /** Writes what is left. */
+  /** Writes pending records and closes the file. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     const synced = this.synced();
     this.#isClosed = true;
-    await synced.catch(() => {}); // it is logged
+    await synced.catch(() => {}); // #write logs the error
     await this.#file?.close();
     await new Promise((resolve) => this.#claim.close(resolve));
   }
 
   async #write(): Promise<void> {
-    await this.#current.catch(() => {}); // who waited for it was told
+    await this.#current.catch(() => {}); // reported to the callers that wait for it
     this.#current = this.#next as Promise<void>;
     this.#next = undefined;
     try {
       if (!this.#file || this.#size > 2 * this.#sizeWhenNew + SLACK) await this.#rewrite();
       else await this.#append(this.#file);
     } catch (cause) {
-      // What the file holds now is not known: the next write makes a new one.
+      // The contents of the file are unknown now: the next write creates a new one.
       await this.#file?.close().catch(() => {});
       this.#file = undefined;
       const error = failed(this.#directory, cause);
@@ -131,7 +131,7 @@ export class Journal {
     this.#size += bytes.length;
   }
 
-  /** Writes the jobs that there are into a new file, which then takes the place of the old one. */
+  /** Writes the unfinished jobs to a new file, which then replaces the old one. */
   async #rewrite(): Promise<void> {
     this.#pending = [];
     const jobs = [...this.#jobs.values()];
@@ -159,16 +159,16 @@ export class Journal {
     for await (const record of decodeRecords(chunks)) {
       if ('added' in record) this.#jobs.set(record.added.handle, record.added);
       else if ('removed' in record) this.#jobs.delete(record.removed);
-      else await this.#setAside();
+      else await this.#backUp();
     }
   }
 
-  /** The journal is about to be written anew, without what cannot be read: that is for a person to look at. */
-  async #setAside(): Promise<void> {
+  /** Copies a journal with a damaged record before the rewrite drops that record, for the operator to inspect. */
+  async #backUp(): Promise<void> {
     await copyFile(this.#path(), this.#path('.damaged'));
     this.#logger?.warn(
-      `the journal in ${this.#directory} ends with a record that is cut short or damaged, as a crash may leave it; ` +
-        `what it was is in ${this.#path('.damaged')}`,
+      `the journal in ${this.#directory} ends with a truncated or corrupt record, as after a crash; ` +
+        `a copy of the file is in ${this.#path('.damaged')}`,
     );
   }
 
@@ -178,10 +178,10 @@ export class Journal {
 }
 
 /**
- * Claims a directory for this process. The claim is a socket in Linux's abstract namespace, which goes with the
- * process by whichever death; elsewhere there is none, and no protection.
+ * Claims a directory for this process. The claim is a socket in Linux's abstract namespace, which the kernel removes
+ * with the process. Other systems have no protection.
  *
- * @returns what to close to give the claim back; undefined if another process has it
+ * @returns the claim, released by closing it; undefined if another process holds it
  */
 async function claimDirectory(directory: string): Promise<Server | undefined> {
   const { dev, ino } = await stat(directory);
@@ -195,7 +195,7 @@ async function claimDirectory(directory: string): Promise<Server | undefined> {
   }
 }
 
-/** The jobs' records, some of them at a time. */
+/** Encodes the jobs in blocks. */
 function* blocks(jobs: readonly JournaledJob[]): Generator<Buffer> {
   let records: Buffer[] = [];
   let size = 0;

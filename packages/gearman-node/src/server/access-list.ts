@@ -1,16 +1,16 @@
-/** What a peer may do with a function: have it run, offer it, or limit, make, drop and cancel what is of it. */
+/** A right to functions: submit jobs, register as a worker, or administer (limit, create, drop, cancel). */
 export type AccessRight = 'submit' | 'register' | 'administer';
 
 /**
- * Who may do what: for each certificate's common name, the prefixes of the functions that each right extends to. An
- * empty prefix is that of all functions, and for `administer` of the server too, which `shutdown` ends. What is not
- * here is refused; to look at states and lists is free to all who are let in.
+ * Rights by the common name of a certificate: for each right, the prefixes of the function names that it covers. The
+ * empty prefix covers all functions, and with `administer` the command `shutdown`. All else is denied. Every connected
+ * peer may read status and lists.
  */
 export type AccessRules = Readonly<Record<string, Readonly<Partial<Record<AccessRight, readonly string[]>>>>>;
 
-/** {@link AccessRules}, to be asked. */
+/** Checks requests against {@link AccessRules}. */
 export class AccessList {
-  /** By certificate and right; prefixes have one character per byte, as function names do. */
+  /** Prefixes by certificate and right, with one character per byte, as function names have. */
   readonly #prefixes = new Map<string, Map<string, readonly string[]>>();
 
   constructor(rules: AccessRules) {
@@ -24,7 +24,7 @@ export class AccessList {
   }
 
   /**
-   * @param certificate the common name; undefined for a peer without a certificate, which may do nothing
+   * @param certificate the common name; undefined for a peer without a certificate, which has no rights
    * @param functionName one character per byte
    */
   permits(certificate: string | undefined, right: AccessRight, functionName: string): boolean {

@@ -1,19 +1,19 @@
 import { PRIORITIES } from '../submit-packets.ts';
-import type { QueuedJob } from './queue-model.ts';
+import type { ServerJob } from './queue-model.ts';
 import type { AdminReply, ServerConnection } from './server-connection.ts';
 import type { ServerState } from './server-state.ts';
 
-/** The version of this package, as its package.json has it. */
+/** The version of this package, the same as in package.json. */
 export const VERSION = '0.1.0';
 
-/** Carries out an admin command. */
+/** Executes an admin command. */
 type AdminCommand = (args: readonly string[], server: ServerState, from: ServerConnection) => AdminReply;
 
 const DENIED = 'ERR ACCESS_DENIED Not+allowed+to+administer+this\r\n';
 
 const UNKNOWN_SHOW = 'ERR UNKNOWN_SHOW_ARGUMENTS\r\n';
 
-/** The commands of the admin text protocol that a server answers. Its replies are gearmand's. */
+/** The supported commands of the admin text protocol. The replies are those of gearmand. */
 const REPLIES: Readonly<Record<string, AdminCommand>> = {
   status: (_args, { queue }) =>
     list(queue.functions, ({ name, total, running, workers }) => [name, total, running, workers.size]),
@@ -73,12 +73,12 @@ const REPLIES: Readonly<Record<string, AdminCommand>> = {
     if (!onShutdown) return unknown('shutdown');
     if (rest.length > 0 || (mode !== undefined && mode !== 'graceful')) return incomplete('shutdown');
     if (!permits(from, 'administer', '')) return DENIED;
-    queueMicrotask(() => onShutdown(mode === 'graceful')); // after the answer, which a close would cut off
+    queueMicrotask(() => onShutdown(mode === 'graceful')); // after the reply, which close() would discard
     return 'OK\r\n';
   },
 };
 
-/** Answers one line of the admin text protocol. */
+/** Executes one line of the admin text protocol. */
 export function adminReply(line: string, from: ServerConnection, server: ServerState): AdminReply {
   const words = line.split(/\s+/).filter((word) => word !== '');
   for (const length of [3, 2, 1]) {
@@ -93,18 +93,18 @@ function unknown(command: string): string {
   return `ERR UNKNOWN_COMMAND Unknown+server+command+${encodeURIComponent(command)}\r\n`;
 }
 
-/** A list of all jobs; gearmand takes no argument there. */
-function show(fields: (job: QueuedJob<ServerConnection>) => readonly (string | number)[]): AdminCommand {
+/** A list of all jobs; like gearmand, it accepts no argument. */
+function show(fields: (job: ServerJob<ServerConnection>) => readonly (string | number)[]): AdminCommand {
   return (args, { queue }) => (args.length > 0 ? UNKNOWN_SHOW : list(queue.jobs, fields));
 }
 
-/** Fields are separated by tabs, lines by newlines; a dot ends the list. */
+/** A list of tab-separated fields, one line for each item, that ends with a dot. */
 function* list<T>(items: Iterable<T>, fields: (item: T) => readonly (string | number)[]): Iterable<string> {
   for (const item of items) yield `${fields(item).join('\t')}\n`;
   yield '.\n';
 }
 
-/** A line may be long: a connection may offer any number of functions. */
+/** In parts: a connection may offer any number of functions. */
 function* workerLines(connections: Iterable<ServerConnection>): Iterable<string> {
   for (const { number, ip, clientId, peer } of connections) {
     yield `${number} ${ip} ${clientId} :`;

@@ -1,20 +1,20 @@
 import { BACKLOG, type ServerConnection } from './server-connection.ts';
 
-/** The peers are counted after this fraction of the limit was added: counting per packet is too slow. */
+/** Fraction of the limit after which the backlogs are added up: adding them up for each packet is too slow. */
 const COUNTED_PART = 1 / 16;
 
-/** The peers that are slow to read. Together they may hold up a limited number of bytes. */
+/** Limits the number of bytes buffered for all slow peers together. */
 export class Backlogs {
   readonly #limit: number;
   readonly #connections = new Set<ServerConnection>();
-  /** Bytes added since the last count. */
+  /** Bytes added since the backlogs were last added up. */
   #added = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Registers `size` more bytes for a peer. Disconnects the slowest one if too many bytes wait for all of them. */
+  /** Registers `size` more bytes for a peer. Disconnects the slowest peer if the total exceeds the limit. */
   add(connection: ServerConnection, size: number): void {
     this.#connections.add(connection);
     this.#added += size;
@@ -28,7 +28,7 @@ export class Backlogs {
       if (pendingBytes > slowest.pendingBytes) slowest = each;
       if (pendingBytes <= BACKLOG && each !== connection) this.#connections.delete(each);
     }
-    if (total > this.#limit) slowest.cutOff(`over ${this.#limit} bytes wait for it and others`);
+    if (total > this.#limit) slowest.disconnect(`over ${this.#limit} bytes are buffered for slow peers`);
   }
 
   delete(connection: ServerConnection): void {

@@ -2,21 +2,21 @@ import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type JobPriority, PRIORITIES, SUBMIT_PACKETS } from '../submit-packets.ts';
-import type { QueuedJob } from './queue-model.ts';
+import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
-/** What a submission may hold. A key is limited as by gearmand, which then keeps but 63 bytes of it. */
+/** Limits of a submission. The limit of the key is gearmand's, which then truncates the key to 63 bytes. */
 const LIMITS = [
   { argument: 'function', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Function name too large' },
   { argument: 'unique', bytes: 64, text: 'Unique value too large' },
   { argument: 'reducer', bytes: MAX_FUNCTION_NAME_BYTES, text: 'Reducer name too large' },
 ] as const;
 
-/** Characters of a client id that are kept, as for gearmand. */
+/** Maximum length of a client id in characters, as in gearmand; a longer one is truncated. */
 const MAX_CLIENT_ID_LENGTH = 127;
 
-/** What a server does with the packets of a client, and with those of any peer. */
+/** Handlers of the packets that a client sends, and of those that any peer sends. */
 export const CLIENT_PACKETS: PacketHandlers = {
   ...Object.fromEntries(
     PRIORITIES.flatMap((priority) => [
@@ -50,13 +50,13 @@ export const CLIENT_PACKETS: PacketHandlers = {
   },
 };
 
-/** What the packets that submit a job differ in. */
+/** Differences between the packets that submit a job. */
 interface SubmitVariant {
   /** Default `normal`. */
   readonly priority?: JobPriority;
   /** Default false. */
   readonly isBackground?: boolean;
-  /** When the job may start, in milliseconds since 1970. Default: at once. */
+  /** Earliest start time of the job, in milliseconds since 1970. Default: immediately. */
   readonly due?: (packet: Packet) => number;
   /** Default: none. */
   readonly reducer?: (packet: Packet) => string;
@@ -104,10 +104,10 @@ function submit({ priority = 'normal', isBackground = false, due, reducer }: Sub
   };
 }
 
-/** Puts a job on the disk. Returns how to answer its client: a job that is not there is none. */
+/** Writes a job to the journal. Returns a function that answers its client; without a record the job is dropped. */
 async function journaled(
   from: ServerConnection,
-  job: QueuedJob<ServerConnection>,
+  job: ServerJob<ServerConnection>,
   due: number,
   journal: Journal,
   { queue, timers }: ServerState,
@@ -125,24 +125,24 @@ async function journaled(
       queue.finish(job);
     }
     return () =>
-      from.send('ERROR', 'QUEUE_ERROR', 'The job cannot be kept; the log of the job server has the reason');
+      from.send('ERROR', 'QUEUE_ERROR', 'The job cannot be stored; the log of the job server has the reason');
   }
 }
 
-/** Known, running, numerator and denominator, as a status packet has them. */
+/** The arguments of a status packet: known, running, numerator and denominator. */
 function statusOf(
-  job: QueuedJob<ServerConnection> | undefined,
+  job: ServerJob<ServerConnection> | undefined,
 ): [known: number, running: number, numerator: number, denominator: number] {
   return job ? [1, job.worker ? 1 : 0, job.numerator, job.denominator] : [0, 0, 0, 0];
 }
 
-/** The payload of a job that may wait for long: a small one does not keep the large buffer it came in. */
+/** The payload of a packet, copied if it would keep a much larger buffer in memory. */
 function compact(packet: Packet): Buffer {
   const payload = packet.bytes('data');
   return payload.buffer.byteLength > 2 * payload.length ? Buffer.from(payload) : payload;
 }
 
-/** Queues the jobs that an earlier process left in the journal; one of the future waits for its time. */
+/** Queues the jobs that an earlier process left in the journal; a job with a start time waits for it. */
 export function restoreJobs(journal: Journal, { queue, timers }: ServerState): void {
   for (const { handle, due, ...submission } of journal.jobs) {
     const delay = due - Date.now();

@@ -1,54 +1,54 @@
 import type { JobPriority } from '../submit-packets.ts';
-import { FunctionQueue, type Peer, type QueuedJob } from './queue-model.ts';
+import { FunctionQueue, type Peer, type ServerJob } from './queue-model.ts';
 import { Sleepers } from './sleepers.ts';
 import { UniqueIndex, uniqueKeyOf } from './unique-index.ts';
 import { WaitingJobs } from './waiting-jobs.ts';
 
-/** What a packet that submits a job says. Texts have one character per byte. */
-export interface Submission {
+/** The contents of a packet that submits a job. Strings have one character per byte. */
+export interface JobSubmission {
   readonly function: string;
-  /** Empty for none; `-` for one that is made of the payload. */
+  /** Empty for none; `-` to derive it from the payload. */
   readonly unique: string;
   /** Default: none. */
   readonly reducer?: string;
   readonly payload: Buffer;
   readonly priority: JobPriority;
   readonly isBackground: boolean;
-  /** The job has a start time to come: it is handed out once it is {@link JobQueue.release}d. */
+  /** The job has a start time in the future: it is assigned after {@link JobQueue.release}. */
   readonly isHeld?: boolean;
 }
 
-/** What became of a submission. */
+/** Result of a submission. */
 export interface Submitted<Owner> {
-  readonly job: QueuedJob<Owner>;
-  /** False for a submission that joined another. */
+  readonly job: ServerJob<Owner>;
+  /** False for a submission that joined an existing job. */
   readonly isNew: boolean;
 }
 
-/** What a {@link JobQueue} needs to know, and whom it tells. */
+/** Options and callbacks of a {@link JobQueue}. */
 export interface JobQueueOptions<Owner> {
-  /** What handles begin with; a colon and a number follow. */
+  /** Prefix of the handles; a colon and a number follow. */
   readonly handlePrefix: string;
-  /** How many workers may be given a job and lose it. Default: any number. */
+  /** Number of workers that may lose a job before it fails. Default: no limit. */
   readonly maxAttempts?: number | undefined;
-  /** Tells a sleeping worker that there may be a job for it. */
+  /** Called to notify a sleeping worker of a possible job. */
   readonly onWake: (worker: Peer<Owner>) => void;
-  /** So many workers lost the job as there may be; then it is over. */
-  readonly onGiveUp: (job: QueuedJob<Owner>) => void;
-  /** The job is over, or was cancelled, or nobody waits for it any longer. */
-  readonly onFinish?: (job: QueuedJob<Owner>) => void;
+  /** Called when `maxAttempts` workers have lost the job; it is removed afterwards. */
+  readonly onGiveUp: (job: ServerJob<Owner>) => void;
+  /** Called when a job was removed: it has ended, was cancelled, or lost its last client. */
+  readonly onFinish?: (job: ServerJob<Owner>) => void;
 }
 
 /**
- * What a job server knows: jobs, functions, who offers and who sleeps. It has no socket and no clock, and knows the
- * connections only as {@link Peer}s. It behaves as gearmand 2 does, with gearmand's defects mended: a running job
- * stays with its worker when that stops offering the function; a background job stays when a foreground job of the
- * same key loses its client; a function that nobody uses is forgotten.
+ * State of a job server: jobs, functions, workers and sleepers. It has no socket and no clock, and sees connections
+ * only as {@link Peer}s. It behaves like gearmand 2, without these bugs of gearmand: a running job stays with its
+ * worker when the worker removes the function; a background job survives the loss of the client of a foreground job
+ * with the same key; an unused function is removed.
  */
 export class JobQueue<Owner> {
   readonly #options: JobQueueOptions<Owner>;
   readonly #functions = new Map<string, FunctionQueue<Owner>>();
-  readonly #jobs = new Map<string, QueuedJob<Owner>>();
+  readonly #jobs = new Map<string, ServerJob<Owner>>();
   readonly #uniques = new UniqueIndex<Owner>();
   readonly #waiting = new WaitingJobs<Owner>();
   readonly #sleepers: Sleepers<Owner>;
@@ -63,7 +63,7 @@ export class JobQueue<Owner> {
     });
   }
 
-  /** Whether {@link drain} was called: what is submitted from now on would never run. */
+  /** Whether {@link drain} was called: a job that is submitted now would never run. */
   get isDraining(): boolean {
     return this.#drained !== undefined;
   }
@@ -72,12 +72,12 @@ export class JobQueue<Owner> {
     return this.#functions.values();
   }
 
-  get jobs(): Iterable<QueuedJob<Owner>> {
+  get jobs(): Iterable<ServerJob<Owner>> {
     return this.#jobs.values();
   }
 
-  /** Takes a job, or joins one that has the same key. Returns undefined when an operator's limit is reached. */
-  submit(client: Peer<Owner>, submission: Submission): Submitted<Owner> | undefined {
+  /** Adds a job, or joins the job with the same key. Returns undefined if the function's limit is reached. */
+  submit(client: Peer<Owner>, submission: JobSubmission): Submitted<Owner> | undefined {
     const queue = this.#function(submission.function);
     const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
     const existing = this.#uniques.find(uniqueKey, queue);
@@ -93,8 +93,8 @@ export class JobQueue<Owner> {
     return { job, isNew: !existing };
   }
 
-  /** Takes a job of an earlier process; new handles come after its own. */
-  restore(handle: string, submission: Submission): QueuedJob<Owner> {
+  /** Adds a job of an earlier process. Later handles have higher numbers. */
+  restore(handle: string, submission: JobSubmission): ServerJob<Owner> {
     const number = Number(handle.slice(handle.lastIndexOf(':') + 1));
     this.#lastNumber = Math.max(this.#lastNumber, number);
     const uniqueKey = uniqueKeyOf(submission.unique, submission.payload);
@@ -103,21 +103,21 @@ export class JobQueue<Owner> {
     return job;
   }
 
-  /** The start time of a held job has come. */
-  release(job: QueuedJob<Owner>): void {
+  /** Queues a held job at its start time. */
+  release(job: ServerJob<Owner>): void {
     if (this.#jobs.get(job.handle) === job) this.#enqueue(job);
   }
 
-  job(handle: string): QueuedJob<Owner> | undefined {
+  job(handle: string): ServerJob<Owner> | undefined {
     return this.#jobs.get(handle);
   }
 
-  /** A job by its unique key; of several functions, that of the oldest. */
-  jobByUnique(unique: string): QueuedJob<Owner> | undefined {
+  /** The job with a unique key: the oldest one if several functions have it. */
+  jobByUnique(unique: string): ServerJob<Owner> | undefined {
     return this.#uniques.oldest(unique);
   }
 
-  /** The worker offers a function from now on. */
+  /** Registers a worker for a function. */
   offer(worker: Peer<Owner>, name: string): void {
     const queue = this.#function(name);
     queue.workers.add(worker);
@@ -125,21 +125,21 @@ export class JobQueue<Owner> {
     if (this.#sleepers.has(worker) && queue.hasWaiting) this.#sleepers.wake(worker, queue);
   }
 
-  /** The worker offers a function no more. A job that it runs stays with it. */
+  /** Removes a function of a worker. Its running jobs stay with the worker. */
   withdraw(worker: Peer<Owner>, name: string): void {
     const queue = this.#functions.get(name);
     if (!queue) return;
     queue.workers.delete(worker);
     worker.functions.delete(queue);
-    this.#forgetUnused(queue);
+    this.#removeUnused(queue);
   }
 
   withdrawAll(worker: Peer<Owner>): void {
     for (const queue of worker.functions) this.withdraw(worker, queue.name);
   }
 
-  /** Gives the worker the most urgent job it can do, the functions taking turns. */
-  grab(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
+  /** Assigns the most urgent job to a worker; functions take turns. */
+  grab(worker: Peer<Owner>): ServerJob<Owner> | undefined {
     const wokenFor = this.#sleepers.delete(worker);
     const job = this.isDraining ? undefined : this.#waiting.takeFor(worker);
     if (job) {
@@ -148,39 +148,39 @@ export class JobQueue<Owner> {
       job.queue.running += 1;
       this.#runningCount += 1;
     }
-    // Another sleeper may be able to do the job for which this one was woken.
+    // Another sleeper may take the job for which this worker was woken.
     if (wokenFor?.hasWaiting && wokenFor !== job?.queue) this.#sleepers.wakeFor(wokenFor);
     return job;
   }
 
-  /** The worker sleeps until it is woken; at once, when there is a job for it. */
+  /** Puts a worker to sleep; wakes it immediately if a job waits for it. */
   sleep(worker: Peer<Owner>): void {
     this.#sleepers.add(worker);
     this.#wakeIfUseful(worker);
   }
 
   /**
-   * Wakes every sleeper for whom there is a job. For each job only one is woken; this is for the case that those who
-   * were woken do not grab.
+   * Wakes every sleeper that a waiting job has. Usually each job wakes only one worker; this is the remedy if that
+   * worker does not grab it.
    */
   wakeAll(): void {
     for (const worker of this.#sleepers) this.#wakeIfUseful(worker);
   }
 
-  /** The job is over, or an operator cancelled it. */
-  finish(job: QueuedJob<Owner>): void {
+  /** Removes a job that has ended or was cancelled. */
+  finish(job: ServerJob<Owner>): void {
     this.#waiting.delete(job);
     this.#takeBack(job);
     this.#jobs.delete(job.handle);
     this.#uniques.delete(job);
     for (const client of job.clients) client.submitted.delete(job);
     job.queue.total -= 1;
-    this.#forgetUnused(job.queue);
+    this.#removeUnused(job.queue);
     this.#options.onFinish?.(job);
   }
 
-  /** The worker does not do the job any more: it waits again, unless nobody waits for it. */
-  requeue(job: QueuedJob<Owner>): void {
+  /** Queues a job again that its worker has lost; removes it if it has no client. */
+  requeue(job: ServerJob<Owner>): void {
     this.#takeBack(job);
     if (!job.isBackground && job.clients.length === 0) {
       this.finish(job);
@@ -195,14 +195,14 @@ export class JobQueue<Owner> {
     }
   }
 
-  /** Hands out nothing more. Resolves when no job runs. */
+  /** Stops assigning jobs. Resolves when no job is running. */
   async drain(): Promise<void> {
     this.#drained ??= Promise.withResolvers();
     if (this.#runningCount === 0) this.#drained.resolve();
     await this.#drained.promise;
   }
 
-  /** The connection is gone: others get its jobs, and nobody gets those that it alone waited for. */
+  /** Removes a closed connection. Queues its running jobs again, and removes waiting jobs that have no other client. */
   disconnect(peer: Peer<Owner>): void {
     const wokenFor = this.#sleepers.delete(peer);
     for (const job of peer.submitted) {
@@ -214,14 +214,14 @@ export class JobQueue<Owner> {
     if (wokenFor?.hasWaiting) this.#sleepers.wakeFor(wokenFor);
   }
 
-  /** Makes a function known, for an operator: it stays without jobs and workers. */
+  /** Adds a function for an operator: it persists without jobs and workers. */
   pin(name: string): FunctionQueue<Owner> {
     const queue = this.#function(name);
     queue.isPinned = true;
     return queue;
   }
 
-  /** Forgets a function. Returns false, and does nothing, while it has jobs or workers. */
+  /** Removes a function. Returns false if it has jobs or workers, and keeps it. */
   drop(queue: FunctionQueue<Owner>): boolean {
     if (queue.total > 0 || queue.workers.size > 0) return false;
     return this.#functions.delete(queue.name);
@@ -240,15 +240,15 @@ export class JobQueue<Owner> {
     return queue;
   }
 
-  #forgetUnused(queue: FunctionQueue<Owner>): void {
+  #removeUnused(queue: FunctionQueue<Owner>): void {
     if (!queue.isUsed) this.#functions.delete(queue.name);
   }
 
   #create(
     queue: FunctionQueue<Owner>,
     uniqueKey: string,
-    submission: Submission,
-  ): QueuedJob<Owner> | undefined {
+    submission: JobSubmission,
+  ): ServerJob<Owner> | undefined {
     if (queue.isFullFor(submission.priority)) return undefined;
     this.#lastNumber += 1;
     return this.#add(`${this.#options.handlePrefix}:${this.#lastNumber}`, queue, uniqueKey, submission);
@@ -258,9 +258,9 @@ export class JobQueue<Owner> {
     handle: string,
     queue: FunctionQueue<Owner>,
     uniqueKey: string,
-    submission: Submission,
-  ): QueuedJob<Owner> {
-    const job: QueuedJob<Owner> = {
+    submission: JobSubmission,
+  ): ServerJob<Owner> {
+    const job: ServerJob<Owner> = {
       handle,
       queue,
       unique: submission.unique,
@@ -281,12 +281,12 @@ export class JobQueue<Owner> {
     return job;
   }
 
-  #enqueue(job: QueuedJob<Owner>): void {
+  #enqueue(job: ServerJob<Owner>): void {
     this.#waiting.add(job);
     this.#sleepers.wakeFor(job.queue);
   }
 
-  #takeBack(job: QueuedJob<Owner>): void {
+  #takeBack(job: ServerJob<Owner>): void {
     if (!job.worker) return;
     job.worker.running.delete(job);
     job.worker = undefined;

@@ -18,76 +18,76 @@ import { CLIENT_PACKETS, restoreJobs } from './client-packets.ts';
 import { JobQueue } from './job-queue.ts';
 import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
-import type { QueuedJob } from './queue-model.ts';
+import type { ServerJob } from './queue-model.ts';
 import { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
 
-/** A worker that was woken and did not grab in so many milliseconds is not waited for. */
+/** Time for a woken worker to grab its job, in milliseconds, before all sleepers are woken. */
 const WAKE_LIMIT = 100;
 
 const DEFAULT_MAX_OUTPUT_BUFFER = 64 * 1024 * 1024;
 const DEFAULT_MAX_TOTAL_OUTPUT = 256 * 1024 * 1024;
 
-/** Handles must stay below 64 bytes. */
+/** Keeps handles below 64 bytes. */
 const MAX_HOST_NAME_LENGTH = 40;
 
 const HANDLERS: PacketHandlers = { ...CLIENT_PACKETS, ...WORKER_PACKETS };
 
-/** How a {@link JobServer} is set up. */
+/** Options of a {@link JobServer}. */
 export interface JobServerOptions {
   readonly logger?: Logger | undefined;
   /**
-   * Take TLS connections only, with these options of `node:tls`; `requestCert: true` refuses whoever has no
-   * certificate of `ca`. A handshake may take 10 s, unless `handshakeTimeout` says otherwise.
+   * Accept TLS connections only, with these options of `node:tls`. `requestCert: true` rejects clients without a
+   * certificate of `ca`. Default of `handshakeTimeout`: 10 s.
    */
   readonly tls?: TlsOptions | undefined;
   /**
-   * Who may submit, register or administer which functions, by certificate; it needs `tls` with `requestCert`. What
-   * is refused is answered with the code `ACCESS_DENIED`. Default: all may do all.
+   * Rights to submit, register and administer functions, by certificate; requires `tls` with `requestCert`. A denied
+   * request is answered with the code `ACCESS_DENIED`. Default: all peers have all rights.
    */
   readonly access?: AccessRules | undefined;
   /**
-   * A directory for the background jobs: each is on the disk before its client gets JOB_CREATED, and is there again
-   * after a crash, or a {@link JobServer.close}. One that ran at that moment is run again. A directory belongs to one
-   * server at a time. Default: jobs live in memory alone.
+   * A directory for background jobs: each job is on disk before its client gets JOB_CREATED, and is restored after a
+   * crash or a {@link JobServer.close}. A job that was running then runs again. Only one server at a time may use a
+   * directory. Default: jobs are kept only in memory.
    */
   readonly journal?: string | undefined;
   /**
-   * Maximum number of connections; further ones are closed, which is logged. Default: as many as the limit of file
-   * descriptors has room for.
+   * Maximum number of connections; further ones are closed and logged. Default: the limit of file descriptors, less
+   * some for other files.
    */
   readonly maxConnections?: number | undefined;
   /**
-   * How many workers may be given a job, when each is lost or exceeds its time: then it fails. gearmand's
-   * `--job-retries`. Default: any number.
+   * Number of workers that may lose a job or exceed its time limit before it fails, as gearmand's `--job-retries`.
+   * Default: no limit.
    */
   readonly maxAttempts?: number | undefined;
   /**
-   * Bytes of the largest packet that is taken. Of a larger one only the beginning is read: the submission is refused, or
-   * the job that a worker sent it for fails. Default 64 MiB.
+   * Maximum size of a packet in bytes. Of a larger packet only the head is decoded: a submission is rejected, and the
+   * job of a worker's packet fails. Default 64 MiB.
    */
   readonly maxPacketSize?: number | undefined;
-  /** Bytes that are kept for a peer that does not read, before it is cut off. Default 64 MiB. */
+  /** Bytes buffered for a peer that does not read, before it is disconnected. Default 64 MiB. */
   readonly maxOutputBuffer?: number | undefined;
   /**
-   * Bytes buffered for all slow peers together; beyond it, the peer with the most is disconnected.
-   * Default 256 MiB.
+   * Bytes buffered for all slow peers together. Above it, the peer with the largest backlog is disconnected. Default
+   * 256 MiB.
    */
   readonly maxTotalOutput?: number | undefined;
-  /** Clients get WORK_EXCEPTION without asking for it: gearmand's `--exceptions`. Default false. */
+  /** Send WORK_EXCEPTION to clients that did not request it, as gearmand's `--exceptions`. Default false. */
   readonly exceptions?: boolean | undefined;
   /**
-   * Called when an operator sends the admin command `shutdown`, or `shutdown graceful`; it is for the caller to
-   * {@link JobServer.drain} and to close. Default: the command is unknown, as to gearmand.
+   * Called for the admin commands `shutdown` and `shutdown graceful`; it should {@link JobServer.drain} and close the
+   * server. Default: the commands are unknown, as in gearmand.
    */
   readonly onShutdown?: ((graceful: boolean) => void) | undefined;
 }
 
 /**
- * A job server in this process: the same protocol as gearmand's, admin text protocol included. It behaves as gearmand 2
- * does, with gearmand's defects mended: a running job stays with its worker when that stops offering the function; a
- * background job stays when a foreground job of the same key loses its client; a function that nobody uses is forgotten.
+ * An embedded job server with the protocol of gearmand, admin text protocol included. It behaves like gearmand 2,
+ * without these bugs of gearmand: a running job stays with its worker when the worker removes the function; a
+ * background job survives the loss of the client of a foreground job with the same key; an unused function is removed.
  */
 export class JobServer implements AsyncDisposable {
   readonly #options: JobServerOptions;
@@ -126,17 +126,17 @@ export class JobServer implements AsyncDisposable {
     };
   }
 
-  /** Where the server listens; undefined before {@link listen} and after {@link close}. */
+  /** Address of the server; undefined before {@link listen} and after {@link close}. */
   get address(): ListenAddress | undefined {
     return this.#listener.address;
   }
 
   /**
-   * Starts to listen.
+   * Starts listening.
    *
-   * @param port 0 takes a free one
-   * @throws GearmanError `listen-failed`, for instance because the port is taken, or because it listens already;
-   * `invalid-argument` for an invalid port; `journal-failed`
+   * @param port 0 for a free port
+   * @throws GearmanError `listen-failed`, for instance because the port is in use, or because the server already
+   * listens; `invalid-argument` for an invalid port; `journal-failed`
    */
   async listen(port: number = DEFAULT_PORT, host = '127.0.0.1'): Promise<ListenAddress> {
     const { journal, logger } = this.#options;
@@ -148,17 +148,16 @@ export class JobServer implements AsyncDisposable {
   }
 
   /**
-   * Takes a renewed certificate, its key, or other authorities into use. Connections that stand stay as they are.
+   * Uses a renewed certificate and key, or other authorities, for new connections.
    *
-   * @throws GearmanError `invalid-argument` for what is no certificate or key, which changes nothing, and without TLS
+   * @throws GearmanError `invalid-argument`, with nothing changed, for an invalid certificate or key, or without TLS
    */
   setSecureContext(options: SecureContextOptions): void {
     this.#listener.setSecureContext(options);
   }
 
   /**
-   * Replaces the rules of who may do what, for connections that stand, too. Jobs that were submitted and functions that
-   * were registered before stay.
+   * Replaces the access rules, for existing connections too. Submitted jobs and registered functions stay.
    *
    * @throws GearmanError `invalid-argument` without clients' certificates
    */
@@ -166,15 +165,15 @@ export class JobServer implements AsyncDisposable {
     if (!this.#options.tls?.requestCert) {
       throw new GearmanError(
         'invalid-argument',
-        'an access list goes by certificate: give the job server the option tls, with requestCert and ca',
+        'access rules need client certificates; give the job server the option tls, with requestCert and ca',
       );
     }
     this.#access = new AccessList(access);
   }
 
   /**
-   * Takes no further connections and jobs, hands out nothing more, and waits for the jobs that run. {@link close} has
-   * still to be called.
+   * Accepts no further connections and jobs, assigns no further jobs, and waits for the running ones. {@link close}
+   * must be called afterwards.
    *
    * @throws GearmanError `aborted`
    */
@@ -183,12 +182,12 @@ export class JobServer implements AsyncDisposable {
     await unlessAborted(this.#state.queue.drain(), signal);
   }
 
-  /** Stops to listen and hangs up on everybody. The jobs it has are lost, but for those in a journal. */
+  /** Stops listening and closes all connections. Jobs that are not in a journal are lost. */
   async close(): Promise<void> {
     clearTimeout(this.#wakeTimer);
     this.#state.timers.stopAll();
     const stopped = this.#listener.stop();
-    await this.#state.journal?.close(); // first: a job is not over because its worker is hung up on
+    await this.#state.journal?.close(); // before the connections: a disconnected worker must not end its job
     await Promise.all(Array.from(this.#connections, (connection) => connection.close()));
     this.#listener.destroySockets();
     await stopped;
@@ -222,7 +221,7 @@ export class JobServer implements AsyncDisposable {
     else this.#handle(handler, from, packet);
   }
 
-  /** Ends the job that a worker's packet is about; refuses only this request of another peer. */
+  /** Fails the job of a worker's packet; rejects the request of any other peer. */
   #onOversized(from: ServerConnection, packet: Packet, size: number): void {
     const limit = this.#options.maxPacketSize ?? DEFAULT_MAX_PACKET_SIZE;
     const { message } = tooLarge(`the ${packet.name} from ${from.name}`, size, limit);
@@ -231,7 +230,7 @@ export class JobServer implements AsyncDisposable {
     else from.send('ERROR', 'ARGUMENT_TOO_LARGE', message);
   }
 
-  /** A malformed argument is answered; the packets after it are whole. */
+  /** Answers a malformed argument with an ERROR: the packets that follow can be decoded. */
   #handle(handler: PacketHandler, from: ServerConnection, packet: Packet): void {
     try {
       handler(from, packet, this.#state);
@@ -260,9 +259,9 @@ export class JobServer implements AsyncDisposable {
     return isPermitted;
   }
 
-  #giveUp(job: QueuedJob<ServerConnection>): void {
+  #giveUp(job: ServerJob<ServerConnection>): void {
     this.#options.logger?.error(
-      `job ${job.handle} of ${job.queue.name} failed: ${job.retries} workers were lost with it or took too long`,
+      `job ${job.handle} of ${job.queue.name} failed: ${job.retries} workers disconnected or timed out while running it`,
     );
     for (const { owner } of job.clients) owner.send('WORK_FAIL', job.handle);
   }

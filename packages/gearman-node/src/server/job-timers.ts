@@ -1,13 +1,13 @@
 import { LongTimer } from '../long-timer.ts';
-import type { QueuedJob } from './queue-model.ts';
+import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 
-/** The clock of a server: at most one thing is due for a job, its start or the end of its worker's time. */
+/** The timers of jobs: each job has at most one, for its start time or for its time limit. */
 export class JobTimers {
-  readonly #timers = new Map<QueuedJob<ServerConnection>, LongTimer>();
+  readonly #timers = new Map<ServerJob<ServerConnection>, LongTimer>();
 
-  /** @param delay milliseconds, however many */
-  start(job: QueuedJob<ServerConnection>, delay: number, action: () => void): void {
+  /** @param delay milliseconds, without a limit */
+  start(job: ServerJob<ServerConnection>, delay: number, action: () => void): void {
     this.stop(job);
     const onTime = () => {
       this.#timers.delete(job);
@@ -16,7 +16,7 @@ export class JobTimers {
     this.#timers.set(job, new LongTimer(delay, onTime));
   }
 
-  stop(job: QueuedJob<ServerConnection>): void {
+  stop(job: ServerJob<ServerConnection>): void {
     this.#timers.get(job)?.stop();
     this.#timers.delete(job);
   }

@@ -5,31 +5,31 @@ import { checkPort } from '../argument-checks.ts';
 import { GearmanError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 
-/** A peer that vanished without a word is noticed after this many milliseconds and some probes. */
+/** Milliseconds before the first keep-alive probe, which detects peers that vanished. */
 const KEEP_ALIVE_DELAY = 10_000;
 
-/** Milliseconds that a TLS handshake may take. */
+/** Timeout of a TLS handshake, in milliseconds. */
 const HANDSHAKE_LIMIT = 10_000;
 
-/** File descriptors for all but connections: Node's own, the journal, log files, and those of the embedding program. */
+/** File descriptors reserved for other uses: Node, the journal, log files, and the embedding program. */
 const RESERVED_DESCRIPTORS = 64;
 
-/** What a {@link Listener} takes, and whom it tells. */
+/** Options of a {@link Listener}. */
 export interface ListenerOptions {
   readonly logger: Logger | undefined;
   readonly tls: TlsOptions | undefined;
   readonly maxConnections: number | undefined;
-  /** Called for each connection; over TLS, after the handshake. */
+  /** Called for each connection, after the TLS handshake if any. */
   readonly onConnection: (socket: Socket) => void;
 }
 
-/** Where a server listens. */
+/** Address that a server listens on. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Takes connections, plain or over TLS, and owns their sockets, those in the middle of a handshake included. */
+/** Accepts connections, plain or over TLS, and owns their sockets, including those in a handshake. */
 export class Listener {
   readonly #server: net.Server;
   readonly #sockets = new Set<Socket>();
@@ -40,21 +40,20 @@ export class Listener {
     const limit = maxConnections ?? descriptorLimit();
     if (limit !== undefined) this.#server.maxConnections = limit;
     this.#server.on('connection', (socket) => this.#onSocket(socket));
-    const remedy =
-      maxConnections === undefined ? 'more need a higher ulimit -n' : 'maxConnections allows no more';
+    const remedy = maxConnections === undefined ? 'raise it with ulimit -n' : 'raise it with maxConnections';
     this.#server.on('drop', (data) =>
       logger?.warn(
-        `a connection from ${data?.remoteAddress}:${data?.remotePort} was refused: there are ${limit} already; ${remedy}`,
+        `a connection from ${data?.remoteAddress}:${data?.remotePort} was rejected: the limit of ${limit} connections is reached; ${remedy}`,
       ),
     );
     this.#server.on('tlsClientError', (error: Error, socket: tls.TLSSocket) => {
       logger?.warn(`a TLS handshake with ${peerOf(socket)} failed: ${error.message.trim()}`);
-      socket.destroy(); // Node leaves it open after a time-out
+      socket.destroy(); // Node leaves it open after a timeout
     });
     this.#server.on('error', (error) => logger?.error(`the job server's listener failed: ${error.message}`));
   }
 
-  /** Undefined while it does not listen. */
+  /** Undefined while the server does not listen. */
   get address(): ListenAddress | undefined {
     const address = this.#server.address() as AddressInfo | null;
     return address ? { host: address.address, port: address.port } : undefined;
@@ -65,10 +64,10 @@ export class Listener {
     checkPort('port', port);
     const { address } = this;
     if (address || this.#isStarting) {
-      const where = address ? `, on ${address.host}:${address.port}` : '';
-      throw new GearmanError('listen-failed', `the job server listens already${where}; close it first`);
+      const where = address ? ` on ${address.host}:${address.port}` : '';
+      throw new GearmanError('listen-failed', `the job server already listens${where}; close it first`);
     }
-    this.#isStarting = true; // Node would listen twice, and close but one of the two
+    this.#isStarting = true; // Node would listen twice and close only one of the two
     try {
       await this.#start(port, host);
     } finally {
@@ -80,7 +79,7 @@ export class Listener {
   async #start(port: number, host: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const onError = (cause: Error) => {
-        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another one running there?`;
+        const message = `the job server cannot listen on ${host}:${port}: ${cause.message}; is another job server running there?`;
         reject(new GearmanError('listen-failed', message, { cause }));
       };
       this.#server.once('error', onError);
@@ -91,12 +90,12 @@ export class Listener {
     });
   }
 
-  /** New connections get these certificates; those that stand keep theirs. */
+  /** Sets the certificates for new connections. */
   setSecureContext(options: SecureContextOptions): void {
     if (!(this.#server instanceof tls.Server)) {
       throw new GearmanError(
         'invalid-argument',
-        'the job server has no TLS; construct it with the option tls',
+        'the job server does not use TLS; construct it with the option tls',
       );
     }
     try {
@@ -106,17 +105,17 @@ export class Listener {
     }
   }
 
-  /** Takes no further connections. Resolves when all are over. */
+  /** Accepts no further connections. Resolves when all connections have closed. */
   async stop(): Promise<void> {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Cuts all connections. */
+  /** Destroys all connections. */
   destroySockets(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Before a TLS handshake, if there is one. */
+  /** Called before the TLS handshake, if any. */
   #onSocket(socket: Socket): void {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY);
@@ -126,21 +125,21 @@ export class Listener {
 }
 
 /**
- * Connections that the limit of file descriptors has room for; undefined if unknown. Node silently closes
- * those beyond it.
+ * Number of connections that the limit of file descriptors allows; undefined if unknown. Node silently closes further
+ * ones.
  */
 function descriptorLimit(): number | undefined {
   let limits: string;
   try {
     limits = readFileSync('/proc/self/limits', 'utf8');
   } catch {
-    return undefined; // another system than Linux
+    return undefined; // not Linux
   }
   const openFiles = Number(/^Max open files +(\d+)/m.exec(limits)?.[1]);
   return Number.isNaN(openFiles) ? undefined : Math.max(1, openFiles - RESERVED_DESCRIPTORS);
 }
 
-/** Address of the peer, if it is still known: the socket may be closed. */
+/** Address of the peer, unless the socket has closed. */
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return remoteAddress === undefined ? 'a peer' : `${remoteAddress}:${remotePort}`;
 }
@@ -155,6 +154,6 @@ function createTlsServer(options: TlsOptions, onConnection: (socket: Socket) => 
 
 function unusable(cause: unknown): GearmanError {
   const reason = cause instanceof Error ? cause.message : String(cause);
-  const message = `the certificate or its key cannot be used: ${reason}; give both as PEM, one of them for the other`;
+  const message = `the certificate or its key cannot be used: ${reason}; give both as PEM, the key being that of the certificate`;
   return new GearmanError('invalid-argument', message, { cause });
 }

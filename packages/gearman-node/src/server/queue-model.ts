@@ -1,64 +1,64 @@
 import type { JobPriority } from '../submit-packets.ts';
 
-/** A job that a server has. */
-export interface QueuedJob<Owner> {
+/** A job of a server, waiting or running. */
+export interface ServerJob<Owner> {
   readonly handle: string;
   readonly queue: FunctionQueue<Owner>;
-  /** As it was submitted, one character per byte. */
+  /** The unique key as submitted, with one character per byte. */
   readonly unique: string;
-  /** What it coalesces by; empty for a job that does not. */
+  /** Key for coalescing; empty for none. */
   readonly uniqueKey: string;
   readonly priority: JobPriority;
-  /** What goes along to a worker that takes reducers; empty for none. */
+  /** Sent to workers that use GRAB_JOB_ALL; empty for none. */
   readonly reducer: string;
   readonly payload: Buffer;
-  /** The job outlives those who submitted it. */
+  /** The job does not depend on its clients. */
   isBackground: boolean;
-  /** Those who wait for it; one that submitted it twice is here twice, as for gearmand. */
+  /** The clients that wait for the job. As in gearmand, a client that submitted it twice is listed twice. */
   clients: Peer<Owner>[];
-  /** Who runs it; undefined while it waits. */
+  /** The worker that runs the job; undefined while it waits. */
   worker: Peer<Owner> | undefined;
-  /** How often it was given to a worker that was then lost. */
+  /** Number of workers that lost the job. */
   retries: number;
-  /** How far it has come, as its worker said last. */
+  /** The last progress that the worker reported. */
   numerator: number;
   denominator: number;
 }
 
 /** A connection as the queue sees it: it may submit jobs, run jobs, or do both. */
 export class Peer<Owner> {
-  /** Whose place in the queue this is. */
+  /** The connection. */
   readonly owner: Owner;
-  /** What it offers. */
+  /** The functions that it offers. */
   readonly functions: Set<FunctionQueue<Owner>> = new Set();
-  /** The jobs it was given. */
-  readonly running: Set<QueuedJob<Owner>> = new Set();
-  /** The foreground jobs it waits for. */
-  readonly submitted: Set<QueuedJob<Owner>> = new Set();
+  /** The jobs that it runs. */
+  readonly running: Set<ServerJob<Owner>> = new Set();
+  /** The foreground jobs that it waits for. */
+  readonly submitted: Set<ServerJob<Owner>> = new Set();
 
   constructor(owner: Owner) {
     this.owner = owner;
   }
 }
 
-/** The jobs of one function, and who offers it. */
+/** The jobs and workers of one function. */
 export class FunctionQueue<Owner> {
-  /** One character per byte. */
+  /** The function name, with one character per byte. */
   readonly name: string;
-  /** The name as it goes into a packet. */
+  /** The name as bytes, for packets. */
   readonly nameBytes: Buffer;
   readonly workers: Set<Peer<Owner>> = new Set();
-  /** The jobs that wait, the oldest first: a Set, so that one in the middle can go. */
-  readonly waiting: Readonly<Record<JobPriority, Set<QueuedJob<Owner>>>> = {
+  /** The waiting jobs, the oldest first; a Set, so that any job can be removed quickly. */
+  readonly waiting: Readonly<Record<JobPriority, Set<ServerJob<Owner>>>> = {
     high: new Set(),
     normal: new Set(),
     low: new Set(),
   };
-  /** How many jobs there may be for one more of each priority to be taken; 0 is no limit. */
+  /** Number of jobs from which on jobs of a priority are rejected; 0 for no limit. */
   readonly limits: Record<JobPriority, number> = { high: 0, normal: 0, low: 0 };
-  /** An operator made it or limited it: it stays without jobs and workers. */
+  /** Set by an operator who created or limited the function: it persists without jobs and workers. */
   isPinned = false;
-  /** Jobs that wait, run, or have a start time to come. */
+  /** Number of jobs, including those with a start time in the future. */
   total = 0;
   running = 0;
 
@@ -80,7 +80,7 @@ export class FunctionQueue<Owner> {
   }
 }
 
-/** The first member of both, looked for in the smaller one. */
+/** The first common member, found by iterating over the smaller set. */
 export function firstInBoth<T>(a: ReadonlySet<T>, b: ReadonlySet<T>): T | undefined {
   const [smaller, larger] = a.size <= b.size ? [a, b] : [b, a];
   for (const member of smaller) {

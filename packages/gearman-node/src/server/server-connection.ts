@@ -7,7 +7,7 @@ import { GearmanError, type ProtocolError } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 import { Peer } from './queue-model.ts';
 
-/** Characters of a long reply that are produced in one turn of the event loop. */
+/** Characters of a long reply produced in one turn of the event loop. */
 const PIECE = 16 * 1024;
 
 /** Buffered bytes above which a peer counts as slow. */
@@ -16,47 +16,47 @@ export const BACKLOG: number = 64 * 1024;
 /** Overhead of a buffered packet or reply, in bytes. */
 const OVERHEAD = 128;
 
-/** A reply of the admin text protocol, line ends included: a short one whole, a long one in parts. */
+/** A reply of the admin text protocol, line endings included: a string, or parts of a long reply. */
 export type AdminReply = string | Iterable<string>;
 
-/** What a connection needs of its server. */
+/** Options and callbacks of a {@link ServerConnection}. */
 export interface ServerConnectionOptions {
-  /** Names the connection in the admin command `workers`. */
+  /** Identifies the connection in the admin command `workers`. */
   readonly number: number;
   readonly maxPacketSize: number | undefined;
-  /** Bytes that are kept for a peer that does not read, before it is cut off. */
+  /** Bytes buffered for a peer that does not read, before it is disconnected. */
   readonly maxOutputBuffer: number;
-  /** Whether the peer gets WORK_EXCEPTION without asking for it. */
+  /** Whether the peer gets WORK_EXCEPTION without requesting it. */
   readonly wantsExceptions: boolean;
-  /** Called before `size` more bytes are buffered for a peer that is slow then. */
+  /** Called before `size` more bytes are buffered for a slow peer. */
   readonly onBacklog: (connection: ServerConnection, size: number) => void;
   readonly onPacket: (connection: ServerConnection, packet: Packet) => void;
-  /** Takes the beginning of a packet over the limit, and its size. */
+  /** Called with the head of a packet over the limit and its size. */
   readonly onOversized: (connection: ServerConnection, packet: Packet, size: number) => void;
   readonly onLine: (connection: ServerConnection, line: string) => void;
   readonly onClose: (connection: ServerConnection, error: GearmanError) => void;
 }
 
-/** One connection to a job server: a client's, a worker's, an operator's, or all of that. */
+/** One connection to a job server, of a client, a worker, an operator, or a combination of these. */
 export class ServerConnection {
   readonly number: number;
-  /** Its address and port, as log lines name it. */
+  /** Address and port of the peer, for log messages. */
   readonly name: string;
   readonly ip: string;
-  /** The common name of the certificate that it proved to have; undefined for none. */
+  /** The common name of the verified certificate; undefined without one. */
   readonly certificate: string | undefined;
-  /** Its place in the queue. */
+  /** The connection as the queue sees it. */
   readonly peer: Peer<ServerConnection> = new Peer(this);
-  /** What SET_CLIENT_ID said; `-` until then. One character per byte. */
+  /** The argument of SET_CLIENT_ID, with one character per byte; initially `-`. */
   clientId = '-';
   /** Whether the client wants WORK_EXCEPTION rather than WORK_FAIL. */
   wantsExceptions: boolean;
-  /** How long a job of a function may run here, in milliseconds: what CAN_DO_TIMEOUT said. */
+  /** Time limits by function, in milliseconds, from CAN_DO_TIMEOUT. */
   readonly timeLimits: Map<string, number> = new Map();
   readonly #connection: Connection;
   readonly #maxOutputBuffer: number;
   readonly #onBacklog: ServerConnectionOptions['onBacklog'];
-  /** Replies that wait to be sent; the first is being sent. */
+  /** Replies to be sent; the first one is being sent. */
   #kept: { readonly send: () => Promise<void> | void; readonly size: number }[] = [];
   #keptBytes = 0;
 
@@ -92,8 +92,8 @@ export class ServerConnection {
   }
 
   /**
-   * Sends the reply to an admin command. The command is carried out once those before it have been answered. A long reply
-   * is made piece by piece, and no faster than it is read: other connections are served between two pieces.
+   * Executes an admin command after the commands before it, and sends its reply. A long reply is produced in parts, no
+   * faster than the peer reads it; other connections are served between two parts.
    */
   reply(command: () => AdminReply): void {
     if (this.#kept.length > 0) {
@@ -110,28 +110,28 @@ export class ServerConnection {
   }
 
   /**
-   * Keeps a place for an answer that is known later: what is sent meanwhile comes after it, for a client takes answers
-   * in the order of its requests. Until then nothing is read, so that no more than a chunk's answers are kept.
+   * Reserves the place of a later answer: packets sent in the meantime follow it, because a client expects answers in
+   * the order of its requests. Reading is paused until then, so that at most the answers to one chunk are kept.
    *
-   * @param answer sends it
+   * @param answer resolves with a function that sends the answer
    */
   sendLater(answer: Promise<() => void>): void {
     this.#keep(async () => {
       const send = await answer;
       const kept = this.#kept;
-      this.#kept = []; // its turn has come: it is not kept again
+      this.#kept = []; // so that send() sends instead of keeping
       send();
       this.#kept = kept;
     }, OVERHEAD);
   }
 
-  /** Bytes that wait for the peer to read. */
+  /** Number of bytes buffered for the peer. */
   get pendingBytes(): number {
     return this.#connection.pendingBytes + this.#keptBytes;
   }
 
-  /** Hangs up on a peer that does not read. */
-  cutOff(reason: string): void {
+  /** Disconnects a peer that does not read. */
+  disconnect(reason: string): void {
     this.#connection.destroy(new GearmanError('peer-too-slow', `${this.name} does not read: ${reason}`));
   }
 
@@ -154,7 +154,7 @@ export class ServerConnection {
         this.#keptBytes -= first.size;
       }
     } catch (cause) {
-      const message = `an answer to ${this.name} could not be made: ${String(cause)}`;
+      const message = `an internal error prevented an answer to ${this.name}: ${String(cause)}`;
       this.#connection.destroy(new GearmanError('internal', message, { cause }));
     }
     this.#kept = [];
@@ -176,9 +176,9 @@ export class ServerConnection {
     this.#connection.sendBytes(Buffer.from(piece, 'latin1'));
   }
 
-  /** Tells a peer that broke the protocol why, where gearmand does so too, and hangs up. */
+  /** Closes the connection of a peer that violated the protocol; sends an ERROR first if gearmand does. */
   #refuse(error: ProtocolError): void {
-    const code = REFUSALS[error.code];
+    const code = ERROR_CODES[error.code];
     if (code === undefined) {
       this.#connection.destroy(error);
     } else {
@@ -187,16 +187,17 @@ export class ServerConnection {
     }
   }
 
-  /** Looks at what waits before more is added: one packet may be as large as the packets that are taken. */
+  /** Checks the backlog before a packet is added to it: one packet may exceed the limit. */
   #checkOutput(size: number): void {
     const { pendingBytes } = this;
-    if (pendingBytes > this.#maxOutputBuffer) this.cutOff(`over ${this.#maxOutputBuffer} bytes wait for it`);
+    if (pendingBytes > this.#maxOutputBuffer)
+      this.disconnect(`over ${this.#maxOutputBuffer} bytes are buffered for it`);
     else if (pendingBytes + size > BACKLOG) this.#onBacklog(this, size);
   }
 }
 
-/** What a peer is told before it is cut off; after anything else it could not read it. */
-const REFUSALS: Readonly<Record<string, string>> = {
+/** Codes of the ERROR packets sent before the connection is closed; after other errors the peer could not read one. */
+const ERROR_CODES: Readonly<Record<string, string>> = {
   'argument-missing': 'INVALID_PACKET',
   'packet-too-large': 'ARGUMENT_TOO_LARGE',
 };

@@ -6,24 +6,24 @@ import type { JobQueue } from './job-queue.ts';
 import type { JobTimers } from './job-timers.ts';
 import type { ServerConnection } from './server-connection.ts';
 
-/** What the handlers of packets and admin commands work on. */
+/** State of the server, for the handlers of packets and admin commands. */
 export interface ServerState {
   readonly queue: JobQueue<ServerConnection>;
   readonly timers: JobTimers;
-  /** Undefined where background jobs live in memory alone. */
+  /** Undefined if background jobs are kept only in memory. */
   readonly journal: Journal | undefined;
   readonly connections: ReadonlySet<ServerConnection>;
-  /** Whether the peer has the right to a function; a refusal is logged. */
+  /** Whether the peer has the right to a function; logs a denial. */
   readonly permits: (from: ServerConnection, right: AccessRight, functionName: string) => boolean;
-  /** Undefined where nobody may shut the server down. */
+  /** Undefined if the command `shutdown` is not supported. */
   readonly onShutdown: ((graceful: boolean) => void) | undefined;
 }
 
 /**
- * What a server does with a packet. It reads the numbers of one before it does anything: when it throws `ProtocolError`,
- * the peer is told, and the packet has done nothing.
+ * Handles a packet. It parses numbers before it changes anything: when it throws a `ProtocolError`, the packet has no
+ * effect, and the peer gets an ERROR.
  */
 export type PacketHandler = (from: ServerConnection, packet: Packet, server: ServerState) => void;
 
-/** Some of the packet types, with what a server does with each. */
+/** Handlers by packet type. */
 export type PacketHandlers = { readonly [N in PacketName]?: PacketHandler };

@@ -1,18 +1,18 @@
 import { type FunctionQueue, firstInBoth, type Peer } from './queue-model.ts';
 
-/** The workers that sleep, the one that fell asleep first foremost. For a job only one of them is woken. */
+/** The sleeping workers, the longest sleeper first. Each job wakes only one of them. */
 export class Sleepers<Owner> {
   readonly #asleep = new Set<Peer<Owner>>();
-  /** The function for which a worker was woken, until it grabs. */
+  /** The functions for which workers were woken, until they grab. */
   readonly #woken = new Map<Peer<Owner>, FunctionQueue<Owner>>();
   readonly #notify: (worker: Peer<Owner>) => void;
 
-  /** @param notify tells a worker that there may be a job for it */
+  /** @param notify notifies a worker of a possible job */
   constructor(notify: (worker: Peer<Owner>) => void) {
     this.#notify = notify;
   }
 
-  /** The sleepers; one that is woken meanwhile is left out. */
+  /** Iterates over the sleepers; skips those that are woken during the iteration. */
   [Symbol.iterator](): IterableIterator<Peer<Owner>> {
     return this.#asleep.values();
   }
@@ -25,7 +25,7 @@ export class Sleepers<Owner> {
     this.#asleep.add(worker);
   }
 
-  /** The worker sleeps no longer. Returns the function for which it was woken, if it was. */
+  /** Removes a worker. Returns the function for which it was woken, if any. */
   delete(worker: Peer<Owner>): FunctionQueue<Owner> | undefined {
     this.#asleep.delete(worker);
     const queue = this.#woken.get(worker);
@@ -39,7 +39,7 @@ export class Sleepers<Owner> {
     this.#notify(worker);
   }
 
-  /** Wakes one worker that offers the function, if there is one. */
+  /** Wakes one worker of the function, if one sleeps. */
   wakeFor(queue: FunctionQueue<Owner>): void {
     const worker = firstInBoth(this.#asleep, queue.workers);
     if (worker) this.wake(worker, queue);

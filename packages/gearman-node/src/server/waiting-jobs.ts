@@ -1,28 +1,28 @@
 import { type JobPriority, PRIORITIES } from '../submit-packets.ts';
-import { type FunctionQueue, firstInBoth, type Peer, type QueuedJob } from './queue-model.ts';
+import { type FunctionQueue, firstInBoth, type Peer, type ServerJob } from './queue-model.ts';
 
-/** The jobs that wait for a worker. The most urgent goes first; among functions of one priority they take turns. */
+/** The waiting jobs, the most urgent first; functions with jobs of the same priority take turns. */
 export class WaitingJobs<Owner> {
-  /** Functions with waiting jobs, the one that was served longest ago first. */
+  /** Functions with waiting jobs, the least recently served first. */
   readonly #functions: Readonly<Record<JobPriority, Set<FunctionQueue<Owner>>>> = {
     high: new Set(),
     normal: new Set(),
     low: new Set(),
   };
 
-  add(job: QueuedJob<Owner>): void {
+  add(job: ServerJob<Owner>): void {
     job.queue.waiting[job.priority].add(job);
     this.#functions[job.priority].add(job.queue);
   }
 
-  delete(job: QueuedJob<Owner>): void {
+  delete(job: ServerJob<Owner>): void {
     const waiting = job.queue.waiting[job.priority];
     waiting.delete(job);
     if (waiting.size === 0) this.#functions[job.priority].delete(job.queue);
   }
 
-  /** The next job that the worker can do. */
-  nextFor(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
+  /** The next job for a worker. */
+  nextFor(worker: Peer<Owner>): ServerJob<Owner> | undefined {
     for (const priority of PRIORITIES) {
       const queue = firstInBoth(this.#functions[priority], worker.functions);
       if (queue) return queue.waiting[priority].values().next().value;
@@ -30,8 +30,8 @@ export class WaitingJobs<Owner> {
     return undefined;
   }
 
-  /** Takes out the next job that the worker can do. */
-  takeFor(worker: Peer<Owner>): QueuedJob<Owner> | undefined {
+  /** Removes the next job for a worker and returns it. */
+  takeFor(worker: Peer<Owner>): ServerJob<Owner> | undefined {
     const job = this.nextFor(worker);
     if (!job) return undefined;
     this.delete(job);

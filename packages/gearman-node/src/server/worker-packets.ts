@@ -1,13 +1,13 @@
 import { MAX_FUNCTION_NAME_BYTES } from '../argument-checks.ts';
 import type { Packet } from '../codec/packet.ts';
-import type { QueuedJob } from './queue-model.ts';
+import type { ServerJob } from './queue-model.ts';
 import type { ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 
-/** A worker that limits its time gets a second at least, as from gearmand. */
+/** Minimum of a time limit in milliseconds, as in gearmand. */
 const MIN_TIME_LIMIT = 1000;
 
-/** What a server does with the packets of a worker. */
+/** Handlers of the packets that a worker sends. */
 export const WORKER_PACKETS: PacketHandlers = {
   CAN_DO: (from, packet, server) => offer(from, packet, server, undefined),
   CAN_DO_TIMEOUT: (from, packet, server) => offer(from, packet, server, timeLimitOf(packet)),
@@ -24,7 +24,7 @@ export const WORKER_PACKETS: PacketHandlers = {
   GRAB_JOB_UNIQ: grab(assignUnique),
   GRAB_JOB_ALL: grab(assignAll),
   WORK_STATUS: ofRunningJob((_from, packet, job) => {
-    // A worker's numbers go on as they are, as by gearmand; for GET_STATUS, what is none counts as 0.
+    // Like gearmand, the server forwards the numbers unchanged; for GET_STATUS an invalid number counts as 0.
     job.numerator = numberOrZero(packet.key('numerator'));
     job.denominator = numberOrZero(packet.key('denominator'));
     for (const { owner } of job.clients) {
@@ -50,13 +50,13 @@ export const WORKER_PACKETS: PacketHandlers = {
   ),
 };
 
-/** Ends the job of a packet over the limit: the packet would be as large on a retry. */
+/** Fails the job of a packet over the limit: a retry would exceed it too. */
 export function failOversized(message: string): PacketHandler {
   return ofRunningJob((_from, _packet, job, server) => endWithException(job, message, server));
 }
 
 function endWithException(
-  job: QueuedJob<ServerConnection>,
+  job: ServerJob<ServerConnection>,
   data: string | Uint8Array,
   server: ServerState,
 ): void {
@@ -67,13 +67,13 @@ function endWithException(
   finish(job, server);
 }
 
-/** A timeout that is not decimal means no limit: npm's gearman sends a four-byte binary number. */
+/** The time limit in a packet. A value that is not decimal means no limit: npm's gearman sends four binary bytes. */
 function timeLimitOf(packet: Packet): number | undefined {
   const text = packet.key('timeout');
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** @param timeLimit milliseconds a job may take before another worker gets it */
+/** @param timeLimit milliseconds after which another worker gets the job */
 function offer(
   from: ServerConnection,
   packet: Packet,
@@ -94,7 +94,7 @@ function offer(
   server.queue.offer(from.peer, name);
 }
 
-function grab(assign: (from: ServerConnection, job: QueuedJob<ServerConnection>) => void): PacketHandler {
+function grab(assign: (from: ServerConnection, job: ServerJob<ServerConnection>) => void): PacketHandler {
   return (from, _packet, { queue, timers }) => {
     const job = queue.grab(from.peer);
     if (!job) {
@@ -107,13 +107,13 @@ function grab(assign: (from: ServerConnection, job: QueuedJob<ServerConnection>)
   };
 }
 
-function assignUnique(from: ServerConnection, job: QueuedJob<ServerConnection>): void {
+function assignUnique(from: ServerConnection, job: ServerJob<ServerConnection>): void {
   const unique = Buffer.from(job.unique, 'latin1');
   from.send('JOB_ASSIGN_UNIQ', job.handle, job.queue.nameBytes, unique, job.payload);
 }
 
-/** As gearmand does it: a job without a reducer comes as it would to GRAB_JOB_UNIQ. */
-function assignAll(from: ServerConnection, job: QueuedJob<ServerConnection>): void {
+/** Like gearmand, sends a job without a reducer as for GRAB_JOB_UNIQ. */
+function assignAll(from: ServerConnection, job: ServerJob<ServerConnection>): void {
   if (job.reducer === '') {
     assignUnique(from, job);
   } else {
@@ -122,12 +122,12 @@ function assignAll(from: ServerConnection, job: QueuedJob<ServerConnection>): vo
   }
 }
 
-/** A handler that is called only for a job that runs on the very connection. */
+/** Wraps a handler that is called only for jobs that run on the same connection. */
 function ofRunningJob(
   handle: (
     from: ServerConnection,
     packet: Packet,
-    job: QueuedJob<ServerConnection>,
+    job: ServerJob<ServerConnection>,
     server: ServerState,
   ) => void,
 ): PacketHandler {
@@ -138,7 +138,7 @@ function ofRunningJob(
   };
 }
 
-function finish(job: QueuedJob<ServerConnection>, { queue, timers }: ServerState): void {
+function finish(job: ServerJob<ServerConnection>, { queue, timers }: ServerState): void {
   timers.stop(job);
   queue.finish(job);
 }

@@ -1,24 +1,25 @@
 /**
- * What one connection has told its server it can do, and what of it is no longer wanted. Pure bookkeeping: it says
- * which packets are due, and sends none.
+ * The functions that one connection has registered with its server, and those of them that are no longer wanted. It
+ * computes the due packets, but sends none.
  *
- * gearmand counts a repeated CAN_DO twice, drops a job that runs when its function gets a CANT_DO, and python's
- * server hangs up on a CANT_DO for what was never registered. So each is due once, and only when it is safe.
+ * gearmand counts a repeated CAN_DO twice, and on a CANT_DO requeues the running jobs of the function. The Python
+ * server disconnects a worker that sends CANT_DO for an unregistered function. So each packet is sent once, when it is
+ * safe.
  */
 export class Abilities<Handler> {
   #registered = new Set<string>();
-  /** Registered but not wanted, with the handler for a job that was assigned before the server knew. */
+  /** Registered but unwanted functions, with the handlers for jobs that the server may still assign. */
   readonly #unwanted = new Map<string, Handler>();
 
-  /** How many functions the server believes this connection can do. */
+  /** Number of functions registered with the server. */
   get size(): number {
     return this.#registered.size;
   }
 
-  /** The functions are wanted from now on. Returns those for which a CAN_DO is due. */
+  /** Adds functions. Returns those for which a CAN_DO is due. */
   want(names: Iterable<string>): string[] {
     if (this.#registered.size === 0) {
-      // The engine copies ten thousand at once in a fraction of the time that adding them one by one takes.
+      // Copying ten thousand names at once takes a fraction of the time of adding them one by one.
       this.#registered = new Set(names);
       return [...this.#registered];
     }
@@ -31,17 +32,17 @@ export class Abilities<Handler> {
     return due;
   }
 
-  /** The function is no longer wanted; the server is told when it is safe. */
+  /** Marks a function as unwanted; {@link takeRemovable} returns it when it is safe. */
   drop(name: string, handler: Handler): void {
     if (this.#registered.has(name)) this.#unwanted.set(name, handler);
   }
 
-  /** The handler of a function that is not wanted and that the server may still assign. */
+  /** The handler of an unwanted function whose jobs the server may still assign. */
   unwantedHandler(name: string): Handler | undefined {
     return this.#unwanted.get(name);
   }
 
-  /** Whether the server could be told of an unwanted function, were no grab outstanding. */
+  /** Whether a function could be removed if no grab were outstanding. */
   hasRemovable(isRunning: (name: string) => boolean): boolean {
     for (const name of this.#unwanted.keys()) {
       if (!isRunning(name)) return true;
@@ -50,8 +51,9 @@ export class Abilities<Handler> {
   }
 
   /**
-   * Takes out the unwanted functions of which no job runs. Returns the packets that are due: one CANT_DO for each,
-   * or, from `resetThreshold` functions on and when nothing at all runs, RESET_ABILITIES and what is left.
+   * Removes the unwanted functions without running jobs. Returns the due packets: one CANT_DO for each function, or,
+   * from `resetThreshold` functions on and if no job is running, RESET_ABILITIES and a CAN_DO for each remaining
+   * function.
    */
   takeRemovable(isRunning: (name: string) => boolean, isIdle: boolean, resetThreshold: number): Removal {
     if (this.#unwanted.size === 0) return NOTHING;
@@ -65,7 +67,7 @@ export class Abilities<Handler> {
   }
 }
 
-/** How a server is told of the functions that are gone. */
+/** The packets that remove functions from a server. */
 export type Removal =
   | { readonly reset: true; readonly register: readonly string[] }
   | { readonly reset: false; readonly deregister: readonly string[] };

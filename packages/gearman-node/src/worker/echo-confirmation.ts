@@ -1,21 +1,21 @@
 import { ReplyTimer } from '../connection/reply-timer.ts';
 
-/** How long a server that has never answered an ECHO_REQ may take, in milliseconds, before it counts as mute. */
+/** Time for the first answer of a server to ECHO_REQ, in milliseconds, before it counts as mute. */
 const FIRST_LIMIT = 1000;
 
-/** What is known of a server, over all connections to it: python's job server never answers ECHO_REQ. */
+/** Whether a server answers ECHO_REQ, across all connections to it: the Python server never does. */
 export interface EchoKnowledge {
   answers: boolean | undefined;
 }
 
-/** What {@link EchoConfirmation} uses. */
+/** Callbacks of an {@link EchoConfirmation}. */
 export interface EchoPort {
   readonly send: (token: string) => void;
-  /** A server that used to answer does so no more. */
+  /** Called when a server that answered before no longer does. */
   readonly onSilence: () => void;
 }
 
-/** Confirms, by ECHO_REQ and ECHO_RES, that a server has processed all that was sent before. */
+/** Confirms with ECHO_REQ and ECHO_RES that a server has processed all packets sent before. */
 export class EchoConfirmation {
   readonly #knowledge: EchoKnowledge;
   readonly #port: EchoPort;
@@ -27,11 +27,11 @@ export class EchoConfirmation {
   constructor(knowledge: EchoKnowledge, timeout: number, port: EchoPort) {
     this.#knowledge = knowledge;
     this.#port = port;
-    this.#firstAnswer = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#isMute());
+    this.#firstAnswer = new ReplyTimer(Math.min(FIRST_LIMIT, timeout), () => this.#onMute());
     this.#answers = new ReplyTimer(timeout, port.onSilence);
   }
 
-  /** Resolves when the server has answered, when it is known for not doing so, or at {@link end}. Never rejects. */
+  /** Resolves when the server has answered, at once if it is known to be mute, or at {@link end}. Never rejects. */
   async request(): Promise<void> {
     if (this.#knowledge.answers === false) return;
     this.#sent += 1;
@@ -43,7 +43,7 @@ export class EchoConfirmation {
     });
   }
 
-  /** ECHO_RES came. It answers the requests before it, too: a server answers in order. */
+  /** Handles ECHO_RES. It answers the earlier requests too: a server answers in order. */
   answered(token: string): void {
     this.#knowledge.answers = true;
     this.#firstAnswer.stop();
@@ -55,14 +55,14 @@ export class EchoConfirmation {
     }
   }
 
-  /** The connection is over: nobody need wait any longer. */
+  /** Resolves all requests when the connection has closed. */
   end(): void {
     this.#firstAnswer.stop();
     this.#answers.stop();
     this.#releaseAll();
   }
 
-  #isMute(): void {
+  #onMute(): void {
     this.#knowledge.answers = false;
     this.#firstAnswer.stop();
     this.#releaseAll();

@@ -1,40 +1,40 @@
-/** So many jobs in a row that each came alone make it likely that the next one will, too. */
+/** Number of consecutive lone jobs after which the next job is expected to be alone too. */
 const LIKELY = 4;
 
-/** After so many lone jobs it is looked whether others have begun to queue up behind them. */
+/** Interval, in lone jobs, of the grabs that check whether more jobs are queued. */
 const PROBE_INTERVAL = 8;
 
 /**
- * Guesses from what the server gave how many jobs it will have. Where jobs queue up, several grabs at a time save
- * waiting; where they come one by one, it saves a third of all packets not to grab after each job in vain.
+ * Predicts the number of waiting jobs from the answers to earlier grabs. With a queue, several outstanding grabs save
+ * round trips; with single jobs, skipping the grab after each job saves a third of all packets.
  */
 export class GrabForecast {
   #window = 1;
   #jobsSinceSleep = 0;
   #loneJobs = 0;
 
-  /** How many grabs may be outstanding. It grows with each job, for where one was there are often more. */
+  /** Maximum number of outstanding grabs. It grows with each job, because jobs often come in groups. */
   get window(): number {
     return this.#window;
   }
 
-  /** Whether to sleep after this job without a grab: PRE_SLEEP is answered with NOOP if there is another job. */
+  /** Whether to sleep after this job without a grab: the server answers PRE_SLEEP with NOOP if it has another job. */
   get isLoneJob(): boolean {
     return this.#jobsSinceSleep === 1 && this.#loneJobs >= LIKELY && this.#loneJobs % PROBE_INTERVAL !== 0;
   }
 
-  /** A grab brought a job. */
+  /** Records a grab that returned a job. */
   served(): void {
     this.#window *= 2;
     this.#jobsSinceSleep += 1;
   }
 
-  /** A grab brought none. */
+  /** Records a grab that returned no job. */
   drained(): void {
     this.#window = 1;
   }
 
-  /** The worker went to sleep. */
+  /** Records that the worker went to sleep. */
   slept(): void {
     this.#window = 1;
     if (this.#jobsSinceSleep === 1) this.#loneJobs += 1;

@@ -1,10 +1,10 @@
-/** Tells a server of a function, or, without one, that there is none. */
+/** The packets that register and deregister functions. */
 export type RegistrationPacket = 'CAN_DO' | 'CANT_DO' | 'RESET_ABILITIES';
 
-/** So many packets are made in one turn of the event loop: thousands at once would hold up everything else. */
+/** Maximum number of packets sent in one turn of the event loop: thousands at once would block it. */
 const IN_ONE_TURN = 100;
 
-/** Registrations on their way to a server, in order. A few are sent at once, many from the next turn on. */
+/** Registrations to be sent to a server, in order. A few are sent at once, many from the next turn on. */
 export class RegistrationQueue {
   readonly #send: (packet: RegistrationPacket, name: string) => void;
   readonly #onEmpty: () => void;
@@ -12,7 +12,7 @@ export class RegistrationQueue {
   #immediate: NodeJS.Immediate | undefined;
   #emptied: (() => void)[] = [];
 
-  /** @param onEmpty called in a later turn, when what could not be sent at once is sent */
+  /** @param onEmpty called when packets that could not be sent at once have been sent, in a later turn */
   constructor(send: (packet: RegistrationPacket, name: string) => void, onEmpty: () => void) {
     this.#send = send;
     this.#onEmpty = onEmpty;
@@ -32,13 +32,13 @@ export class RegistrationQueue {
     else this.#sendSome();
   }
 
-  /** Resolves when all is sent, or at {@link end}. */
+  /** Resolves when all packets have been sent, or at {@link end}. */
   async empty(): Promise<void> {
     if (this.isEmpty) return;
     await new Promise<void>((resolve) => this.#emptied.push(resolve));
   }
 
-  /** Sends nothing more. */
+  /** Discards all unsent packets. */
   end(): void {
     clearImmediate(this.#immediate);
     this.#immediate = undefined;

@@ -1,7 +1,7 @@
 import type { GearmanError } from '../errors.ts';
 import type { AssignedJob } from './worker-job.ts';
 
-/** The jobs that run in a worker, over all its connections, those that were lost included. */
+/** The running jobs of a worker, over all its connections, including lost ones. */
 export class RunningJobs {
   readonly #jobs = new Set<AssignedJob>();
   #stopReason: GearmanError | undefined;
@@ -15,7 +15,7 @@ export class RunningJobs {
     this.#jobs.delete(job);
   }
 
-  /** Aborts the signal of every job, and of each that is still to come. */
+  /** Aborts the signals of all jobs, and of all later ones. */
   stopAll(reason: GearmanError): void {
     this.#stopReason = reason;
     for (const job of this.#jobs) job.stop(reason);

@@ -1,4 +1,4 @@
-/** The places for jobs that a worker's connections share. A grab on its way takes one, and so does a running job. */
+/** The job slots that a worker's connections share. Each outstanding grab and each running job takes one. */
 export class Slots {
   readonly #size: number;
   readonly #onFree: () => void;
@@ -24,7 +24,7 @@ export class Slots {
     this.#onFree();
   }
 
-  /** Resolves when none is taken. Only one caller waits at a time. */
+  /** Resolves when all slots are free. Only one caller may wait at a time. */
   async allFree(): Promise<void> {
     if (this.#taken === 0) return;
     await new Promise<void>((resolve) => {

@@ -1,15 +1,15 @@
-/** A server that wakes a sleeper within this many milliseconds, and then has no job, may go on like that. */
+/** A wake-up within this many milliseconds that brings no job may be one of many. */
 const QUICK = 10;
 
-/** So many quick vain wake-ups in a row are chance: many workers were woken for one job. */
+/** Number of consecutive quick wake-ups without a job that are normal: several workers were woken for one job. */
 const TOLERATED = 8;
 
 const FIRST_PAUSE = 10;
 const LONGEST_PAUSE = 1000;
 
 /**
- * Holds back a worker whose server wakes it again and again without a job for it: gearmand does so thousands of
- * times a second while a job with a start time and one of low priority wait for the same function.
+ * Slows down a worker whose server keeps waking it without a job: gearmand does that thousands of times per second
+ * while a job with a start time and a job of low priority wait for the same function.
  */
 export class SpinGuard {
   readonly #now: () => number;
@@ -21,14 +21,14 @@ export class SpinGuard {
     this.#now = now;
   }
 
-  /** The worker went to sleep. */
+  /** Records that the worker went to sleep. */
   slept(): void {
     if (this.#wokenQuickly) this.#vain += 1;
     this.#wokenQuickly = false;
     this.#sleptAt = this.#now();
   }
 
-  /** The server woke the worker. Returns how many milliseconds to wait before it grabs. */
+  /** Records a wake-up. Returns the pause before the next grab, in milliseconds. */
   woken(): number {
     this.#wokenQuickly = this.#now() - this.#sleptAt < QUICK;
     if (!this.#wokenQuickly) this.#vain = 0;
@@ -36,7 +36,7 @@ export class SpinGuard {
     return excess <= 0 ? 0 : Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (excess - 1));
   }
 
-  /** The worker got a job. */
+  /** Records that the worker got a job. */
   served(): void {
     this.#vain = 0;
     this.#wokenQuickly = false;

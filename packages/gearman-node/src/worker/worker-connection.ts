@@ -4,7 +4,7 @@ import type { Packet } from '../codec/packet.ts';
 import { tooLarge } from '../codec/packet-size.ts';
 import { Connection } from '../connection/connection.ts';
 import { ReplyTimer } from '../connection/reply-timer.ts';
-import { ConnectionError, GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
+import { ConnectionError, type GearmanError, JobFailure, ProtocolError, ServerError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 import type { PacketName } from '../packets.ts';
 import { Abilities } from './abilities.ts';
@@ -21,30 +21,29 @@ import {
   type JobHandler,
   type JobOutcome,
   runHandler,
-  type WorkerJob,
 } from './worker-job.ts';
 
-/** The codes of refusals that answer other packets than a grab: a WORK_* packet, a CAN_DO. */
+/** ERROR codes that never answer a grab, but a WORK_* packet or a CAN_DO. */
 const NOT_OF_A_GRAB: ReadonlySet<string> = new Set(['JOB_NOT_FOUND', 'ACCESS_DENIED']);
 
-/** From so many functions on RESET_ABILITIES is cheaper for gearmand than as many CANT_DO, each a linear search. */
+/** Number of functions from which on RESET_ABILITIES is cheaper for gearmand than CANT_DO, which is a linear search. */
 const RESET_THRESHOLD = 256;
 
-/** How often a sleeper asks anyway, in milliseconds: a NOOP can be lost, and some jobs become due without one. */
+/** Interval of grabs while asleep, in milliseconds: servers do not send a NOOP for every job. */
 const GRAB_INTERVAL = 30_000;
 
-/** The packets that ask for a job, each with the one to try when a server does not know it. */
+/** The packets that grab a job, each with its fallback for servers that do not support it. */
 const GRAB_PACKETS = {
   GRAB_JOB_ALL: 'GRAB_JOB_UNIQ',
   GRAB_JOB_UNIQ: 'GRAB_JOB',
   GRAB_JOB: undefined,
 } as const;
 
-/** What a connection shares with its worker. */
+/** State shared by a worker and its connections. */
 export interface WorkerContext {
-  /** What is offered now. */
+  /** The declared functions. */
   readonly functions: () => ReadonlyMap<string, WorkerFunction>;
-  /** Whether to ask for jobs together with their reducers. */
+  /** Whether to grab jobs together with their reducers. */
   readonly takesReducers: boolean;
   readonly slots: Slots;
   readonly jobs: RunningJobs;
@@ -53,11 +52,11 @@ export interface WorkerContext {
   readonly onServerLost: 'finish' | 'abort';
   readonly maxPacketSize: number | undefined;
   readonly logger: Logger | undefined;
-  /** The connection may grab again. */
+  /** Called when the connection may grab again. */
   readonly dispatch: () => void;
 }
 
-/** State shared by all connections to one server, earlier ones included. */
+/** State shared by all connections to one server, including earlier ones. */
 export interface ServerContext {
   readonly echo: EchoKnowledge;
   /** Called whenever the server has answered a request. */
@@ -65,11 +64,11 @@ export interface ServerContext {
 }
 
 /**
- * A worker's side of one connection: which functions the server knows of, which grabs it owes an answer, which jobs
- * it gave. It ends with the connection, for the server forgets all of it too.
+ * A worker's side of one connection: registered functions, outstanding grabs, and assigned jobs. It ends with the
+ * connection, because the server drops this state too.
  */
 export class WorkerConnection {
-  /** Resolves, with the reason, when the connection is over. */
+  /** Resolves with the reason when the connection has closed. */
   readonly closed: Promise<GearmanError>;
   readonly #peer: string;
   readonly #context: WorkerContext;
@@ -90,13 +89,13 @@ export class WorkerConnection {
   #pause: NodeJS.Timeout | undefined;
   #isDropScheduled = false;
   /**
-   * `awake`: there may be jobs. `served`: there was one, and probably no other. `drained`: there are none, and replies
-   * to grabs are due. `asleep`: NOOP wakes it.
+   * `awake`: the server may have jobs. `served`: it had one job, and probably has no other. `drained`: it has none, and
+   * grabs are outstanding. `asleep`: NOOP wakes the worker.
    */
   #state: 'awake' | 'served' | 'drained' | 'asleep' = 'awake';
-  /** Some servers know nothing but GRAB_JOB: that shows as an ERROR in place of the first answer. */
+  /** A server that supports only GRAB_JOB answers the first grab with ERROR. */
   #grabPacket: keyof typeof GRAB_PACKETS;
-  #knowsGrab = false;
+  #isGrabSupported = false;
 
   constructor(socket: Socket, peer: string, context: WorkerContext, server: ServerContext) {
     this.#peer = peer;
@@ -120,22 +119,22 @@ export class WorkerConnection {
       send: (name, ...args) => this.#connection.send(name, ...args),
       writable: () => this.#connection.writable(),
       confirm: () => this.confirm(),
-      // Only Perl's server supports no other grab, and it waits for WORK_FAIL.
+      // Only Perl's server supports no other grab, and it expects WORK_FAIL.
       wantsFailAfterException: () => this.#grabPacket === 'GRAB_JOB',
       maxPacketSize: context.maxPacketSize,
     };
-    this.#grabs = new ReplyTimer(context.timeout, () => this.#giveUp('GRAB_JOB'));
+    this.#grabs = new ReplyTimer(context.timeout, () => this.#onSilence('GRAB_JOB'));
     this.#echo = new EchoConfirmation(server.echo, context.timeout, {
       send: (token) => this.#connection.send('ECHO_REQ', token),
-      onSilence: () => this.#giveUp('ECHO_REQ'),
+      onSilence: () => this.#onSilence('ECHO_REQ'),
     });
     this.#interval = setInterval(() => this.#wake(), GRAB_INTERVAL).unref();
     if (context.clientId !== undefined) this.#connection.send('SET_CLIENT_ID', context.clientId);
     this.offer(context.functions().keys());
   }
 
-  /** Whether the connection has a use for a free slot. */
-  get mayAsk(): boolean {
+  /** Whether the connection can use a free slot. */
+  get canGrab(): boolean {
     return (
       (this.#state === 'awake' || this.#state === 'served') &&
       this.#pause === undefined &&
@@ -147,8 +146,8 @@ export class WorkerConnection {
     );
   }
 
-  /** Asks for one job, for which it takes a slot, or to be woken for one. */
-  ask(): void {
+  /** Grabs one job, for which it takes a slot, or goes to sleep. */
+  grab(): void {
     if (this.#state === 'served') {
       this.#sleep();
       return;
@@ -158,16 +157,16 @@ export class WorkerConnection {
     this.#connection.send(this.#grabPacket);
   }
 
-  /** The worker offers functions that it did not. */
+  /** Registers added functions. */
   offer(names: Iterable<string>): void {
     const due = this.#abilities.want(names);
     if (due.length === 0) return;
     this.#registrations.add('CAN_DO', due);
-    // No server wakes a sleeper for a job that waited for the new function.
+    // No server wakes a sleeper for a job of the new function that was submitted earlier.
     this.#state = 'awake';
   }
 
-  /** The worker no longer offers functions, which it still knows. The server is told as soon as that is safe. */
+  /** Deregisters functions that the worker is about to remove, as soon as that is safe. */
   drop(names: Iterable<string>): void {
     const functions = this.#context.functions();
     for (const name of names) {
@@ -177,14 +176,14 @@ export class WorkerConnection {
     this.#deregisterSoon();
   }
 
-  /** Resolves when the server has had all that was sent, as far as that can be known. Never rejects. */
+  /** Resolves when the server has processed all sent packets, as far as it confirms that. Never rejects. */
   async confirm(): Promise<void> {
     await this.#registrations.empty();
     if (this.#connection.isOpen) await this.#echo.request();
   }
 
-  /** Hangs up when the server has had everything. */
-  async hangUp(): Promise<void> {
+  /** Closes the connection once the server has processed all sent packets. */
+  async close(): Promise<void> {
     await this.confirm();
     await this.#connection.close();
   }
@@ -240,7 +239,7 @@ export class WorkerConnection {
     this.#spinGuard.slept();
   }
 
-  /** Fails the job; otherwise every worker with the same limit would get it in turn. */
+  /** Fails the job; otherwise each worker with the same limit would get it in turn. */
   #onOversized(packet: Packet, size: number): void {
     const error = tooLarge(
       `the ${packet.name} from ${this.#peer}`,
@@ -251,11 +250,11 @@ export class WorkerConnection {
     this.#onJob(packet, () => Promise.reject(error));
   }
 
-  /** @param handler in place of the one that was declared */
+  /** @param handler replaces the declared handler */
   #onJob(packet: Packet, handler?: JobHandler): void {
     if (this.#grabs.outstanding === 0) {
-      // It has no slot. Hung up on, the server gives the job to somebody who asks for one.
-      const message = `${this.#peer} assigned job ${packet.key('handle')} to a worker that did not ask for one`;
+      // The job has no slot. After the disconnect the server gives it to another worker.
+      const message = `${this.#peer} assigned job ${packet.key('handle')} without an outstanding grab`;
       throw new ProtocolError('packet-unexpected', message);
     }
     this.#grabAnswered();
@@ -271,7 +270,7 @@ export class WorkerConnection {
       },
       this.#jobConnection,
     );
-    void this.#run(job, handler); // it never rejects
+    void this.#run(job, handler); // never rejects
     this.#deregister();
     this.#state = this.#forecast.isLoneJob && this.#grabs.outstanding === 0 ? 'served' : 'awake';
     this.#context.dispatch();
@@ -280,13 +279,9 @@ export class WorkerConnection {
   async #run(job: AssignedJob, handler: JobHandler | undefined): Promise<void> {
     const { functions, jobs, slots } = this.#context;
     const declared =
-      handler ??
-      functions().get(job.function) ??
-      this.#abilities.unwantedHandler(job.function) ??
-      neverOffered;
+      handler ?? functions().get(job.function) ?? this.#abilities.unwantedHandler(job.function) ?? notOffered;
     const timeout = timeoutOf(declared);
-    const timer =
-      timeout === undefined ? undefined : setTimeout(() => job.stop(timedOut(job, timeout)), timeout);
+    const timer = timeout === undefined ? undefined : setTimeout(() => job.timeOut(timeout), timeout);
     jobs.add(job);
     const ofFunction = this.#running.get(job.function) ?? new Set();
     this.#running.set(job.function, ofFunction.add(job));
@@ -311,9 +306,9 @@ export class WorkerConnection {
     else this.#connection.send(packet, name);
   }
 
-  /** Tells the server which functions are gone, those of them for which that is safe. */
+  /** Deregisters the unwanted functions for which that is safe. */
   #deregister(): void {
-    // A job that the server assigns at this moment would be taken for dropped, and run twice.
+    // The server could be assigning a job of the function: it would requeue the job, which would run twice.
     if (this.#grabs.outstanding > 0) return;
     const removal = this.#abilities.takeRemovable(this.#isRunning, this.#running.size === 0, RESET_THRESHOLD);
     if (removal.reset) {
@@ -324,7 +319,7 @@ export class WorkerConnection {
     }
   }
 
-  /** Functions that are removed one by one in one go leave in one go. */
+  /** Collects the functions that are removed in one turn of the event loop. */
   #deregisterSoon(): void {
     if (this.#isDropScheduled) return;
     this.#isDropScheduled = true;
@@ -336,20 +331,20 @@ export class WorkerConnection {
   }
 
   #onRegistered(): void {
-    // A server that was told PRE_SLEEP meanwhile wakes nobody for a job that waited for one of these functions.
+    // After a PRE_SLEEP in the meantime the server sends no NOOP for earlier jobs of these functions.
     if (this.#state === 'asleep' && this.#abilities.size > 0) this.#state = 'awake';
     this.#context.dispatch();
   }
 
   #grabAnswered(): void {
-    this.#knowsGrab = true;
+    this.#isGrabSupported = true;
     this.#onAnswer();
     this.#grabs.answered();
   }
 
   #onError(error: ServerError): void {
     const isFirstGrab =
-      !this.#knowsGrab && this.#grabs.outstanding > 0 && !NOT_OF_A_GRAB.has(error.serverCode);
+      !this.#isGrabSupported && this.#grabs.outstanding > 0 && !NOT_OF_A_GRAB.has(error.serverCode);
     if (!isFirstGrab) {
       this.#context.logger?.warn(`${this.#peer}: ${error.message}`);
       return;
@@ -363,9 +358,9 @@ export class WorkerConnection {
     }
   }
 
-  #giveUp(request: PacketName): void {
+  #onSilence(request: PacketName): void {
     const { timeout } = this.#context;
-    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; connecting again`;
+    const message = `${this.#peer} left ${request} unanswered for ${timeout} ms; reconnecting`;
     this.#connection.destroy(new ConnectionError('server-silent', message));
   }
 
@@ -387,7 +382,9 @@ export class WorkerConnection {
     const name = `job ${job.handle} of ${job.function}`;
     const { logger } = this.#context;
     if (!this.#connection.isOpen) {
-      logger?.warn(`${name} ended after ${this.#peer} was lost; its ${outcome.packet} is dropped`);
+      logger?.warn(
+        `${name} ended after the connection to ${this.#peer} was lost; its ${outcome.packet} is discarded`,
+      );
     } else if (outcome.packet === 'WORK_FAIL') {
       logger?.warn(`${name} failed: ${outcome.error.message}`);
     } else if (outcome.packet === 'WORK_EXCEPTION') {
@@ -396,10 +393,6 @@ export class WorkerConnection {
   }
 }
 
-function neverOffered(job: WorkerJob): never {
+const notOffered: JobHandler = (job) => {
   throw new JobFailure(`this worker does not offer ${job.function}`);
-}
-
-function timedOut(job: WorkerJob, timeout: number): GearmanError {
-  return new GearmanError('job-timeout', `job ${job.handle} of ${job.function} did not end in ${timeout} ms`);
-}
+};

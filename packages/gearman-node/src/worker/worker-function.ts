@@ -1,21 +1,23 @@
 import { MAX_TIMER_DELAY, refuse } from '../argument-checks.ts';
 import type { JobHandler } from './worker-job.ts';
 
-/** A function whose jobs may run for a limited time. */
+/** A function with a time limit. */
 export interface TimedFunction {
   readonly handler: JobHandler;
   /**
-   * Milliseconds that a job may run, from 1 on. Then the job's signal aborts with `job-timeout`. Servers are told as
-   * well (CAN_DO_TIMEOUT) when the function is registered: the protocol lets them fail the job then, but gearmand
-   * gives it to another worker, and with several jobs of one connection at a time it may take the wrong one.
+   * Time limit of a job in milliseconds, at least 1. The job's signal then aborts with `job-timeout`. The limit is also
+   * registered with the servers (CAN_DO_TIMEOUT): the protocol lets them fail the job; gearmand gives it to another
+   * worker, and may choose the wrong job if several run on one connection.
    */
   readonly timeout: number;
 }
 
-/** What a worker does for a function: its handler, or that and a time limit. */
+/** Implementation of a function: a handler, optionally with a time limit. */
 export type WorkerFunction = JobHandler | TimedFunction;
 
-/** @throws GearmanError `invalid-argument` without a handler, or if the time limit is not a whole number of at least 1 */
+/**
+ * @throws GearmanError `invalid-argument` without a handler, or if the time limit is not a whole number of at least 1
+ */
 export function checkWorkerFunction(name: string, declared: WorkerFunction): void {
   if (typeof declared === 'function') return;
   if (typeof declared?.handler !== 'function') {
@@ -31,7 +33,7 @@ export function handlerOf(declared: WorkerFunction): JobHandler {
   return typeof declared === 'function' ? declared : declared.handler;
 }
 
-/** Milliseconds, or undefined for a function without a limit. */
+/** The time limit in milliseconds; undefined for none. */
 export function timeoutOf(declared: WorkerFunction): number | undefined {
   return typeof declared === 'function' ? undefined : declared.timeout;
 }

@@ -1,64 +1,64 @@
 import { types } from 'node:util';
 import { checkCount, checkPayload } from '../argument-checks.ts';
 import { checkPacketSize } from '../codec/packet-size.ts';
-import { type GearmanError, JobFailure } from '../errors.ts';
+import { GearmanError, JobFailure } from '../errors.ts';
 import type { ArgumentValues, PacketName } from '../packets.ts';
 
-/** What a handler gets: one job that a server assigned to this worker. */
+/** A job that a server assigned to this worker; the argument of a handler. */
 export interface WorkerJob {
-  /** The server's name for the job, for instance `H:host:42`. */
+  /** The server's identifier of the job, for instance `H:host:42`. */
   readonly handle: string;
-  /** The function that was asked for. */
+  /** The function of the job. */
   readonly function: string;
-  /** The submitter's key for coalescing; empty if it gave none. */
+  /** The unique key, for coalescing; empty for none. */
   readonly unique: string;
-  /** What the submitter gave as the job's reducer; empty unless the worker has `takesReducers`. */
+  /** The reducer that the client gave; empty unless the worker has `takesReducers`. */
   readonly reducer: string;
-  /** The argument, as the submitter sent it. Copy what is kept beyond the job: it may be part of a larger buffer. */
+  /** The argument of the job. It may be part of a larger buffer: copy data that is kept after the job. */
   readonly payload: Buffer;
-  /** Aborted when the job must stop; its reason is the GearmanError that says why. */
+  /** Aborted when the job must stop; the reason is a GearmanError. */
   readonly signal: AbortSignal;
   /**
-   * Aborted when the job's server is lost. A server such as gearmand then gives the job to another worker, and the
-   * result of this run goes nowhere.
+   * Aborted when the connection to the job's server is lost. gearmand then gives the job to another worker, and the
+   * result of this run is discarded.
    */
   readonly connectionLost: AbortSignal;
   /**
-   * Resolves once the server has had the final packet of this job, or when the server is lost or does not answer
-   * ECHO_REQ. Never rejects. What is kept for the case that the job runs again may be dropped then.
+   * Resolves once the server has processed the final packet of this job, or when the server is lost or does not answer
+   * ECHO_REQ. Never rejects. Data that is kept in case the job runs again can be deleted then.
    */
   readonly acknowledged: Promise<void>;
 
   /**
-   * Tells the submitter how far the job has come (WORK_STATUS), in any unit. Does nothing once the job is over.
+   * Reports progress to the clients (WORK_STATUS), in any unit. Does nothing after the end of the job.
    *
-   * @throws GearmanError `invalid-argument` unless both are whole numbers from 0 on: no server knows others
+   * @throws GearmanError `invalid-argument` unless both are non-negative integers
    */
   sendStatus(numerator: number, denominator: number): void;
   /**
-   * Sends a piece of the result (WORK_DATA). Resolves when there is room for the next one.
+   * Sends a part of the result (WORK_DATA). Resolves when the connection accepts more data.
    *
    * @throws GearmanError `invalid-argument` unless the data is text or bytes, `packet-too-large`
    */
   sendData(data: string | Uint8Array): Promise<void>;
-  /** Sends a warning (WORK_WARNING). Resolves when there is room for the next one. @throws as {@link sendData} */
+  /** Sends a warning (WORK_WARNING). Resolves when the connection accepts more data. @throws as {@link sendData} */
   sendWarning(data: string | Uint8Array): Promise<void>;
 }
 
-/** What a job needs of the connection it came over. */
+/** The connection of a job, as the job uses it. */
 export interface JobConnection {
   send<N extends PacketName>(name: N, ...args: ArgumentValues<N>): void;
-  /** Resolves when there is room to send more. */
+  /** Resolves when the connection accepts more data. */
   writable(): Promise<void>;
-  /** Resolves when the server has had all that was sent, as far as that can be known. */
+  /** Resolves when the server has processed all sent packets, as far as it confirms that. */
   confirm(): Promise<void>;
-  /** Whether the server takes a job for running until it gets WORK_FAIL, even after WORK_EXCEPTION. */
+  /** Whether the server expects WORK_FAIL after WORK_EXCEPTION. */
   wantsFailAfterException(): boolean;
-  /** Bytes of the largest packet that may be sent. Default 64 MiB. */
+  /** Maximum size of a sent packet in bytes. Default 64 MiB. */
   readonly maxPacketSize?: number | undefined;
 }
 
-/** What JOB_ASSIGN said. */
+/** The contents of JOB_ASSIGN. */
 export interface Assignment {
   readonly handle: string;
   readonly function: string;
@@ -67,7 +67,7 @@ export interface Assignment {
   readonly payload: Buffer;
 }
 
-/** A job as the worker sees it: what the handler gets, and what the connection does with it. */
+/** A {@link WorkerJob} with the methods that its connection uses. */
 export class AssignedJob implements WorkerJob {
   readonly handle: string;
   readonly function: string;
@@ -126,17 +126,23 @@ export class AssignedJob implements WorkerJob {
     checkPacketSize('WORK_COMPLETE', [this.handle, data], this.#connection.maxPacketSize);
   }
 
-  /** The job must stop. */
+  /** Aborts {@link signal}. */
   stop(reason: GearmanError): void {
     this.#stop.abort(reason);
   }
 
-  /** The server is gone. */
+  /** Aborts {@link signal} after the time limit, given in milliseconds. */
+  timeOut(limit: number): void {
+    const message = `job ${this.handle} of ${this.function} did not end in ${limit} ms`;
+    this.stop(new GearmanError('job-timeout', message));
+  }
+
+  /** Aborts {@link connectionLost}. */
   loseConnection(reason: GearmanError): void {
     this.#lost.abort(reason);
   }
 
-  /** Sends the one final packet; to some servers an exception alone is not final. */
+  /** Sends the final packet, and WORK_FAIL after an exception to servers that expect it. */
   finish(outcome: JobOutcome): void {
     if (outcome.packet !== 'WORK_FAIL') this.#connection.send(outcome.packet, this.handle, outcome.data);
     const isException = outcome.packet === 'WORK_EXCEPTION';
@@ -156,26 +162,26 @@ export class AssignedJob implements WorkerJob {
   }
 }
 
-/** What a handler may return: the payload of WORK_COMPLETE; nothing counts as an empty one. */
+/** Return value of a handler: the payload of WORK_COMPLETE; undefined for an empty one. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is of type `void`
 export type JobResult = string | Uint8Array | void;
 
 /**
- * Does one job. Its result is sent as WORK_COMPLETE; a {@link JobFailure} it throws as WORK_FAIL; anything else it
- * throws as WORK_EXCEPTION with the error's message, one line, no traceback.
+ * Runs one job. The result is sent as WORK_COMPLETE, a thrown {@link JobFailure} as WORK_FAIL, and any other thrown
+ * error as WORK_EXCEPTION with the first line of its message.
  */
 export type JobHandler = (job: WorkerJob) => Promise<JobResult> | JobResult;
 
-/** The one final packet of a job. */
+/** The final packet of a job. */
 export type JobOutcome =
   | { readonly packet: 'WORK_COMPLETE'; readonly data: string | Uint8Array }
   | { readonly packet: 'WORK_FAIL'; readonly error: JobFailure }
   | { readonly packet: 'WORK_EXCEPTION'; readonly data: string; readonly error: unknown };
 
-/** A line longer than this helps nobody. */
+/** Maximum length of the line in WORK_EXCEPTION. */
 const MAX_EXCEPTION_LENGTH = 1000;
 
-/** Runs a handler and reports its outcome. A result over the packet limit ends the job with an exception. */
+/** Runs a handler and returns the outcome. A result over the packet limit ends the job with an exception. */
 export async function runHandler(handler: JobHandler, job: AssignedJob): Promise<JobOutcome> {
   try {
     const result: unknown = (await handler(job)) ?? '';
@@ -197,7 +203,7 @@ function firstLine(error: unknown): string {
   return (text.trim().split(/[\r\n]/, 1)[0] as string).slice(0, MAX_EXCEPTION_LENGTH);
 }
 
-/** An AbortController that costs nothing until somebody asks for its signal: most jobs never do. */
+/** An AbortController that is created on first use of its signal: most jobs never use it. */
 export class LazyAbort {
   #controller: AbortController | undefined;
   #aborted = false;

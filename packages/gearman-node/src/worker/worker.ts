@@ -14,53 +14,51 @@ import { Slots } from './slots.ts';
 import { type ServerContext, WorkerConnection, type WorkerContext } from './worker-connection.ts';
 import { checkWorkerFunction, type WorkerFunction } from './worker-function.ts';
 
-/** How a {@link Worker} is set up. */
+/** Options of a {@link Worker}. */
 export interface WorkerOptions {
-  /** The functions are offered to all of them at the same time. At least one. */
+  /** The functions are registered with all of these servers. At least one. */
   readonly servers: readonly ServerAddress[];
-  /** The name under which the admin command `workers` shows this worker. Default: none. */
+  /** Name of this worker in the admin command `workers`. Default: none. */
   readonly clientId?: string | undefined;
-  /** How many jobs run at a time, over all servers together. Default 1. */
+  /** Maximum number of concurrent jobs, over all servers. Default 1. */
   readonly concurrency?: number | undefined;
   readonly logger?: Logger | undefined;
   /**
-   * Milliseconds until a connection must stand, and for which a server may leave a request unanswered before its
-   * connection is given up. Default 30,000.
+   * Timeout in milliseconds for connecting, and for the answer to a request, after which the connection is closed.
+   * Default 30,000.
    */
   readonly timeout?: number | undefined;
   /**
    * The pauses between attempts to connect to one server. They grow until the server answers a request. Default: from
-   * 100 up to 5,000 ms.
+   * 100 to 5,000 ms.
    */
   readonly reconnect?: BackoffOptions | undefined;
   /**
-   * What becomes of a running job when its server is lost, while that server may give it to somebody else: `finish`
-   * (default) lets the handler decide by {@link WorkerJob.connectionLost}, `abort` aborts the job's signal. Either
-   * way the result of this run is dropped.
+   * What happens to a running job when the connection to its server is lost; the server may assign the job to another
+   * worker. `finish` (default) leaves it to the handler, see {@link WorkerJob.connectionLost}; `abort` aborts the job's
+   * signal. In both cases the result is discarded.
    */
   readonly onServerLost?: 'finish' | 'abort' | undefined;
-  /**
-   * Ask for jobs together with their reducers (GRAB_JOB_ALL). Python's job server does not answer that. Default false.
-   */
+  /** Grab jobs together with their reducers (GRAB_JOB_ALL), which the Python server does not answer. Default false. */
   readonly takesReducers?: boolean | undefined;
   /**
-   * Bytes of the largest packet that is taken or sent. A job whose payload or result is larger ends with an exception,
-   * and no other. Default 64 MiB.
+   * Maximum size of a packet in bytes. Only the job of a larger payload or result fails, with an exception. Default 64
+   * MiB.
    */
   readonly maxPacketSize?: number | undefined;
 }
 
 /** The events of a {@link Worker}. */
 export interface WorkerEvents {
-  /** A server is connected and was told of the functions. */
+  /** A server is connected, and the functions are being registered. */
   connect: [server: ServerAddress];
-  /** A connection was lost; the worker connects again. */
+  /** A connection was lost; the worker reconnects. */
   disconnect: [server: ServerAddress, error: GearmanError];
 }
 
 /**
- * Offers functions to job servers and runs the jobs that they assign. It connects at once, and again whenever a
- * connection is lost.
+ * Registers functions with job servers and runs the jobs that they assign. It connects immediately, and reconnects
+ * whenever a connection is lost.
  */
 export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposable {
   #functions = new Map<string, WorkerFunction>();
@@ -80,7 +78,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     if (!Number.isInteger(concurrency) || concurrency < 1) {
       throw new GearmanError(
         'invalid-argument',
-        `a concurrency of ${concurrency} is no whole number from 1 on`,
+        `a concurrency of ${concurrency} is invalid; give a whole number of at least 1`,
       );
     }
     this.#context = {
@@ -106,17 +104,17 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     });
   }
 
-  /** The functions that are declared now. */
+  /** The declared functions. */
   get functions(): ReadonlySet<string> {
     return new Set(this.#functions.keys());
   }
 
   /**
-   * Declares the whole set of functions. Each server is told at once what was added. It is told what is gone as soon
-   * as it cannot confuse a job: when none of that function runs and none is being assigned. A job that comes before
-   * still runs.
+   * Declares the complete set of functions. Added functions are registered immediately. Removed functions are
+   * deregistered when none of their jobs is running and no grab is outstanding; a job that is assigned before still
+   * runs.
    *
-   * @throws GearmanError `invalid-argument`, with nothing changed, for a name that no server takes or a bad time limit
+   * @throws GearmanError `invalid-argument`, with nothing changed, for an invalid name or time limit
    */
   setFunctions(
     functions: Readonly<Record<string, WorkerFunction>> | ReadonlyMap<string, WorkerFunction>,
@@ -131,20 +129,20 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     );
   }
 
-  /** Declares one more function, or another handler for it. @throws as {@link setFunctions} */
+  /** Adds a function, or replaces its handler. @throws as {@link setFunctions} */
   add(name: string, declared: WorkerFunction): void {
     this.#declare(new Map([[name, declared]]), []);
   }
 
-  /** Declares that a function is no longer offered. */
+  /** Removes a function. */
   remove(name: string): void {
     if (this.#functions.has(name)) this.#declare(NO_FUNCTIONS, [name]);
   }
 
   /**
-   * Resolves once every server that is connected now has processed the functions that were added up to now. It does
-   * not wait for those that are gone, so a handler may await it. A server that does not answer ECHO_REQ, as python's
-   * does not, is given a second the first time, and trusted from then on.
+   * Resolves once every connected server has processed the functions that were added so far. It does not wait for
+   * removed functions, so a handler may await it. A server that does not answer ECHO_REQ, such as Python's, is waited
+   * for one second the first time, and not at all afterwards.
    *
    * @throws GearmanError `aborted` when the signal aborts first
    */
@@ -154,8 +152,9 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   }
 
   /**
-   * Drains: takes no further job, lets those that run end, sends their results, and hangs up. It may be called again,
-   * for instance with a signal: an aborted signal aborts that of every job that runs. Their handlers are waited for.
+   * Drains the worker: grabs no further jobs, waits for the running ones, sends their results, and closes the
+   * connections. It may be called again, for instance with a signal, which aborts the signals of all running jobs. It
+   * always waits for their handlers.
    */
   async close(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { signal } = options;
@@ -174,7 +173,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
 
   #declare(added: ReadonlyMap<string, WorkerFunction>, removed: readonly string[]): void {
     if (this.#isClosing)
-      throw new GearmanError('closed', 'the worker is being closed and offers nothing any more');
+      throw new GearmanError('closed', 'the worker is closing and cannot change its functions');
     for (const [name, declared] of added) {
       checkFunctionName(name);
       checkWorkerFunction(name, declared);
@@ -185,7 +184,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
   #apply(added: ReadonlyMap<string, WorkerFunction>, removed: readonly string[]): void {
     for (const connection of this.#connections) connection.drop(removed);
     for (const name of removed) this.#functions.delete(name);
-    // The engine copies ten thousand at once in a fraction of the time that adding them one by one takes.
+    // Copying ten thousand functions at once takes a fraction of the time of adding them one by one.
     if (this.#functions.size === 0) this.#functions = new Map(added);
     else for (const [name, declared] of added) this.#functions.set(name, declared);
     for (const connection of this.#connections) connection.offer(added.keys());
@@ -210,15 +209,15 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     this.emit('disconnect', server, error);
   }
 
-  /** Gives each free slot to the next connection that has a use for it, in turn. */
+  /** Gives each free slot to the next connection that can use it, in turn. */
   #dispatch(): void {
     const { slots } = this.#context;
     let passed = 0;
     while (!this.#isClosing && slots.free > 0 && passed < this.#connections.length) {
       const connection = this.#connections[this.#turn % this.#connections.length] as WorkerConnection;
       this.#turn += 1;
-      if (connection.mayAsk) {
-        connection.ask();
+      if (connection.canGrab) {
+        connection.grab();
         passed = 0;
       } else {
         passed += 1;
@@ -230,7 +229,7 @@ export class Worker extends EventEmitter<WorkerEvents> implements AsyncDisposabl
     const stopped = Promise.all(this.#reconnectors.map((reconnector) => reconnector.stop()));
     this.#apply(NO_FUNCTIONS, [...this.#functions.keys()]);
     await this.#context.slots.allFree();
-    await Promise.all(this.#connections.map((connection) => connection.hangUp()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
     await stopped;
   }
 }

@@ -4,9 +4,9 @@ import { type JobEvent, JobEvents } from '../../src/client/job-events.ts';
 import { GearmanError } from '../../src/errors.ts';
 
 function recorded() {
-  const hold = mock.fn();
-  const release = mock.fn();
-  return { events: new JobEvents({ hold, release }), hold, release };
+  const pause = mock.fn();
+  const resume = mock.fn();
+  return { events: new JobEvents({ pause, resume }), pause, resume };
 }
 
 async function readAll(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
@@ -51,32 +51,32 @@ test('an error comes after the last event', async () => {
 });
 
 test('the sender is held up while the loop lags behind, and released when it has caught up', async () => {
-  const { events, hold, release } = recorded();
+  const { events, pause, resume } = recorded();
   const loop = events[Symbol.asyncIterator]();
   for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
-  assert.deepEqual([hold.mock.callCount(), release.mock.callCount()], [1, 0]);
+  assert.deepEqual([pause.mock.callCount(), resume.mock.callCount()], [1, 0]);
   await loop.next();
   await loop.next();
-  assert.equal(release.mock.callCount(), 0);
+  assert.equal(resume.mock.callCount(), 0);
   await loop.next();
-  assert.equal(release.mock.callCount(), 1);
+  assert.equal(resume.mock.callCount(), 1);
 });
 
 test('the end, and leaving the loop, release the sender too', async () => {
   for (const leave of [async (events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
-    const { events, hold, release } = recorded();
+    const { events, pause, resume } = recorded();
     events[Symbol.asyncIterator]();
     for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
     await leave(events);
-    assert.deepEqual([hold.mock.callCount(), release.mock.callCount()], [1, 1]);
+    assert.deepEqual([pause.mock.callCount(), resume.mock.callCount()], [1, 1]);
   }
 });
 
 test('more than is kept for one who never reads is dropped, which a later loop is told', async () => {
-  const { events, hold } = recorded();
+  const { events, pause } = recorded();
   for (let count = 0; count < 10; count += 1) events.push(piece(HALF));
   events.end();
-  assert.equal(hold.mock.callCount(), 0, 'nobody is held up for it');
+  assert.equal(pause.mock.callCount(), 0, 'the connection is not paused');
   await assert.rejects(readAll(events), { code: 'events-dropped' });
 });
 

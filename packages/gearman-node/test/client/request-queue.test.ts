@@ -50,11 +50,11 @@ test('answers belong to requests in their order', () => {
 
 test('ERROR answers the oldest request', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
-  queue.refuse(new ServerError('QUEUE_ERROR', 'full'));
+  queue.fail(new ServerError('QUEUE_ERROR', 'full'));
   assert.deepEqual(fates, ['server-error', 'waits']);
   queue.answer(status);
   assert.deepEqual(fates, ['server-error', 'answered']);
-  queue.refuse(new ServerError('LATE', 'nobody asked'));
+  queue.fail(new ServerError('LATE', 'nobody asked'));
 });
 
 test('a request that a later answer overtakes was ignored by the server', () => {

@@ -6,7 +6,7 @@ import { SubmittedJob } from '../../src/client/submitted-job.ts';
 import { GearmanError } from '../../src/errors.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 
-const flow = { hold: () => {}, release: () => {} };
+const flow = { pause: () => {}, resume: () => {} };
 
 function submitted(options: SubmitOptions = {}) {
   const resubmit = mock.fn();

@@ -104,7 +104,7 @@ test('a record that is cut short or damaged is left out, with what follows, and 
     const opened = await Journal.open(directory, logger);
     assert.deepEqual([...opened.jobs], [job(1)]);
     await opened.close();
-    assert.match(warnings.join(), /cut short or damaged.*jobs\.journal\.damaged$/);
+    assert.match(warnings.join(), /truncated or corrupt.*jobs\.journal\.damaged$/);
     assert.deepEqual(await readFile(`${path}.damaged`), bytes);
   }
   await writeFile(path, whole);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { JobTimers } from '../../src/server/job-timers.ts';
-import type { QueuedJob } from '../../src/server/queue-model.ts';
+import type { ServerJob } from '../../src/server/queue-model.ts';
 import type { ServerConnection } from '../../src/server/server-connection.ts';
 
-const job = {} as QueuedJob<ServerConnection>;
+const job = {} as ServerJob<ServerConnection>;
 /** The longest delay that Node's timers take. */
 const LONGEST = 2 ** 31 - 1;
 

@@ -78,7 +78,10 @@ test('a connection over maxConnections is hung up on; one that ends makes room',
   assert.deepEqual(await second.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
   const third = await site.connect();
   await third.closed;
-  assert.match(await warning, /a connection from 127\.0\.0\.1:\d+ was refused: there are 2 already/);
+  assert.match(
+    await warning,
+    /a connection from 127\.0\.0\.1:\d+ was rejected: the limit of 2 connections is reached/,
+  );
   first.socket.end();
   await first.closed;
   const fourth = await site.connect();
@@ -101,7 +104,7 @@ test('drain takes no connection and no job, and waits for what runs, unless it i
 
 test('listening twice or on an invalid port is a typed error, and the server keeps running', async (t) => {
   const site = await JobServerSite.start(t);
-  const again = { code: 'listen-failed', message: new RegExp(`listens already, on 127.0.0.1:${site.port}`) };
+  const again = { code: 'listen-failed', message: new RegExp(`already listens on 127.0.0.1:${site.port}`) };
   await assert.rejects(site.server.listen(0), again);
   const idle = new JobServer();
   for (const port of [99_999, -1, 1.5, Number.NaN, '4730' as never]) {
@@ -135,7 +138,10 @@ test('running out of file descriptors for connections is logged', async (t) => {
   const port = Number((await lines.next()).value);
   const peers = await Promise.all(Array.from({ length: 40 }, () => RawPeer.connect(port)));
   t.after(() => Promise.all(peers.map((peer) => peer.close())));
-  assert.match(String((await lines.next()).value), /was refused: there are 20 already; .* ulimit -n/);
+  assert.match(
+    String((await lines.next()).value),
+    /was rejected: the limit of 20 connections is reached; .* ulimit -n/,
+  );
   assert.deepEqual(await (peers[0] as RawPeer).ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
