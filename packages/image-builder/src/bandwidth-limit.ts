@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Holds back streams so that all of them together carry at most so many bytes a second. */
+/** Limits the total bandwidth of several streams. */
 export class BandwidthLimit {
   readonly #bytesPerSecond: number;
-  /** When the bytes that were let through so far are due, in milliseconds of `performance.now()`. */
+  /** Time at which all bytes so far are due, in milliseconds of `performance.now()`. */
   #due = 0;
 
-  /** @param bytesPerSecond above 0. */
+  /** @param bytesPerSecond greater than 0 */
   constructor(bytesPerSecond: number) {
     this.#bytesPerSecond = bytesPerSecond;
   }
 
-  /** Resolves when this many more bytes may go. */
+  /** Waits until the next bytes may be sent. */
   async take(bytes: number, signal: AbortSignal): Promise<void> {
     const now = performance.now();
     const start = Math.max(this.#due, now);

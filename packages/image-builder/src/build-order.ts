@@ -5,10 +5,10 @@ export interface DatedImage {
   readonly builtAt: number | undefined;
 }
 
-/** `12`, as nodepool counts, or `debian-0000000012-k7f3q2xa`, as the manager's store does. */
+/** Image-ids with a number: nodepool's `12`, and `debian-0000000012-k7f3q2xa` of the manager. */
 const NUMBERED = /^(?:(?<name>.+)-)?(?<number>\d{1,12})(?:-(?<owner>[a-z2-7]{8}))?$/s;
 
-/** The number of an image, and the date it claims. */
+/** Number of an image and its reported date. */
 interface Numbered {
   readonly number: number;
   readonly claimed: number;
@@ -25,13 +25,13 @@ type Rank = readonly [believed: number, claimed: number, number: number];
 const UNKNOWN: Rank = [0, 0, 0];
 
 /**
- * Orders images by their builds, the newest first, whatever the clocks were at the time. Images of one store are in the
- * order of their numbers. A date in the future counts as that of the number before it, and without a number as older
- * than any that has passed.
+ * Orders images by their builds, the newest first, even if clocks were wrong. Images of one store are ordered by their
+ * numbers. A date in the future counts as the date of the preceding number, and without a number as older than all past
+ * dates.
  *
- * @param images all that are compared
+ * @param images all images to compare
  * @param now milliseconds since 1970
- * @returns for `toSorted`
+ * @returns a comparison function for `toSorted`
  */
 export function byBuild<T>(
   images: readonly T[],

@@ -8,8 +8,8 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 
 /**
- * Milliseconds of a duration as people write it: `90s`, `30m`, `12h`, `7d`, `2w`. Undefined if it is none; a number
- * needs its unit.
+ * Parses a duration such as `90s`, `30m`, `12h`, `7d` or `2w` to milliseconds. Undefined for other texts, including a
+ * number without a unit.
  */
 export function parseDuration(text: string): number | undefined {
   const [, number, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];

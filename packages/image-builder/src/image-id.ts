@@ -1,14 +1,14 @@
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, formatRow } from './formats.ts';
 
-/** The longest name that Linux's file systems take, in bytes. */
+/** Longest file name on Linux, in bytes. */
 const NAME_MAX = 255;
 
-/** Room that the longest companion of an image file takes after the id (`.vhd-fixed.sha256`). */
+/** Length of the longest suffix after an image-id (`.vhd-fixed.sha256`). */
 const LONGEST_SUFFIX =
   Math.max(...FORMAT_NAMES.map((format) => formatRow(format).extension.length)) + '.sha256'.length + 1;
 
-/** The longest image id in bytes: every file that belongs to it still fits a file name. */
+/** Longest image-id in bytes, with which the names of all its files are valid. */
 export const MAX_IMAGE_ID_BYTES: number = NAME_MAX - LONGEST_SUFFIX;
 
 const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])[] = [
@@ -21,13 +21,13 @@ const FAULTS: readonly (readonly [fault: string, test: (id: string) => boolean])
   [`is longer than ${MAX_IMAGE_ID_BYTES} bytes`, (id) => Buffer.byteLength(id) > MAX_IMAGE_ID_BYTES],
 ];
 
-/** Why `id` cannot be an image id, as the end of a sentence; undefined if it can. */
+/** Reason why an image-id is invalid, as the end of a sentence; undefined if it is valid. */
 export function imageIdFault(id: string): string | undefined {
   return FAULTS.find(([, test]) => test(id))?.[0];
 }
 
 /**
- * Refuses what cannot be an image id: it becomes a part of file names and of Gearman function names.
+ * Refuses an invalid image-id: it becomes part of file names and of Gearman function names.
  *
  * @throws ImageError `invalid-image-id`
  */

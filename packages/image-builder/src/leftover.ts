@@ -1,13 +1,13 @@
 import type { OperationOptions } from './types.ts';
 
-/** What an upload left in a provider that never became a whole image. */
+/** Partial image or data of an interrupted upload in a provider. */
 export interface Leftover {
-  /** Which upload left it. */
+  /** Id of its upload. */
   readonly uploadId: string;
-  /** What it is, for people: `image 5b1e… (saving)`. */
+  /** Description for people: `image 5b1e… (saving)`. */
   readonly subject: string;
-  /** When it last changed. */
+  /** Time of its last change. */
   readonly changedAt: Date;
-  /** Removes it, unless it has changed since it was listed. Returns whether it did. */
+  /** Removes it, unless it has changed since it was listed. Returns whether it was removed. */
   remove(options?: OperationOptions): Promise<boolean>;
 }

@@ -1,17 +1,17 @@
 import type { BandwidthLimit } from './bandwidth-limit.ts';
 
-/** What is done with pieces on their way. */
+/** Settings of {@link metered}. */
 export interface Meter {
-  /** Called with the length of each piece before it goes on. */
+  /** Called with the length of each piece before it is yielded. */
   readonly onBytes: (bytes: number) => void;
   readonly limit: BandwidthLimit | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Bytes that are let through at once under a limit: a tenth of a second at 640 kB/s. */
+/** Length of a piece under a limit, in bytes: a tenth of a second at 640 kB/s. */
 const LIMITED_PIECE = 64 * 1024;
 
-/** The pieces, counted and held back. */
+/** Yields the pieces, counted and at the limited bandwidth. */
 export async function* metered(
   pieces: AsyncIterable<Buffer>,
   { onBytes, limit, signal }: Meter,

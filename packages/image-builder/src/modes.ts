@@ -8,27 +8,27 @@ export const STATE_DIRECTORY = 0o700;
 /** Mode of a file with state. */
 export const STATE_FILE = 0o600;
 
-/** Mode of an image: others read it, but only its owner writes it. */
+/** Mode of an image: other users may read it, but only its owner may write it. */
 export const IMAGE_FILE = 0o644;
 
-/** Mode of the directories that disk-image-create leaves beside an image. */
+/** Mode of the directories that disk-image-create creates beside an image. */
 export const IMAGE_DIRECTORY = 0o755;
 
-/** Mode of a build log: the output of a build may show more than its configuration does. */
+/** Mode of a build log: the output of a build may reveal more than its configuration. */
 export const BUILD_LOG = 0o640;
 
 /** Mode of a directory of build logs that is not below `.nodepool-builder`. */
 export const BUILD_LOG_DIRECTORY = 0o750;
 
 /**
- * Makes a directory with state. Wider modes of one that exists are tightened.
+ * Creates a directory with state, or tightens the mode of an existing one.
  *
  * @throws Error `EPERM` if it belongs to another user and is open to others
  */
 export async function makeStateDirectory(path: string): Promise<void> {
   await mkdir(path, { mode: STATE_DIRECTORY }).catch(async (error: unknown) => {
     if (errnoOf(error) === 'EEXIST') return;
-    // Not at once: on a read-only file system a recursive mkdir of Node's fails with ENOENT, not EROFS.
+    // Not recursive at first: on a read-only file system Node's recursive mkdir fails with ENOENT, not EROFS.
     if (errnoOf(error) !== 'ENOENT') throw error;
     await mkdir(path, { recursive: true, mode: STATE_DIRECTORY });
   });
@@ -76,7 +76,7 @@ function isWider(present: number, mode: number): boolean {
   return (present & 0o7777 & ~mode) !== 0;
 }
 
-/** The directory above keeps everyone else out. */
+/** Entries of other users are protected by the parent directory. */
 function unlessForeign(error: unknown): undefined {
   if (errnoOf(error) !== 'EPERM') throw error;
 }

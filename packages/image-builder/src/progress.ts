@@ -2,10 +2,10 @@ import type { Progress } from './types.ts';
 
 type Listener = (progress: Progress) => void;
 
-/** Least time between two calls, in milliseconds. */
+/** Minimum time between two calls, in milliseconds. */
 const INTERVAL = 200;
 
-/** Passes progress on in whole hundredths: never backwards, never twice the same, at most five times a second. */
+/** Reports progress in whole percent: always increasing, at most five times a second. */
 export function steadyProgress(listener: Listener): Listener {
   let last = 0;
   let nextAt = 0;
@@ -19,7 +19,7 @@ export function steadyProgress(listener: Listener): Listener {
   };
 }
 
-/** Makes the whole of a step the part between two hundredths of something larger. */
+/** Maps the progress of a step to a range of percent of the whole operation. */
 export function portion(listener: Listener, from: number, to: number): Listener {
   return ({ done, total }) => {
     listener({ done: from + (total > 0 ? (to - from) * (done / total) : 0), total: 100 });

@@ -8,13 +8,13 @@ interface Flight<T> {
 }
 
 /**
- * Does a piece of work once for all who ask for it while it runs. Who aborts leaves; the work itself is
- * aborted when nobody waits for it any more.
+ * Runs a function once for all concurrent callers. Aborting detaches only that caller; the function is aborted when
+ * no caller is left.
  */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** Joins the work under way for `key`, or begins it. Rejects with the reason of `signal` if that aborts. */
+  /** Joins the running function for `key`, or starts it. Rejected with the reason of `signal` if that aborts. */
   async run(
     key: string,
     work: (options: Required<OperationOptions>) => Promise<T>,
@@ -36,19 +36,19 @@ export class SingleFlight<T> {
     }
   }
 
-  /** Whether work for `key` is under way. */
+  /** Whether a function for `key` is running. */
   has(key: string): boolean {
     return this.#flights.has(key);
   }
 
-  /** Aborts the work of every key that `matches`, and waits until it has ended. */
+  /** Aborts the functions of all keys that `matches` accepts, and waits for their end. */
   async abort(reason: unknown, matches: (key: string) => boolean = () => true): Promise<void> {
     const flights = [...this.#flights].filter(([key]) => matches(key)).map(([, flight]) => flight);
     for (const { controller } of flights) controller.abort(reason);
     await Promise.allSettled(flights.map(({ result }) => result));
   }
 
-  /** Waits until all work under way has ended. */
+  /** Waits for the end of all running functions. */
   async settled(): Promise<void> {
     await Promise.allSettled(Array.from(this.#flights.values(), ({ result }) => result));
   }
@@ -67,8 +67,7 @@ export class SingleFlight<T> {
 }
 
 /**
- * The last one to leave waits until the work has ended: whoever gets the rejection may rely on it that nothing
- * runs any more.
+ * The last caller waits for the end of the function, so that nothing runs after its rejection.
  */
 async function untilAborted<T>(flight: Flight<T>, signal: AbortSignal | undefined): Promise<T> {
   const left = Promise.withResolvers<never>();

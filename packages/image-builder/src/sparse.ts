@@ -1,15 +1,15 @@
 import type { FileHandle } from 'node:fs/promises';
 
-/** Bytes that are written, or left out, together. Holes that are smaller would cost more than they save. */
+/** Minimum size of a hole in bytes: smaller ones cost more than they save. */
 const UNIT = 16 * 1024;
 
 const ZEROS = Buffer.alloc(UNIT);
 
 /**
- * Writes bytes at a position of a new file, and leaves holes where they are zero. The file has to be cut to its length
- * in the end: a hole there has no bytes to write.
+ * Writes bytes at a position of a new file and leaves holes for zeros. Truncate the file to its size at the end: it may
+ * end with a hole.
  *
- * @returns how many bytes were written
+ * @returns the number of written bytes
  */
 export async function writeSparse(file: FileHandle, bytes: Buffer, position: number): Promise<number> {
   let written = 0;
@@ -22,7 +22,7 @@ export async function writeSparse(file: FileHandle, bytes: Buffer, position: num
   return written;
 }
 
-/** The parts that are not zero, as long as they go. */
+/** Yields the longest ranges that are not zero. */
 function* dataIn(bytes: Buffer): Generator<{ readonly begin: number; readonly end: number }> {
   let begin = 0;
   for (let at = 0; at < bytes.length; at += UNIT) {
@@ -35,6 +35,6 @@ function* dataIn(bytes: Buffer): Generator<{ readonly begin: number; readonly en
 }
 
 function isZero(bytes: Buffer, begin: number, end: number): boolean {
-  // The first byte tells most of the others.
+  // Comparing the first byte is enough for most units.
   return bytes[begin] === 0 && bytes.compare(ZEROS, 0, end - begin, begin, end) === 0;
 }

@@ -22,16 +22,16 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   ENOTDIR: ABSENT,
 };
 
-/** The `code` of an error of the operating system (`ENOENT`); undefined for other errors. */
+/** Code of an error of the operating system, such as `ENOENT`; undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /**
- * What to throw instead of an error of the file system: an {@link ImageError} if the administrator can mend
- * it, else the error itself.
+ * Converts an error of the file system that an administrator can correct to an {@link ImageError}, and returns others
+ * unchanged.
  *
- * @param doing what failed, as the subject of a sentence.
+ * @param doing the failed operation, as the subject of a sentence
  */
 export function asImageError(error: unknown, doing: string): unknown {
   if (error instanceof ImageError) return error;
@@ -42,7 +42,7 @@ export function asImageError(error: unknown, doing: string): unknown {
   });
 }
 
-/** The result of `work`; `undefined` if it fails because a file is not there. */
+/** Returns the result of `work`, or `undefined` if it fails with ENOENT. */
 export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

@@ -2,7 +2,7 @@ import type { ImageFormat } from './formats.ts';
 import type { ImageFilter } from './image-filter/image-filter.ts';
 import type { Leftover } from './leftover.ts';
 
-/** Where log lines go; a winston logger is one. */
+/** Receives log lines; a winston logger implements it. */
 export interface Logger {
   debug(message: string, meta?: object): unknown;
   info(message: string, meta?: object): unknown;
@@ -10,21 +10,21 @@ export interface Logger {
   error(message: string, meta?: object): unknown;
 }
 
-/** How far a long operation has come. `done` and `total` have the same unit: bytes, or 1/100 of the whole. */
+/** Progress of a long operation. `done` and `total` have the same unit: bytes or percent. */
 export interface Progress {
   readonly done: number;
   readonly total: number;
 }
 
-/** What every long call takes. */
+/** Options of every long call. */
 export interface OperationOptions {
-  /** Ends the call early; it then rejects with the signal's reason as the cause. */
+  /** Aborts the call, which is then rejected with the signal's reason as the cause. */
   readonly signal?: AbortSignal;
-  /** Called as the work goes on, at most a few times a second. */
+  /** Called during the work, at most a few times a second. */
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** Hexadecimal digests of a file, as OpenStack's image properties have them. */
+/** Hexadecimal digests of a file, as in OpenStack's image properties. */
 export interface Checksums {
   readonly md5: string;
   readonly sha256: string;
@@ -37,11 +37,11 @@ export interface ImageFile {
   readonly path: string;
   /** Length in bytes, holes included. */
   readonly size: number;
-  /** Known for what a builder of ours made and nobody changed since. */
+  /** Known for files that a builder of this project made, unless they changed since. */
   readonly checksums?: Checksums;
 }
 
-/** An image that came into being in a provider when an instance there was captured. */
+/** An image that was created in a provider by capturing an instance there. */
 export interface Snapshot {
   /** `providers[].name`. */
   readonly provider: string;
@@ -51,55 +51,55 @@ export interface Snapshot {
 /** An image in the local directory: one id, one or more formats. */
 export interface Image {
   readonly id: string;
-  /** The `diskimages[].name` it was built for; unknown for a file that was put there by hand. */
+  /** `diskimages[].name` of its build; unknown for a file that was put there by hand. */
   readonly name?: string;
-  /** When its build ended, or the newest modification time of its files. */
+  /** End of its build, or the newest modification time of its files. */
   readonly builtAt: Date;
-  /** At least one; in the order of {@link FORMAT_NAMES}. */
+  /** At least one, in the order of {@link FORMAT_NAMES}. */
   readonly files: readonly ImageFile[];
-  /** Where it lies already without an upload. Absent if nowhere. */
+  /** Providers that already have it without an upload. Absent if there are none. */
   readonly snapshots?: readonly Snapshot[];
 }
 
-/** What a provider is asked to take. */
+/** Parameters of an upload. */
 export interface UploadRequest {
   /**
-   * Which upload this is: the same id when one is asked for again because its first try broke off, another id for
-   * another upload of the same image. The provider stores it with the image.
+   * Identifies the upload: a retry has the same id, a further upload of the same image another one. The provider stores
+   * it with the image.
    */
   readonly uploadId: string;
   readonly imageId: string;
-  /** The image's name under `providers[].images`, as the `image-upload` job names it. */
+  /** Name under `providers[].images`, from the `image-upload` job. */
   readonly imageName: string;
-  /** When its build ended; the provider stores it with the image. Default: unknown. */
+  /** End of its build; the provider stores it with the image. Default: unknown. */
   readonly builtAt?: Date;
-  /** What the provider is to call the image (`template-hostname`), where it lets one choose. Default: as it likes. */
+  /** Name of the image in the provider (`template-hostname`), where it can be chosen. Default: the provider's choice. */
   readonly externalName?: string;
-  /** The file to carry, in one of the provider's {@link ImageProvider.formats}. */
+  /** File to upload, in one of the provider's {@link ImageProvider.formats}. */
   readonly file: ImageFile;
   /** Properties to store with the image (`meta` of `providers[].images`). */
   readonly metadata?: Readonly<Record<string, string>>;
   /**
-   * Whether other processes may be at the same upload: then nothing of theirs is removed, and the image that comes
-   * first is the result of all, even if it was made of a file that differs in its bytes. Default false: what there is
-   * of this upload was left by an earlier try, and is removed unless it is whole.
+   * Whether other processes may run the same upload concurrently: then their partial images are kept, and the first
+   * complete image is the result of all, even if its file had other bytes. Default false: a partial image of this upload
+   * comes from an earlier attempt and is removed.
    */
   readonly shared?: boolean;
 }
 
-/** What an image is to be called and to carry that lies in the provider already. */
+/** Name and properties for an image that the provider already has. */
 export type ClaimRequest = Omit<UploadRequest, 'file' | 'shared'>;
 
-/** What a provider made of an upload. */
+/** Result of an upload. */
 export interface UploadResult {
-  /** The provider's own id of the image: what WORK_COMPLETE carries as `external-id`. */
+  /** The provider's id of the image, which WORK_COMPLETE returns as `external-id`. */
   readonly externalId: string;
 }
 
-/** An image as a provider lists it. */
+/** An image in a provider's list. */
 export interface ProviderImage {
   readonly externalId: string;
-  /** Which upload brought it; unknown for what an earlier release brought. */
+  /** Id of its upload; unknown for uploads of an earlier release. */
   readonly uploadId?: string;
   readonly imageId: string;
   readonly imageName: string;
@@ -110,77 +110,77 @@ export interface ProviderImage {
   readonly uploadedAt: Date;
 }
 
-/** An image in a provider, whoever brought it, that a filter is held against. */
+/** Any image in a provider, to be compared with a filter. */
 export interface ImageCandidate {
   readonly externalId: string;
-  /** What the provider calls it; several may be called the same. */
+  /** Name in the provider, which may be ambiguous. */
   readonly name: string;
-  /** The image's name under `providers[].images`; known of what this software uploaded. */
+  /** Name under `providers[].images`; known for images that this software uploaded. */
   readonly imageName?: string;
   /** Known for images that this software uploaded. */
   readonly imageId?: string;
-  /** In the provider's own word. */
+  /** In the provider's spelling. */
   readonly status: string;
-  /** Whether it can be booted now: whole, not withdrawn, not hidden. */
+  /** Whether it can be booted: complete, not deactivated, not hidden. */
   readonly isUsable: boolean;
-  /** Whether it belongs to whom the provider's credentials stand for. */
+  /** Whether it belongs to the owner of the credentials in use. */
   readonly isOwn: boolean;
-  /** The provider's id of its owner, where there are others. */
+  /** The provider's id of its owner, where images of other owners are listed. */
   readonly owner?: string;
   readonly architecture?: string;
   readonly visibility?: string;
   readonly tags: readonly string[];
   readonly properties: Readonly<Record<string, string>>;
-  /** When it came into being in the provider; a copy has a time of its own. */
+  /** Time of creation in the provider; a copy has its own. */
   readonly createdAt: Date;
-  /** When its build ended, as its upload stored it. */
+  /** End of its build, which its upload stored. */
   readonly builtAt?: Date;
 }
 
-/** How an {@link ImageProvider} is asked for candidates. */
+/** Options of {@link ImageProvider.candidates}. */
 export interface CandidateOptions extends OperationOptions {
-  /** Ids of images that are there for sure: they are asked for one by one if the list has them not yet. */
+  /** Ids of existing images, which are queried one by one if the provider's list does not contain them yet. */
   readonly known?: readonly string[];
-  /** Whether those are to be among them that have a name that fits and do not pass for another reason. Default false. */
+  /** Whether to include images with a matching name that fail another condition. Default false. */
   readonly withRefused?: boolean;
 }
 
 /**
- * The narrow port to a cloud, or to anything else that takes images. Every implementation passes
+ * The narrow interface to a cloud, or to anything else that stores images. Every implementation passes
  * `imageProviderContract` of the `/testing` entry.
  */
 export interface ImageProvider {
   /** `providers[].name`. */
   readonly name: string;
-  /** The formats it takes, the best first. */
+  /** Accepted formats, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   /**
-   * Carries one file. It may be called again for the same upload (a job server hands a job out again when a
-   * builder died): the second call leaves one image, never two.
+   * Uploads a file. A second call for the same upload (a job server assigns a job again after a builder died) results in
+   * one image, never two.
    */
   upload(request: UploadRequest, options?: OperationOptions): Promise<UploadResult>;
   /**
-   * Makes a {@link Snapshot} the image of an upload, by its name and properties alone: nothing is carried. The same
-   * upload may ask for it again. Absent where there are no snapshots.
+   * Turns a {@link Snapshot} into the image of an upload by setting its name and properties. The call is idempotent.
+   * Absent where there are no snapshots.
    *
-   * @returns undefined if it is not there, or is another upload's: then a file has to be carried
+   * @returns undefined if the snapshot does not exist or belongs to another upload: then a file must be uploaded
    */
   claim?(
     externalId: string,
     request: ClaimRequest,
     options?: OperationOptions,
   ): Promise<UploadResult | undefined>;
-  /** Removes whatever an upload left, whole or half; nothing there is no error. For one that nobody waits for any more. */
+  /** Removes the complete or partial image of an upload that is no longer needed. A missing image is not an error. */
   discard(uploadId: string, options?: OperationOptions): Promise<void>;
-  /** Removes an image; one that is not there is no error. */
+  /** Removes an image. A missing image is not an error. */
   delete(externalId: string, options?: OperationOptions): Promise<void>;
-  /** The images that were uploaded by this software, whole ones only. */
+  /** Lists the complete images that this software uploaded. */
   list(options?: OperationOptions): Promise<readonly ProviderImage[]>;
   /**
-   * All images that pass a filter, and maybe others: the provider leaves out what its API can leave out. `latestImage`
-   * looks at each again and chooses. Nothing is remembered from one call to the next.
+   * Lists at least all images that pass a filter; the provider filters as far as its API can. `latestImage` filters again
+   * and chooses. Nothing is cached between calls.
    */
   candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
-  /** What uploads left here that did not come to their end. Absent where they leave nothing. */
+  /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
   leftovers?(options?: OperationOptions): Promise<readonly Leftover[]>;
 }

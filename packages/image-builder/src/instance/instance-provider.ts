@@ -1,70 +1,70 @@
 import type { ImageFormat } from '../formats.ts';
 import type { OperationOptions } from '../types.ts';
 
-/** What an instance is launched from, and for. */
+/** Parameters of a launch. */
 export interface LaunchRequest {
-  /** The build that it is for; {@link InstanceProvider.list} tells it again. An image-id serves. */
+  /** Identifies the build, for example by its image-id. {@link InstanceProvider.list} returns it. */
   readonly buildId: string;
-  /** The base image: a path where the provider works with files, else its name or id in the provider. */
+  /** Base image: a path if the provider uses files, or else a name or id in the provider. */
   readonly image: string;
-  /** Of a base image that is a file. Default: by its extension. */
+  /** Format of a base image that is a file. Default: from its extension. */
   readonly format?: ImageFormat;
-  /** The least memory it may have, in MiB (`min-ram`). Default: as the provider has it. */
+  /** Minimum memory in MiB (`min-ram`). Default: the provider's. */
   readonly minRam?: number;
-  /** A part of the name of the flavors to choose from (`name-filter`), where the provider has flavors. Default: any. */
+  /** Part of the flavor's name (`name-filter`), if the provider has flavors. Default: any flavor. */
   readonly nameFilter?: string;
-  /** Whose private key may log in, as a line of `authorized_keys`. The system in the base image puts it in place. */
+  /** Public key for the login, as a line of `authorized_keys`. The system in the base image installs it. */
   readonly publicKey: string;
-  /** What cloud-init, or what the image has in its stead, is given to do. Default: nothing. */
+  /** User data for cloud-init or its equivalent in the image. Default: none. */
   readonly userData?: string;
-  /** The instance's TCP port that has to be reached: 22 for SSH, 5986 for WinRM. */
+  /** TCP port of the instance that must be reachable: 22 for SSH, 5986 for WinRM. */
   readonly port: number;
 }
 
-/** Where a service of an instance is reached. */
+/** Address of a service of an instance. */
 export interface InstanceAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Resolves if the service at the address answers, and rejects if it does not, or not yet. */
+/** Fulfilled if the service at the address answers, rejected if it does not. */
 export type Probe = (address: InstanceAddress, signal: AbortSignal) => Promise<void>;
 
 /**
- * How an instance is: being made; running; powered off, its disk whole; or failed, which is all else: it could not
- * be made, broke down, was ended from outside, is not there any more.
+ * State of an instance: being launched; running; powered off with a complete disk; or failed, for all other cases: it
+ * could not be launched, crashed, was ended by others, or no longer exists.
  */
 export type InstanceState = 'starting' | 'running' | 'stopped' | 'failed';
 
-/** What a captured image is called. */
+/** Parameters of a capture. */
 export interface CaptureRequest {
   readonly imageId: string;
 }
 
 /** Settings of {@link CapturedImage.save}. */
 export interface SaveOptions extends OperationOptions {
-  /** The largest disk in bytes that is converted. Default 256 GiB. */
+  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number | undefined;
 }
 
 /** The disk of an instance as an image. */
 export interface CapturedImage {
-  /** The image's id in the provider, if it lies there now: it outlives the instance. */
+  /** Id of the image in the provider, if it is stored there: it outlives the instance. */
   readonly externalId?: string;
-  /** In what {@link save} writes, the best first. */
+  /** Formats of {@link save}, the preferred one first. */
   readonly formats: readonly ImageFormat[];
   /**
-   * Writes the image, which refers to no other file then. An image without {@link externalId} goes with its instance.
+   * Writes the image as a self-contained file. An image without {@link externalId} is lost with its instance.
    *
    * @throws ImageError `image-too-large`, `disk-full`, `conversion-failed`
    */
   save(format: ImageFormat, path: string, options?: SaveOptions): Promise<void>;
 }
 
-/** A captured image that lies in the provider. */
+/** A captured image that is stored in the provider. */
 export interface StoredCapture extends CapturedImage {
   readonly externalId: string;
-  /** That of the {@link CaptureRequest}. */
+  /** From the {@link CaptureRequest}. */
   readonly imageId: string;
   readonly capturedAt: Date;
   /** Removes the image from the provider. */
@@ -72,52 +72,52 @@ export interface StoredCapture extends CapturedImage {
 }
 
 /**
- * A machine that belongs to a build. All calls may be made by a process that comes after the one that launched it,
- * and reject with the reason of the signal once that aborts.
+ * A machine of a build. Another process than the one that launched it may make all calls. They are rejected with the
+ * reason of the signal when that aborts.
  */
 export interface Instance {
-  /** The provider's own id of it. */
+  /** Id in the provider. */
   readonly id: string;
   readonly buildId: string;
   readonly launchedAt: Date;
   state(options?: OperationOptions): Promise<InstanceState>;
   /**
-   * Where the port of the {@link LaunchRequest} is reached, whether something answers there or not.
+   * Address at which the port of the {@link LaunchRequest} can be reached, even if no service answers yet.
    *
    * @throws ImageError `instance-failed`
    */
   address(options?: OperationOptions): Promise<InstanceAddress>;
   /**
-   * Waits until `probe` is answered. There is no time limit but the signal's.
+   * Waits until `probe` is fulfilled. Only the signal limits the time.
    *
-   * @throws ImageError `instance-failed` once nothing can answer any more
+   * @throws ImageError `instance-failed` if the instance has ended
    */
   waitReachable(probe: Probe, options?: OperationOptions): Promise<InstanceAddress>;
-  /** The end of what the machine wrote to its serial console, as much as the provider keeps. */
+  /** Last output of the serial console, as much as the provider keeps. */
   consoleLog(options?: OperationOptions): Promise<string>;
-  /** Writes what the display shows to a PNG file. Absent where the provider cannot. */
+  /** Writes a screenshot to a PNG file. Absent if the provider has no screenshots. */
   screenshot?(path: string, options?: OperationOptions): Promise<void>;
   /**
-   * Asks the system to power off, as the power button does, and waits until it has. There is no time limit but the
-   * signal's. An instance that is off stays off.
+   * Powers the instance off like the power button and waits until it is off. Only the signal limits the time. Succeeds
+   * for an instance that is off.
    *
-   * @throws ImageError `instance-failed` if it ends in another way
+   * @throws ImageError `instance-failed` if it ends otherwise
    */
   stop(options?: OperationOptions): Promise<void>;
   /**
-   * Waits until the system has powered off by itself.
+   * Waits until the system powers itself off.
    *
-   * @throws ImageError `instance-failed` if it ends in another way
+   * @throws ImageError `instance-failed` if it ends otherwise
    */
   waitStopped(options?: OperationOptions): Promise<void>;
   /**
-   * Makes an image of the disk of an instance that is stopped.
+   * Captures the disk of a stopped instance.
    *
-   * @throws ImageError `instance-failed` for one that is not
+   * @throws ImageError `instance-failed` if it is not stopped
    */
   capture(request: CaptureRequest, options?: OperationOptions): Promise<CapturedImage>;
   /**
-   * Ends the instance, in whatever state, and removes all that was made for it. What is not there is no error.
+   * Ends the instance in any state and removes its resources. A missing instance is not an error.
    *
    * @throws ImageError `cleanup-failed`
    */
@@ -125,24 +125,24 @@ export interface Instance {
 }
 
 /**
- * The narrow port to what runs machines. Every implementation passes `instanceProviderContract` of the `/testing`
- * entry.
+ * The narrow interface to a provider that runs machines. Every implementation passes `instanceProviderContract` of the
+ * `/testing` entry.
  */
 export interface InstanceProvider {
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Makes an instance and has it begin to boot. From the first moment that it takes up anything {@link list} has it,
-   * even if this process dies; a launch that fails or is aborted leaves none.
+   * Launches an instance. {@link list} returns it as soon as it uses any resource, even if this process dies. A failed or
+   * aborted launch leaves nothing.
    *
    * @throws ImageError `launch-failed`, `image-not-found`, `format-unknown`, `command-not-found`, `disk-full`
    */
   launch(request: LaunchRequest, options?: OperationOptions): Promise<Instance>;
-  /** The instances that this software launched here and did not destroy, by this process or one before it. */
+  /** Lists the instances that this software launched and has not destroyed, including those of earlier processes. */
   list(options?: OperationOptions): Promise<readonly Instance[]>;
   /**
-   * The images that lie in the provider because {@link Instance.capture} made them, whole or not, by this process or
-   * one before it, and that no upload has taken over. Absent where images go with their instances.
+   * Lists complete and partial images in the provider that {@link Instance.capture} made, including those of earlier
+   * processes, and that no upload has claimed. Absent where images are lost with their instances.
    */
   captures?(options?: OperationOptions): Promise<readonly StoredCapture[]>;
 }
