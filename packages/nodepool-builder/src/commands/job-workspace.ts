@@ -9,13 +9,35 @@ import { makeTemporaryDirectory } from './image-file.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
-export const JOB_OWNER = 'ci-job';
+const JOB_OWNER = 'ci-job';
 
 /** Prefix of the names of workspaces. */
 const PREFIX = '.nodepool-build-';
 
 /** Time limit for the removal of instances, in milliseconds. */
 const CLEANUP_TIMEOUT = 120_000;
+
+/**
+ * Opens the providers of instances for CI jobs.
+ *
+ * @param directory for providers that run instances on this host
+ * @param job the scope of one job, and the providers that it has used. Default: the instances of all jobs.
+ */
+export function openJobInstances(
+  configuration: Pick<Configuration, 'providers' | 'qemuProviders'>,
+  directory: string,
+  job: { readonly scope?: string; readonly used: readonly string[] } = { used: [] },
+): InstanceProviders {
+  const instances = new InstanceProviders({
+    ...job,
+    directory,
+    owner: JOB_OWNER,
+    logger: () => STANDARD_ERROR_LOGGER,
+    environment: process.env,
+  });
+  instances.configure(configuration);
+  return instances;
+}
 
 /** A directory for one build in a CI job: its repository, and its instances on this host or in a cloud. */
 export class JobWorkspace {
@@ -58,15 +80,8 @@ export class JobWorkspace {
     try {
       const identity = await builderIdentity(repository.directory);
       const used = await rememberedProviders(repository);
-      const instances = new InstanceProviders({
-        directory: repository.directory,
-        owner: JOB_OWNER,
-        scope: identity.replaceAll('-', ''),
-        logger: () => STANDARD_ERROR_LOGGER,
-        environment: process.env,
-        used,
-      });
-      instances.configure(configuration);
+      const scope = identity.replaceAll('-', '');
+      const instances = openJobInstances(configuration, repository.directory, { scope, used });
       for (const name of used) instances.instanceProvider(name); // throws for one that is no longer configured
       return new JobWorkspace(repository, instances);
     } catch (error) {

@@ -1,7 +1,9 @@
-import type { Leftover } from '@nodepool-builder/image-builder';
+import { resolve } from 'node:path';
+import type { ImageProvider, InstanceProvider, OperationOptions } from '@nodepool-builder/image-builder';
 import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import { isJobUploadId } from './job-upload-id.ts';
+import { openJobInstances } from './job-workspace.ts';
 import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration } from './options.ts';
 import {
@@ -17,48 +19,101 @@ interface ReapOptions extends ProviderOptions, JsonOptions {
   readonly dryRun?: true;
 }
 
-/** Milliseconds: longer than a job runs, so that none is still at work on what is older. */
+/** Default of `--older-than`, in milliseconds: no job runs that long. */
 const DEFAULT_AGE = 6 * 3_600_000;
 
-/** `reap --provider P`: removes what uploads that broke off have left. */
+/** `reap --provider P`: removes what killed jobs left in a provider. */
 export function registerReap(program: Command, modules: Modules): void {
   program
     .command('reap')
     .summary('remove what killed CI jobs left in a provider')
     .description(
-      'Removes what the command upload has left in a provider when its job was killed: images that never became whole, ' +
-        'objects, and partial files. What changed lately stays, for it may be on its way: --older-than has to be ' +
-        'longer than the longest job. What a daemon began is never touched: it clears up itself.',
+      'Removes what CI jobs left in a provider when they were killed. Of "upload": incomplete images, objects and ' +
+        'partial files. Of "build": instances with their key pairs and floating IPs, and snapshots; name the provider ' +
+        'as the build did. Anything younger than --older-than may belong to a running job and stays, so it has to be ' +
+        'longer than the longest job. It touches nothing of a daemon, which cleans up by itself, and nothing without ' +
+        'the mark of a job. "prune" deletes complete images.',
     )
     .addOption(providerOption())
     .addOption(
-      new Option('--older-than <duration>', 'how long ago it has to have changed last: 90m, 12h, 7d')
+      new Option('--older-than <duration>', 'least age, since the last change: 90m, 12h, 7d')
         .argParser(duration)
         .default(DEFAULT_AGE, '6h'),
     )
-    .option('--dry-run', 'say what would be removed')
+    .option('--dry-run', 'only print what would be removed')
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
     .addHelpText('after', '\nExample:\n  $ nodepool-builder reap --provider ci --older-than 12h --dry-run')
     .action(async (options: ReapOptions) => {
       const { olderThan, dryRun = false } = options;
-      await withProvider(options, modules, async ({ provider }, signal) => {
-        const leftovers = (await provider.leftovers?.({ signal })) ?? [];
-        const old = leftovers.filter(
-          ({ uploadId, changedAt }) =>
-            isJobUploadId(uploadId) && Date.now() - changedAt.getTime() > olderThan,
-        );
-        await removeEach(old.map(toRemovable), { ...options, dryRun, signal });
+      const isOld = ({ changedAt }: Orphan): boolean => Date.now() - changedAt.getTime() > olderThan;
+      await withProvider(options, modules, async ({ configuration, provider }, signal) => {
+        const jobs = openJobInstances({ providers: [configuration], qemuProviders: [] }, resolve('.'));
+        try {
+          const instances = configuration.cloud && jobs.instanceProvider(configuration.name);
+          const orphans = [
+            ...(await orphansOfUploads(provider, signal)),
+            ...(instances === undefined ? [] : await orphansOfBuilds(instances, signal)),
+          ];
+          await removeEach(orphans.filter(isOld).map(toRemovable), { ...options, dryRun, signal });
+        } finally {
+          jobs[Symbol.dispose]();
+        }
       });
     });
 }
 
-function toRemovable(leftover: Leftover): Removable {
-  const { uploadId, subject, changedAt } = leftover;
+/** Something in a provider whose job was killed. */
+interface Orphan {
+  /** For people. */
+  readonly subject: string;
+  /** Null for an orphan of a build. */
+  readonly uploadId: string | null;
+  readonly changedAt: Date;
+  /** Resolves with false if it has changed meanwhile. */
+  readonly remove: (options: OperationOptions) => Promise<unknown>;
+}
+
+async function orphansOfUploads(provider: ImageProvider, signal: AbortSignal): Promise<readonly Orphan[]> {
+  const orphans = (await provider.leftovers?.({ signal })) ?? [];
+  return orphans.filter(({ uploadId }) => isJobUploadId(uploadId));
+}
+
+async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<readonly Orphan[]> {
+  try {
+    const instances = await provider.list({ signal });
+    const captures = (await provider.captures?.({ signal })) ?? [];
+    return [
+      ...instances.map((instance) => ({
+        subject: `instance ${instance.id} of build ${instance.buildId}`,
+        uploadId: null,
+        changedAt: instance.launchedAt,
+        remove: (options: OperationOptions) => instance.destroy(options),
+      })),
+      ...captures.map((capture) => ({
+        subject: `snapshot ${capture.externalId} of build ${capture.imageId}`,
+        uploadId: null,
+        changedAt: capture.capturedAt,
+        remove: (options: OperationOptions) => capture.discard(options),
+      })),
+    ];
+  } catch (error) {
+    if (isWithoutInstances(error)) return [];
+    throw error;
+  }
+}
+
+/** Whether the cloud only stores images. */
+function isWithoutInstances(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'no-such-service';
+}
+
+function toRemovable(orphan: Orphan): Removable {
+  const { subject, uploadId, changedAt } = orphan;
   return {
     subject: `${subject} (unchanged since ${changedAt.toISOString()})`,
     record: { subject, 'upload-id': uploadId, changed: changedAt.toISOString() },
-    remove: (signal) => leftover.remove({ signal }),
+    remove: async (signal) => (await orphan.remove({ signal })) !== false,
   };
 }
