@@ -17,36 +17,36 @@ import { asImageError } from './system-error.ts';
 import type { Image, Logger, OperationOptions, Snapshot } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
 
-/** How long `createImage` may go on after it should have stopped, in milliseconds: commands get SIGKILL in it. */
+/** Time limit for `createImage` to end after its signal aborts, in milliseconds: longer than commands need for SIGKILL. */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
 
-/** Milliseconds by which the clocks of two hosts may differ without a warning. */
+/** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const CLOCK_TOLERANCE = 60_000;
 
-/** One build: what `image-build:<name>` asks for. */
+/** Parameters of a build. */
 export interface BuildJob extends OperationOptions {
   readonly imageId: string;
-  /** Where the image goes. */
+  /** Receives the image. */
   readonly repository: ImageRepository;
   readonly logger?: Logger;
-  /** Where `<image-id>.log` goes; default `.nodepool-builder/logs` in the repository's directory. */
+  /** Directory of `<image-id>.log`; default `.nodepool-builder/logs` in the repository's directory. */
   readonly logDirectory?: string;
-  /** How many logs of this image name are kept, this one included. Default 7. */
+  /** Number of logs kept for the image name, including this one. Default 7. */
   readonly logRetention?: number;
-  /** Size limit of the log in bytes; beyond it, only its beginning and its end are kept. Default 64 MiB. */
+  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
   readonly logLimit?: number;
   /** Called with each line of the build's log. */
   readonly onLine?: (line: string) => void;
-  /** The largest disk in bytes that is converted for this image. Default 256 GiB. */
+  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
   readonly largestDisk?: number;
-  /** The environment that commands begin with. Default: variables of this process that hold no secrets. */
+  /** Environment of commands. Default: the variables of this process that contain no secrets. */
   readonly environment?: Environment;
 }
 
-/** Makes images of one {@link DiskImage}. A builder of your own extends it and writes {@link createImage}. */
+/** Builds one {@link DiskImage}. A custom builder extends this class and implements {@link createImage}. */
 export abstract class BaseImageBuilder {
   readonly diskimage: DiskImage;
-  /** The formats that {@link createImage} can make; without it, any. Others come by conversion when needed. */
+  /** Formats that {@link createImage} can make; absent for any. Other formats are converted when needed. */
   readonly nativeFormats?: readonly ImageFormat[];
   /** Whether it imports builds of another system, whose image-ids `importedImageId` makes: one copy serves a fleet. */
   readonly importsBuilds: boolean = false;
@@ -56,9 +56,9 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Builds one image, validates it if that is wanted, and publishes it in the repository, whole or not at all. Whatever happens, nothing else is
-   * left: no file, process, mount or loop device. An image that is there already under the same id and name is
-   * the result at once, and a second build of an id that is being built waits for the first.
+   * Builds one image, validates it if configured, and publishes it in the repository: completely or not at all. No file,
+   * process, mount or loop device remains. If an image with the same id and name exists, it is returned. Concurrent
+   * calls for one id share a build.
    *
    * @throws ImageError `invalid-image-id`, `image-exists`, `format-unknown`, `format-unavailable`,
    *   `invalid-configuration`, `command-not-found`, `command-failed`, `validation-failed`, `build-timeout`,
@@ -74,8 +74,8 @@ export abstract class BaseImageBuilder {
   }
 
   /**
-   * Leaves the image in each of `context.formats` at `context.output(format)`, not empty. It may fail by
-   * throwing anything, and should stop when `context.signal` aborts; {@link BuildContext.run} does that by itself.
+   * Writes the image in each of `context.formats` to `context.output(format)`. Throws any error if it fails, and must
+   * stop when `context.signal` aborts, as {@link BuildContext.run} does.
    */
   protected abstract createImage(context: BuildContext): Promise<void>;
 
@@ -169,7 +169,7 @@ interface StopSignal {
   clear(): void;
 }
 
-/** Aborts when the time is over or when nobody wants the build any more, with an error that says which. */
+/** Aborts at the time limit or when the build is cancelled, with an error that names the reason. */
 function stopSignal(imageId: string, outer: AbortSignal, seconds: number | undefined): StopSignal {
   const controller = new AbortController();
   const onAbort = (): void => {
@@ -196,7 +196,7 @@ function stopSignal(imageId: string, outer: AbortSignal, seconds: number | undef
   };
 }
 
-/** Does `work`. Once the signal aborts, its reason is the outcome, even if `work` never ends. */
+/** Runs `work`. Rejected with the signal's reason if that aborts, even if `work` never ends. */
 async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const givenUp = Promise.withResolvers<never>();
@@ -208,7 +208,7 @@ async function untilStopped(work: () => Promise<void>, signal: AbortSignal): Pro
   try {
     await Promise.race([work(), givenUp.promise]);
   } catch (error) {
-    // Unless the builder has more to say about it.
+    // Unless the builder throws an error of its own.
     if (!(error instanceof ImageError && error.cause === signal.reason)) signal.throwIfAborted();
     throw error;
   } finally {

@@ -15,51 +15,51 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Default {@link BuildContext.directory}. */
   readonly cwd?: string;
-  /** Called with each line of the command's output. */
+  /** Called with each line of output. */
   readonly onLine?: (line: string) => void;
 }
 
-/** What a builder has to work with during one build. Its functions may be taken out by destructuring. */
+/** Resources of a builder during one build. Its functions can be destructured. */
 export interface BuildContext {
   readonly imageId: string;
   /** `diskimages[].name`. */
   readonly imageName: string;
   readonly diskimage: DiskImage;
-  /** The formats to make: each needs its {@link output}. At least one. */
+  /** Formats to make, at least one. Each needs its {@link output}. */
   readonly formats: readonly ImageFormat[];
-  /** A private working directory on the file system of `images-dir`; it goes away when the build ends. */
+  /** Private working directory on the file system of `images-dir`. It is removed when the build ends. */
   readonly directory: string;
-  /** The environment that commands begin with. */
+  /** Environment of commands. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The largest disk in bytes that may be converted; undefined for the default of 256 GiB. */
+  /** Limit of the size of a converted disk, in bytes; undefined for the default of 256 GiB. */
   readonly largestDisk?: number | undefined;
-  /** Aborts when the build has to stop: its time is over, or nobody wants it any more. */
+  /** Aborts when the build must stop: at its time limit or when it is cancelled. */
   readonly signal: AbortSignal;
-  /** Where the image in this format has to be left. */
+  /** Path for the image in this format. */
   readonly output: (format: ImageFormat) => string;
   /**
-   * Runs a command in a process group of its own, its input closed, its output in the build's log. As root, the commands
-   * of a build share a mount namespace: this process does not see what they mount. When the build has to stop, the group
-   * gets SIGTERM, and SIGKILL ten seconds later.
+   * Runs a command in its own process group, with closed standard input and its output in the build's log. As root, the
+   * commands of a build share a mount namespace: this process does not see their mounts. When the build must stop, the
+   * group gets SIGTERM, and SIGKILL ten seconds later.
    *
    * @throws ImageError `command-not-found`, `command-failed`, `disk-full`, `build-timeout`, `build-aborted`
    */
   readonly run: (command: string, args?: readonly string[], options?: RunOptions) => Promise<void>;
   /** Writes a line to the build's log. */
   readonly log: (line: string) => void;
-  /** The build's log itself: where it lies, what takes secrets out of a text, and a `write` that tells when to go on. */
+  /** The build's log: its path, its masking of secrets, and a `write` whose promise applies back-pressure. */
   readonly buildLog: Pick<BuildLog, 'path' | 'mask' | 'write'>;
-  /** Says how far the build has come; `done` of `total`, in any unit. */
+  /** Reports progress: `done` of `total`, in any unit. */
   readonly progress: (done: number, total: number) => void;
   /**
-   * A private directory below `parent`, for a builder whose temporary files belong elsewhere. It goes away
-   * with the build, with what is mounted there, even if this process dies.
+   * Creates a private directory below `parent`, for temporary files on another file system. It is removed with the build,
+   * including its mounts, even if this process dies.
    */
   readonly temporaryDirectory: (parent: string) => Promise<string>;
   /**
-   * A directory of the image name's on the file system of `images-dir`, with what an earlier build left there that
-   * failed or died: downloads to go on with, say. One build has it at a time, so that this waits while another does. It
-   * goes away when an image is published; if no build has used it for a week, when the repository is opened again.
+   * Waits for the directory of the image name, in which a failed build keeps data for the next attempt, such as partial
+   * downloads. It is on the file system of `images-dir`. One build uses it at a time. It is removed when an image is
+   * published, or when the repository is opened after a week without use.
    *
    * @throws the signal's reason
    */
@@ -69,17 +69,17 @@ export interface BuildContext {
   /** Sets the creation time of an image that was made elsewhere. A time in the future counts as now, with a warning. */
   readonly setBuiltAt: (time: Date) => void;
   /**
-   * Says that the image lies in a provider already.
+   * Registers a provider that already has the image.
    *
-   * @param settle called when the image is published, or when it is sure not to be: then it removes the snapshot.
+   * @param settle called when the image is published or has failed; in the latter case it removes the snapshot
    */
   readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
 
-/** Called at the end of a build, when its image is published or was given up. */
+/** Called at the end of a build, when its image is published or has failed. */
 export type Settle = (isPublished: boolean) => Promise<void>;
 
-/** What a {@link BuildContext} is made of. */
+/** Parts of a {@link BuildContext}. */
 export interface BuildContextParts
   extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'largestDisk' | 'signal'> {
   readonly staging: Staging;
@@ -91,7 +91,7 @@ export interface BuildContextParts
   readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
 
-/** The context of one build, whose commands `runLogged` runs. */
+/** Creates the context of one build, whose commands `runLogged` runs. */
 export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
   const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
   const { recordDirectory, largestDisk, setBuiltAt, addSnapshot } = parts;

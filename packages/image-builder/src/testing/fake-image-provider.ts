@@ -15,17 +15,17 @@ import type {
 export interface FakeImageProviderOptions {
   readonly name?: string;
   readonly formats?: readonly ImageFormat[];
-  /** Runs before each upload: to hold it back, or to fail. */
+  /** Runs before each upload, to delay it or to make it fail. */
   readonly beforeUpload?: (request: UploadRequest, options: OperationOptions) => Promise<void>;
 }
 
-/** A provider that keeps what it is given in a map: the image's data is read, and forgotten. */
+/** A provider in memory: it reads the data of images but does not store it. */
 export class FakeImageProvider implements ImageProvider {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
-  /** What was uploaded and not deleted, by external id. */
+  /** Uploaded images by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
-  /** What they were uploaded by. */
+  /** Upload ids by external id. */
   readonly #requests = new Map<string, UploadRequest>();
   readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
 

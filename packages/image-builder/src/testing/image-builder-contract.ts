@@ -11,11 +11,11 @@ import { ImageRepository } from '../repository.ts';
 import type { Progress } from '../types.ts';
 
 /**
- * The tests that every builder passes.
+ * Registers the tests that every builder passes.
  *
- * @param name of the group of tests.
- * @param create makes the builder of a disk image whose name and formats are given.
- * @param formats what the disk image is wanted in.
+ * @param name of the test suite
+ * @param create creates the builder of a disk image with a name and formats
+ * @param formats requested formats
  */
 export function imageBuilderContract(
   name: string,
@@ -25,7 +25,7 @@ export function imageBuilderContract(
   const diskimage: DiskImage = { name: 'contract', formats };
 
   describe(`${name} as a builder`, () => {
-    test('the image is there in what can be made of the formats, and again without a second build', async (t) => {
+    test('the image has all formats that the builder makes, and a second call does not build again', async (t) => {
       const repository = await openRepository(t);
       const builder = create(diskimage);
       const seen: Progress[] = [];
@@ -55,7 +55,7 @@ export function imageBuilderContract(
       assert.deepEqual(await staged(repository), []);
     });
 
-    test('a build that is aborted leaves nothing', async (t) => {
+    test('an aborted build leaves nothing', async (t) => {
       const repository = await openRepository(t);
       const abort = new AbortController();
       const build = create(diskimage).build({
@@ -69,7 +69,7 @@ export function imageBuilderContract(
       assert.deepEqual(await staged(repository), []);
     });
 
-    test('an id that cannot be one is refused', async (t) => {
+    test('an invalid image-id is refused', async (t) => {
       const repository = await openRepository(t);
       const build = create(diskimage).build({ imageId: '../contract-1', repository });
       await assert.rejects(build, (error: ImageError) => error.code === 'invalid-image-id');

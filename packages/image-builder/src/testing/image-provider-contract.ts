@@ -10,22 +10,22 @@ import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { latestImage } from '../image-filter/latest-image.ts';
 import type { ImageFile, ImageProvider, Progress, ProviderImage, UploadRequest } from '../types.ts';
 
-/** Bytes of a source file: more than any buffer on the way holds. */
+/** Size of a source file in bytes: larger than all buffers on the way. */
 const SIZE = 3 * 1024 * 1024 + 17;
 
 /**
- * The tests that every {@link ImageProvider} passes.
+ * Registers the tests that every {@link ImageProvider} passes.
  *
- * @param name of the group of tests.
- * @param open makes a provider without images for one test; what has to be undone goes to `t.after`.
+ * @param name of the test suite
+ * @param open creates a provider without images for one test, with its cleanup in `t.after`
  */
 export function imageProviderContract(name: string, open: (t: TestContext) => Promise<ImageProvider>): void {
   describe(`${name} as an ImageProvider`, () => {
-    test('it takes at least one format', async (t) => {
+    test('it accepts at least one format', async (t) => {
       assert.ok((await open(t)).formats.length > 0);
     });
 
-    test('what was uploaded is listed, in each format', async (t) => {
+    test('an uploaded image is listed, in each format', async (t) => {
       const provider = await open(t);
       for (const format of provider.formats) {
         const file = await imageFile(t, format);
@@ -52,7 +52,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.equal((await provider.list()).length, provider.formats.length);
     });
 
-    test('an image that is uploaded twice is there once', async (t) => {
+    test('two uploads with one upload id result in one image', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       await provider.upload(request);
@@ -60,7 +60,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [externalId]);
     });
 
-    test('two uploads of one image at a time leave one', async (t) => {
+    test('two concurrent uploads of one image result in one', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       const results = await Promise.allSettled([provider.upload(request), provider.upload(request)]);
@@ -68,7 +68,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.equal((await provider.list()).length, 1);
     });
 
-    test('images with other ids or other names are images of their own', async (t) => {
+    test('images with other ids or names are separate images', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       const ids = [
@@ -80,7 +80,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), ids.toSorted());
     });
 
-    test('a deleted image is gone, and the others stay', async (t) => {
+    test('a delete removes one image and no other', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       const deleted = await provider.upload(request);
@@ -89,7 +89,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    test('what an upload left is discarded by its id, and nothing else', async (t) => {
+    test('discard removes the image of one upload and no other', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       await provider.upload(request);
@@ -101,7 +101,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    test('a candidate has all that a filter may ask for', async (t) => {
+    test('a candidate has all properties that a filter uses', async (t) => {
       const provider = await open(t);
       const builtAt = new Date('2026-05-01T12:00:00Z');
       const { externalId } = await provider.upload({
@@ -133,7 +133,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       );
     });
 
-    test('what passes a filter is among the candidates, and is found by it', async (t) => {
+    test('the candidates contain the latest image that passes a filter', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       const upload = async (imageName: string, day: number, tags: string): Promise<string> => {
@@ -142,7 +142,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
         const other = { uploadId: `u${day}`, imageId: `id-${day}`, imageName, builtAt, metadata };
         return (await provider.upload({ ...request, ...other })).externalId;
       };
-      // That it comes in last makes it no newer.
+      // Its late upload does not make it newer.
       const [newer, older] = [await upload('debian', 2, 'ci'), await upload('debian', 1, 'ci,qa')];
       const other = await upload('ubuntu', 3, 'ci');
       const filters: readonly [ImageFilter, string | undefined][] = [
@@ -164,14 +164,14 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       }
     });
 
-    test('to know of an image that is not there makes it no candidate', async (t) => {
+    test('a known id without an image is not a candidate', async (t) => {
       const provider = await open(t);
       const { externalId } = await provider.upload(await uploadRequest(t, provider));
       await provider.delete(externalId);
       assert.deepEqual(await provider.candidates({}, { known: [externalId] }), []);
     });
 
-    test('to delete an image that is not there is no error', async (t) => {
+    test('deleting a missing image is not an error', async (t) => {
       const provider = await open(t);
       const { externalId } = await provider.upload(await uploadRequest(t, provider));
       await provider.delete(externalId);
@@ -179,7 +179,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('an image that was deleted can be uploaded again', async (t) => {
+    test('a deleted image can be uploaded again', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       await provider.delete((await provider.upload(request)).externalId);
@@ -187,7 +187,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [externalId]);
     });
 
-    test('an upload that is aborted before it begins leaves nothing', async (t) => {
+    test('an upload that is aborted at its start leaves nothing', async (t) => {
       const provider = await open(t);
       await assert.rejects(
         provider.upload(await uploadRequest(t, provider), { signal: AbortSignal.abort() }),
@@ -195,7 +195,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('an upload that is aborted on its way leaves all or nothing', async (t) => {
+    test('an upload that is aborted halfway leaves a complete image or nothing', async (t) => {
       const provider = await open(t);
       const abort = new AbortController();
       const [result] = await Promise.allSettled([
@@ -204,12 +204,12 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
           onProgress: () => abort.abort(),
         }),
       ]);
-      // The abort may come too late to stop it.
+      // The abort may be too late.
       const expected = result.status === 'fulfilled' ? [result.value.externalId] : [];
       assert.deepEqual(externalIds(await provider.list()), expected);
     });
 
-    test('a source file that is not there is an error, and leaves nothing', async (t) => {
+    test('a missing source file is an error and leaves nothing', async (t) => {
       const provider = await open(t);
       const request = await uploadRequest(t, provider);
       await rm(request.file.path);
@@ -217,7 +217,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('progress never goes back, and ends at the whole', async (t) => {
+    test('progress never decreases and ends with the total', async (t) => {
       const provider = await open(t);
       const seen: Progress[] = [];
       await provider.upload(await uploadRequest(t, provider), {

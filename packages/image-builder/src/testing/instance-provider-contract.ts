@@ -12,31 +12,31 @@ import type {
   Probe,
 } from '../instance/instance-provider.ts';
 
-/** Where instances are launched, and what is in them. */
+/** A provider and its instances. */
 export interface InstanceSite {
-  /** Makes a provider without instances of other tests; called again, it is what a process sees that comes after. */
+  /** Opens a provider without instances of other tests. A second call represents a later process. */
   readonly open: () => InstanceProvider;
-  /** A base image whose system answers to {@link probe}, writes to its console, and heeds the power button. */
+  /** Base image whose system answers {@link probe}, writes to its console, and reacts to the power button. */
   readonly request: Omit<LaunchRequest, 'buildId'>;
   readonly probe: Probe;
-  /** Runs a command line in the system there, and returns what it wrote. */
+  /** Runs a command line on the instance and returns its output. */
   readonly run: (address: InstanceAddress, command: string) => Promise<string>;
 }
 
 const never: Probe = () => Promise.reject(new Error('not yet'));
 
 /**
- * The tests that every {@link InstanceProvider} passes.
+ * Registers the tests that every {@link InstanceProvider} passes.
  *
- * @param name of the group of tests.
- * @param openSite prepares a site for one test; what has to be undone goes to `t.after`.
+ * @param name of the test suite
+ * @param openSite prepares a site for one test, with its cleanup in `t.after`
  */
 export function instanceProviderContract(
   name: string,
   openSite: (t: TestContext) => Promise<InstanceSite>,
 ): void {
   describe(`${name} as an InstanceProvider`, () => {
-    test('what is changed on an instance is in the image that is captured of it', async (t) => {
+    test('a captured image contains the changes on the instance', async (t) => {
       const { open, request, probe, run } = await openSite(t);
       const launched = await open().launch({ ...request, buildId: 'debian-0000000001' });
       const address = await launched.waitReachable(probe);
@@ -45,7 +45,7 @@ export function instanceProviderContract(
       await run(address, 'echo changed > /root/mark; sync');
       await assert.rejects(launched.capture({ imageId: 'debian-0000000001' }), withCode('instance-failed'));
 
-      // As a process does that comes after one that was killed.
+      // As a process after one that was killed.
       const instance = await onlyInstance(open());
       assert.equal(instance.id, launched.id);
       assert.equal(instance.buildId, 'debian-0000000001');
@@ -84,7 +84,7 @@ export function instanceProviderContract(
       assert.deepEqual((await provider.captures?.()) ?? [], []);
     });
 
-    test('instances of several builds are told apart, and are destroyed in any state', async (t) => {
+    test('instances of several builds are separate, and are destroyed in any state', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
       const [one, other] = await Promise.all(
@@ -104,7 +104,7 @@ export function instanceProviderContract(
       await other.destroy();
     });
 
-    test('who waits may stop waiting, and the instance runs on', async (t) => {
+    test('an aborted wait does not end the instance', async (t) => {
       const { open, request } = await openSite(t);
       const instance = await open().launch({ ...request, buildId: 'debian-0000000001' });
       const reason = new ImageError('build-aborted', 'enough');
@@ -123,7 +123,7 @@ export function instanceProviderContract(
       await instance.destroy();
     });
 
-    test('a launch that is aborted leaves nothing', async (t) => {
+    test('an aborted launch leaves nothing', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
       const reason = new ImageError('build-aborted', 'enough');
@@ -137,7 +137,7 @@ export function instanceProviderContract(
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('a launch from an image that is not there says so, and leaves nothing', async (t) => {
+    test('a launch from a missing image fails and leaves nothing', async (t) => {
       const { open, request } = await openSite(t);
       const provider = open();
       const image = request.image.replace(/(?<![^/])[^/]+$/, 'absent-$&');
