@@ -51,7 +51,7 @@ describe('--all-in-one', () => {
     await everywhere(site, 1);
     await first.end('SIGKILL');
     const second = endAfter(t, await startBuilder(site.config, '--all-in-one'));
-    await second.logged(/nodepool\.manager: leading; images of ours end in -/);
+    await second.logged(/nodepool\.manager: elected leader; the ids of its images end in -/);
     const later = await waitUntil('nothing to do', async () => {
       const plan = await site.list('plan');
       return plan.every(({ when }) => when !== 'now') && plan;
@@ -83,7 +83,7 @@ describe('--all-in-one', () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^nodepool-builder: the store ".*nodepool\.yaml" cannot be used: .*; it is no SQLite database; name another file$/m,
+      /^nodepool-builder: the store ".*nodepool\.yaml" cannot be used: .*; it is not a SQLite database; name another file$/m,
     );
   });
 });

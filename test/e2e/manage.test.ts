@@ -34,7 +34,7 @@ function settingsOf(name: string): Record<string, unknown> {
   return { diskimages: [docsImage({ name })], providers: [provider('east', { images })] };
 }
 
-const LEADING = /nodepool\.manager: leading; /;
+const ELECTED = /nodepool\.manager: elected leader; /;
 
 describe('manage', () => {
   it('drives a builder of another process', async (t) => {
@@ -50,11 +50,11 @@ describe('manage', () => {
   it('waits for a builder, and begins when one is there', async (t) => {
     const site = await newSite(t, 'waiting');
     const manager = spawnManager(t, site.config);
-    await manager.logged(LEADING);
+    await manager.logged(ELECTED);
     const [wait, ...others] = await site.list('plan');
     assert.deepEqual(others, []);
     assert.equal(wait?.what, 'wait');
-    assert.match(wait.why ?? '', /^no builder offers image-build:waiting; it would be built: /);
+    assert.match(wait.why ?? '', /^no builder offers image-build:waiting; a build is due: /);
     endAfter(t, await startBuilder(site.config));
     await manager.logged(/build waiting-0000000001-\w+ is ready/);
   });
@@ -109,32 +109,32 @@ describe('manage', () => {
       ...settingsOf('watched'),
       diskimages: [docsImage({ name: 'watched', options })],
     });
-    await manager.logged(/build watched-\d+-\w+: its configuration has changed since the newest, /);
+    await manager.logged(/build watched-\d+-\w+: its configuration has changed since the newest build, /);
   });
 
-  it('stands by while another leads, and takes over within 5 seconds when that one is killed', async (t) => {
+  it('stands by while another manager is the leader, and takes over within 5 seconds of its death', async (t) => {
     const site = await newSite(t, 'stand-by');
     endAfter(t, await startBuilder(site.config));
     const leader = spawnManager(t, site.config);
-    await leader.logged(LEADING);
+    await leader.logged(ELECTED);
     const standby = spawnManager(t, site.config);
-    await standby.logged(/nodepool\.manager: waiting for the lead/);
+    await standby.logged(/nodepool\.manager: another manager is the leader; standing by/);
     await leader.logged(/upload \S+ of stand-by-0000000001-\w+ to east is ready/);
-    assert.ok(!standby.log.some((line) => LEADING.test(line)));
+    assert.ok(!standby.log.some((line) => ELECTED.test(line)));
     const killed = performance.now();
     await leader.end('SIGKILL');
-    await standby.logged(LEADING);
+    await standby.logged(ELECTED);
     assert.ok(performance.now() - killed < 5000, `${performance.now() - killed} ms`);
     await runInProcess('rebuild', 'stand-by', '-c', site.config);
-    await standby.logged(/build stand-by-\d+-\w+: somebody asked for it/);
+    await standby.logged(/build stand-by-\d+-\w+: it was requested/);
   });
 
-  it('--dry-run prints the plan, and does nothing', async (t) => {
+  it('--dry-run prints the plan and changes nothing', async (t) => {
     const site = await newSite(t, 'dry');
     endAfter(t, await startBuilder(site.config));
     const { code, stdout, stderr } = await runCommand('manage', '--dry-run', '-c', site.config);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /^WHAT +SUBJECT +WHEN +WHY\nbuild +dry +now +there is no ready build of it\n$/);
+    assert.match(stdout, /^WHAT +SUBJECT +WHEN +WHY\nbuild +dry +now +it has no ready build\n$/);
     await assert.rejects(access(site.store), { code: 'ENOENT' });
     assert.deepEqual(await site.built(), []);
   });
@@ -152,7 +152,7 @@ describe('the password in the URL of a store', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /^nodepool-builder: PostgreSQL database "nodepool" at 127\.0\.0\.1:1 cannot be used: .*; see whether it runs/m,
+        /^nodepool-builder: PostgreSQL database "nodepool" at 127\.0\.0\.1:1 cannot be used: .*; check that it runs/m,
       );
       assert.doesNotMatch(stdout + stderr, /hunter2/);
     });

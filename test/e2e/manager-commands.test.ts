@@ -82,10 +82,7 @@ describe('the lists', () => {
     const [header, ...rows] = await table('dib-image-list');
     assert.match(header ?? '', /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY$/);
     assert.equal(rows.length, 1);
-    assert.match(
-      rows[0] ?? '',
-      new RegExp(`^${imageId} +docs +ready +[\\d:]+ +there is no ready build of it$`),
-    );
+    assert.match(rows[0] ?? '', new RegExp(`^${imageId} +docs +ready +[\\d:]+ +it has no ready build$`));
     const [build] = await site.list('dib-image-list');
     assert.partialDeepStrictEqual(build, {
       'image-id': imageId,
@@ -132,11 +129,11 @@ describe('the lists', () => {
     });
     assert.match(
       build?.why ?? '',
-      new RegExp(`^the newest, ${imageId}, is .* old; rebuild-age is 24 hours$`),
+      new RegExp(`^the newest build, ${imageId}, is .* old; rebuild-age is 24 hours$`),
     );
   });
 
-  it('alien-image-list tells leaks of ours from what others made; --dry-run has the leaks', async () => {
+  it('alien-image-list tells orphans from images of others; --dry-run lists the orphans', async () => {
     const uploaded = join(site.directory, 'east', `docs-${imageId}.qcow2`);
     const manifest = JSON.parse(await readFile(`${uploaded}.json`, 'utf8'));
     const owner = uploadId.split('-')[1];
@@ -175,7 +172,7 @@ describe('the lists', () => {
 });
 
 describe('the requests', () => {
-  it('rollback goes back to the build before, and refuses if there is none', async (t) => {
+  it('rollback returns to the previous build, and is rejected if there is none', async (t) => {
     const { site, process: service } = await startService(t);
     await runInProcess('rebuild', 'docs', '-c', site.config);
     await service.logged(/upload 0000000004-\w+ of docs-0000000003-\w+ to east is ready/);
@@ -185,7 +182,7 @@ describe('the requests', () => {
     assert.match(status?.newest ?? '', /^docs-0000000001-/);
     assert.equal((await runInProcess('rollback', 'docs', '-c', site.config)).code, 0);
     await service.logged(
-      /request 3, rollback: docs-0000000001-\w+ is the only good build .* none to go back to/,
+      /request 3, rollback: docs-0000000001-\w+ is the only good build .* request a new build first/,
     );
     assert.match(
       await refused(site, 'rollback', 'dosc'),
@@ -193,7 +190,7 @@ describe('the requests', () => {
     );
   });
 
-  it('upload-delete deletes one upload; as it is still wanted, it is uploaded anew', async (t) => {
+  it('upload-delete deletes one upload, which is then made again if it is still configured', async (t) => {
     const { site, process: service } = await startService(t);
     const uploadId = await idOf(site, 'image-list', 'upload-id', '0000000002');
     assert.equal((await runInProcess('upload-delete', uploadId, '-c', site.config)).code, 0);
@@ -235,10 +232,7 @@ describe('plan', () => {
       plan.map(({ what, subject, when }) => [what, subject, when]),
       [['wait', 'diskimage docs', null]],
     );
-    assert.match(
-      plan[0]?.why ?? '',
-      /^it is paused; otherwise it would be built: there is no ready build of it$/,
-    );
+    assert.match(plan[0]?.why ?? '', /^it is paused; a build is due: it has no ready build$/);
   });
 
   it('says until when it waits after a failure', async (t) => {
@@ -249,10 +243,7 @@ describe('plan', () => {
     await service.logged(/build docs-0000000001-\w+ failed: /);
     const [wait, ...others] = await site.list('plan');
     assert.deepEqual(others, []);
-    assert.match(
-      wait?.why ?? '',
-      /^the last try failed; it is built again later: there is no ready build of it$/,
-    );
+    assert.match(wait?.why ?? '', /^the last attempt failed; the next follows later: it has no ready build$/);
     const [build] = await site.list('dib-image-list');
     assert.equal(build?.state, 'failed');
     assert.notEqual(build.error, null);
@@ -306,10 +297,7 @@ describe('export-image-data and import-image-data', () => {
       /images\.json cannot be read: ENOENT.*; name a file that export-image-data wrote/,
     );
     await writeFile(file, '{"version": 1}');
-    assert.match(
-      await refused(site, 'import-image-data', file),
-      /this is no export of a state: .*; nothing was imported/,
-    );
+    assert.match(await refused(site, 'import-image-data', file), /invalid export: .*; nothing was imported/);
     assert.match(
       await refused(site, 'export-image-data', join(site.directory, 'none/x')),
       /ENOENT.*name another file/,

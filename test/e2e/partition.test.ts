@@ -66,7 +66,7 @@ it('after a partition the copy of an image that is not the one on record is dele
   assert.deepEqual(await far.site.built(), [file], 'two builders have files of one name');
 
   link.mend();
-  await manager.logged(/more than one builder offers image docs-0000000001-/);
+  await manager.logged(/several builders offer image docs-0000000001-/);
   await waitUntil('the end of the far copy', async () => (await far.site.built()).length === 0);
   await farBuilder.logged(
     /image docs-\S+ is not the one on record, which another builder made; it is deleted here/,

@@ -119,7 +119,7 @@ test('builder, manager and commands pass the access list of the documentation, o
   assert.doesNotMatch(await command('image-list', '--offered'), /docs-1/);
 
   const managing = endAfter(t, spawnDaemon(a.on(builderCommand('manage', '-c', onA))));
-  await managing.logged(/leading/);
+  await managing.logged(/elected leader/);
   await waitUntil('the upload of the manager', async () =>
     (await readdir(pool)).some((name) => /^docs-docs-\d{10}-\w{8}\.qcow2$/.test(name)),
   );

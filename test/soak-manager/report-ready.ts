@@ -3,7 +3,7 @@ import type { ManagerState, StateStore } from '@nodepool-builder/image-manager';
 type Uploads = Iterable<ReturnType<ManagerState['uploads']['get']>>;
 
 /**
- * Reports uploads on record as ready: each when it is written, and all of them when a manager begins to lead. The leader
+ * Reports uploads on record as ready: each when it is written, and all of them when a manager becomes the leader. The leader
  * before it may have been killed between writing a record and reporting it.
  *
  * @param report - receives the external ids

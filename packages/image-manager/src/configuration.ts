@@ -1,4 +1,4 @@
-/** What a manager has to know of `nodepool.yaml`. Times are in seconds. */
+/** The parts of `nodepool.yaml` that the manager needs. Times are in seconds. */
 export interface ManagerConfiguration {
   readonly diskimages: readonly ManagedDiskImage[];
   readonly providers: readonly ManagedProvider[];
@@ -8,31 +8,31 @@ export interface ManagerConfiguration {
 /** One entry of `diskimages`, or of `zuul-images`. */
 export interface ManagedDiskImage {
   readonly name: string;
-  /** Digest of what the entry says of the build: a rebuild is due when it changes. Secrets are only in it as a digest. */
+  /** Digest of the settings that define the image's content. A rebuild is due when it changes. */
   readonly digest: string;
-  /** Neither built nor uploaded for the time being. */
+  /** True while the image is neither built nor uploaded. */
   readonly pause: boolean;
-  /** Age of the newest build, since it was asked for, at which the next is due. Default of the configuration: 86,400, unless there is a cron expression. */
+  /** Age of the newest build, counted from its request, at which the next build is due. */
   readonly rebuildAge?: number;
-  /** When builds are due, as a cron expression, in the local time zone. */
+  /** Cron expression for the times at which builds are due, in the local time zone. */
   readonly rebuildCron?: string;
   /**
-   * Jobs of Zuul build it, and builders take each build on their own: what they offer is adopted. The manager has one
-   * taken only on request, or when the newest is absent. Default false.
+   * True for an image that Zuul builds. Builders import each build on their own, and the manager adopts it. The manager
+   * asks for an import only on request, or when the newest image is absent. Default false.
    */
   readonly followsZuul?: boolean;
-  /** How many ready ones are kept, on disk and in each provider. At least 1. */
+  /** Number of ready images to keep, on disk and in each provider. At least 1. */
   readonly keep: number;
-  /** How long a build may take once it runs. */
+  /** Time limit for a running build. */
   readonly buildTimeout: number;
 }
 
 /** One entry of `providers`. */
 export interface ManagedProvider {
   readonly name: string;
-  /** Nothing is uploaded to it for the time being; what is there stays. */
+  /** True while nothing is uploaded to the provider; its images stay. */
   readonly pause: boolean;
-  /** How long an upload may take once it runs. */
+  /** Time limit for a running upload. */
   readonly uploadTimeout: number;
   readonly images: readonly ManagedProviderImage[];
 }
@@ -41,18 +41,18 @@ export interface ManagedProvider {
 export interface ManagedProviderImage {
   readonly name: string;
   readonly diskimage: string;
-  /** It is not uploaded for the time being; what is there stays. */
+  /** True while the image is not uploaded; uploaded images stay. */
   readonly pause: boolean;
 }
 
-/** When things are tried again. */
+/** Intervals and limits, in seconds. */
 export interface Timing {
-  /** Between a first failure and the next try; it doubles with each further failure. Default 60. */
+  /** Pause after a first failure; each further failure doubles it. Default 60. */
   readonly retryDelay: number;
-  /** The longest such pause. Default 3,600. */
+  /** Longest pause after a failure. Default 3,600. */
   readonly longestRetryDelay: number;
-  /** Between two looks for leaks: what is seen at both goes. Default 600. */
+  /** Time between two scans for orphans. Default 600. */
   readonly leakInterval: number;
-  /** How long the newest image may be offered by no builder, while a provider needs it, until it is built anew. Default 1,800. */
+  /** Time after which an image that no builder offers, but a provider needs, is built again. Default 1,800. */
   readonly absenceLimit: number;
 }

@@ -1,4 +1,4 @@
-/** What can go wrong in a store; `retriable`: the same call may succeed later. */
+/** Error codes of a store. `retriable` errors may go away: the same call may succeed later. */
 export const STORE_ERRORS: {
   readonly 'not-leader': { readonly retriable: true };
   readonly 'store-not-usable': { readonly retriable: true };
@@ -13,10 +13,10 @@ export const STORE_ERRORS: {
   'invalid-export': { retriable: false },
 };
 
-/** A row of {@link STORE_ERRORS}. */
+/** A key of {@link STORE_ERRORS}. */
 export type StoreErrorCode = keyof typeof STORE_ERRORS;
 
-/** Why the state could not be read or written. */
+/** The state could not be read or written. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: StoreErrorCode;
@@ -26,19 +26,19 @@ export class StoreError extends Error {
     this.code = code;
   }
 
-  /** This manager does not lead any more. */
+  /** Another manager may be the leader by now. */
   static notLeader(location: string, options?: ErrorOptions): StoreError {
-    const message = `this manager does not lead ${location} any more: nothing was written; lead again`;
+    const message = `this manager is no longer the leader of ${location}: nothing was written; wait to be elected again`;
     return new StoreError('not-leader', message, options);
   }
 
-  /** The place of a state that is to be restored is taken. */
+  /** A state can be restored only into an empty store. */
   static notEmpty(location: string): StoreError {
-    const message = `${location} is not empty: what it knows of would be forgotten; import into a new store`;
+    const message = `${location} is not empty: the import would replace its records; import into a new store`;
     return new StoreError('store-not-empty', message);
   }
 
-  /** Whether the same call may succeed later. */
+  /** True if the same call may succeed later. */
   get retriable(): boolean {
     return STORE_ERRORS[this.code].retriable;
   }

@@ -3,33 +3,33 @@ import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
-import { LeadershipTerm } from './leadership-term.ts';
+import { LeaderLoop } from './leader-loop.ts';
 import type { StateStore } from './store/state-store.ts';
 
-/** What an {@link ImageManager} works with. */
+/** Settings of an {@link ImageManager}. */
 export interface ImageManagerOptions {
   readonly configuration: ManagerConfiguration;
-  /** The configured provider of that name: it lists and deletes; uploads are the builders' work. */
+  /** Returns the configured provider of that name, for listing and deleting. Builders do the uploads. */
   readonly provider: (name: string) => ImageProvider | undefined;
-  /** Stays open: it belongs to the caller. */
+  /** The caller closes it. */
   readonly store: StateStore;
-  /** The job servers behind which the builders are. */
+  /** Job servers of the builders. */
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
-  /** Between two looks at job servers and requests, in milliseconds. Default 2,000. */
+  /** Milliseconds between two polls of job servers and requests. Default 2,000. */
   readonly pollInterval?: number;
-  /** Milliseconds since 1970. Default: the machine's clock. */
+  /** Wall clock: milliseconds since 1970. Default: the clock of this host. */
   readonly now?: () => number;
-  /** Milliseconds on a clock that is never set. Default: since the process began. */
+  /** Monotonic clock, in milliseconds. Default: time since the process started. */
   readonly elapsed?: () => number;
 }
 
-/** The pause after a term that ended by an error, in milliseconds. */
+/** Pause after an error of the leader loop, in milliseconds. */
 const PAUSE = 1000;
 
 /**
- * Decides what is built, uploaded, kept and deleted, and has builders do it. Of several managers with one store one
- * leads; the others stand by.
+ * Decides which images are built, uploaded, kept and deleted, and has builders do it. Of several managers with one store,
+ * one is the leader; the others stand by.
  */
 export class ImageManager {
   readonly #options: ImageManagerOptions;
@@ -40,16 +40,16 @@ export class ImageManager {
     this.#configuration = options.configuration;
   }
 
-  /** Puts another configuration in force, from the next plan on. */
+  /** Replaces the configuration, from the next plan on. */
   reconfigure(configuration: ManagerConfiguration): void {
     this.#configuration = configuration;
   }
 
-  /** Leads whenever it may, until the signal aborts. What is under way then goes on at the builders. */
+  /** Runs until the signal aborts. Jobs that are running then continue at the builders. */
   async run(signal: AbortSignal): Promise<void> {
     const { servers, logger } = this.#options;
     const fleet = new BuilderFleet({ servers, logger });
-    // At once: a job server that is silent would be waited for.
+    // Closing at once ends the wait for a silent job server.
     const close = (): void => void fleet.close();
     signal.addEventListener('abort', close);
     try {
@@ -58,7 +58,7 @@ export class ImageManager {
           await this.#lead(fleet, signal);
         } catch (error) {
           if (signal.aborted) return;
-          logger.error(`managing broke off, and begins anew: ${reasonOf(error)}`);
+          logger.error(`the manager failed and starts again: ${reasonOf(error)}`);
           await delay(PAUSE, undefined, { signal }).catch(() => {});
         }
       }
@@ -71,16 +71,18 @@ export class ImageManager {
   async #lead(fleet: BuilderFleet, signal: AbortSignal): Promise<void> {
     const { store, provider, logger, pollInterval = 2000 } = this.#options;
     const { now = Date.now, elapsed = () => performance.now() } = this.#options;
-    logger.info('waiting for the lead');
-    const leadership = await store.lead({ signal });
+    const onStandby = (): void => {
+      logger.info('another manager is the leader; standing by');
+    };
+    const leadership = await store.lead({ signal, onStandby });
     try {
-      logger.info(`leading; images of ours end in -${store.owner}`);
+      logger.info(`elected leader; the ids of its images end in -${store.owner}`);
       const configuration = (): ManagerConfiguration => this.#configuration;
-      await LeadershipTerm.run(
+      await LeaderLoop.run(
         { store, leadership, fleet, configuration, provider, logger, now, elapsed, pollInterval },
         signal,
       );
-      if (!signal.aborted) logger.warn('the lead is lost; what runs goes on at the builders');
+      if (!signal.aborted) logger.warn('leadership lost; running jobs continue at the builders');
     } finally {
       await leadership.release();
     }

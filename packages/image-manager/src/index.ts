@@ -7,12 +7,11 @@ export type {
 } from './configuration.ts';
 export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
-export type { StrayImage } from './leaks/find-leaks.ts';
-export { cronFault } from './planning/crons.ts';
+export type { UnrecordedImage } from './orphans/find-orphans.ts';
+export { cronError } from './planning/due.ts';
 export { plan } from './planning/plan.ts';
-export { type Rollback, rollback } from './planning/rollback.ts';
-export type { LaterBuild, OfferedFunctions, Plan, Step, Wait, World } from './planning/step.ts';
-export { listStrayImages, type PreviewOptions, previewPlan } from './preview.ts';
+export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/plan-types.ts';
+export { listUnrecordedImages, type PreviewOptions, previewPlan } from './preview.ts';
 export type {
   Build,
   BuildState,

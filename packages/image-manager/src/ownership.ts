@@ -1,25 +1,34 @@
-/** What an owner looks like: eight characters of 32 (five bits each), drawn when a store is made. */
+import { randomBytes } from 'node:crypto';
+
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** Pattern of an owner: eight characters of {@link ALPHABET}, generated with a new store. */
 export const OWNER: RegExp = /^[a-z2-7]{8}$/;
 
 const DIGITS = 10;
 
-/** `debian-0000000042-k7f3q2xa`: the image-id says whose the image is, for a job server shows nothing else of it. */
+/** Generates a random owner for a new store. */
+export function generateOwner(): string {
+  return Array.from(randomBytes(8), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+}
+
+/** Makes an image-id such as `debian-0000000042-k7f3q2xa`. It names the owner, because a job server shows only the id. */
 export function imageIdOf(diskimage: string, number: number, owner: string): string {
   return `${diskimage}-${uploadIdOf(number, owner)}`;
 }
 
-/** `0000000042-k7f3q2xa`: short enough for a unique key, and what a provider stores as our mark. */
+/** Makes an upload id such as `0000000042-k7f3q2xa`. It is the job's unique key, and the mark that a provider stores. */
 export function uploadIdOf(number: number, owner: string): string {
   return `${String(number).padStart(DIGITS, '0')}-${owner}`;
 }
 
-/** Whether an image-id or an upload's id was made by this owner. */
+/** True for an image-id or upload id of this owner. */
 export function isOwn(id: string, owner: string): boolean {
   const mark = new RegExp(`(?:^|.-)\\d{${DIGITS},}-${owner}$`);
   return mark.test(id);
 }
 
-/** The part of an image-id that is short enough for a unique key, whatever the disk image is called. */
+/** Returns the end of an image-id, which fits in a unique key whatever the name of the disk image. */
 export function buildKeyOf(imageId: string): string {
   return imageId.split('-').slice(-2).join('-');
 }

@@ -2,15 +2,15 @@ import type { Logger, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
-import { findStrayImages, type StrayImage } from './leaks/find-leaks.ts';
-import { listProviders } from './leaks/list-providers.ts';
+import { findUnrecordedImages, type UnrecordedImage } from './orphans/find-orphans.ts';
+import { listProviders } from './orphans/list-providers.ts';
 import { buildsToAdopt } from './planning/adoption.ts';
 import { correctFutureDates } from './planning/future-dates.ts';
 import { plan } from './planning/plan.ts';
-import type { Plan, World } from './planning/step.ts';
+import type { Observation, Plan } from './planning/plan-types.ts';
 import type { StateStore } from './store/state-store.ts';
 
-/** What a look at a manager's affairs needs: it changes nothing, and needs no manager that runs. */
+/** Settings of the previews, which change nothing and work without a running manager. */
 export interface PreviewOptions {
   readonly configuration: ManagerConfiguration;
   readonly store: Pick<StateStore, 'owner' | 'read' | 'requests'>;
@@ -18,14 +18,14 @@ export interface PreviewOptions {
   readonly logger: Logger;
 }
 
-/** What a manager would do next, and what it waits for. What is being built or uploaded is left out. */
+/** Plans what a manager would do next. Running builds and uploads are left out. */
 export async function previewPlan({ configuration, store, servers, logger }: PreviewOptions): Promise<Plan> {
   const fleet = new BuilderFleet({ servers, logger });
   try {
     const [state, requests, { offered }] = await Promise.all([
       store.read(),
       store.requests(),
-      fleet.observe(),
+      fleet.status(),
     ]);
     const inProgress = [
       ...[...state.builds.values()].filter((build) => build.state === 'building'),
@@ -36,16 +36,18 @@ export async function previewPlan({ configuration, store, servers, logger }: Pre
     const corrected = correctFutureDates(state, now);
     const builds = new Map([...state.builds, ...byId(corrected.builds), ...byId(adopted)]);
     const uploads = new Map([...state.uploads, ...byId(corrected.uploads)]);
-    const demanded = requests.flatMap(({ request }) => (request.kind === 'build' ? [request.diskimage] : []));
-    const world: World = {
+    const requested = requests.flatMap(({ request }) =>
+      request.kind === 'build' ? [request.diskimage] : [],
+    );
+    const observation: Observation = {
       now,
       offered,
-      underWay: new Set(inProgress.map(({ id }) => id)),
+      inProgress: new Set(inProgress.map(({ id }) => id)),
       absentSince: new Map(),
       retryAt: new Map(),
-      demanded: new Set(demanded),
+      requested: new Set(requested),
     };
-    return plan(configuration, { builds, uploads }, world);
+    return plan(configuration, { builds, uploads }, observation);
   } finally {
     await fleet.close();
   }
@@ -55,21 +57,21 @@ function byId<T extends { readonly id: string }>(records: readonly T[]): [string
   return records.map((record) => [record.id, record]);
 }
 
-/** Images in providers and at builders that no record stands for, ours and others'. */
-export async function listStrayImages(
+/** Lists images without a record, in providers and at builders: orphans, and images of others. */
+export async function listUnrecordedImages(
   { configuration, store, servers, logger }: PreviewOptions,
   provider: (name: string) => ImageProvider | undefined,
   signal: AbortSignal,
-): Promise<readonly StrayImage[]> {
+): Promise<readonly UnrecordedImage[]> {
   const fleet = new BuilderFleet({ servers, logger });
   try {
     const [listings, { offered }] = await Promise.all([
       listProviders({ providers: configuration.providers, provider, logger }, signal),
-      fleet.observe(),
+      fleet.status(),
     ]);
-    // Last, so that what was made in the meantime is known.
+    // The state is read last, so that it includes images made during the listing.
     const state = await store.read();
-    return findStrayImages({ owner: store.owner, state, listings, offered: offered.deletes });
+    return findUnrecordedImages({ owner: store.owner, state, listings, offered: offered.deletes });
   } finally {
     await fleet.close();
   }

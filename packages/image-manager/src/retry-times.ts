@@ -1,24 +1,24 @@
 import type { Timing } from './configuration.ts';
 import { pauseAfter } from './planning/back-off.ts';
 
-/** When something that failed may be tried again: pauses double, up to the longest. */
+/** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */
 export class RetryTimes {
   readonly #timing: () => Timing;
   readonly #failures = new Map<string, number>();
   readonly #retryAt = new Map<string, number>();
 
-  /** @param timing as it is in force now */
+  /** @param timing returns the current settings */
   constructor(timing: () => Timing) {
     this.#timing = timing;
   }
 
-  /** Milliseconds on the clock of {@link failed}, by id. */
+  /** Times of the next attempts on the clock of {@link failed}, by id. */
   get all(): ReadonlyMap<string, number> {
     return this.#retryAt;
   }
 
   /**
-   * @param now milliseconds on a clock that is never set
+   * @param now monotonic clock, in milliseconds
    * @returns the pause in seconds
    */
   failed(id: string, now: number): number {

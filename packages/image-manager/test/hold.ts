@@ -1,9 +1,9 @@
-/** Holds back whoever comes, until it is released, or whoever waits is aborted. */
+/** Blocks its callers until it is released or their signal aborts. */
 export class Hold {
   readonly #reached = Promise.withResolvers<void>();
   readonly #released = Promise.withResolvers<void>();
 
-  /** Resolves when somebody has come. */
+  /** Resolves when the first caller waits. */
   get reached(): Promise<void> {
     return this.#reached.promise;
   }

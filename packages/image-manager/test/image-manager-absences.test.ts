@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a builder that dies in the middle of a build: another one takes the job', async (t) => {
+test('when a builder dies during a build, another builder gets the job', async (t) => {
   const site = await ManagerSite.start(t);
   const dying = await site.builder();
   const hold = new Hold();
@@ -18,7 +18,7 @@ test('a builder that dies in the middle of a build: another one takes the job', 
   assert.deepEqual(other.jobsOf('image-build'), dying.jobsOf('image-build'));
 });
 
-test('a builder that dies in the middle of an upload and comes back: the upload is the same', async (t) => {
+test('when a builder dies during an upload and comes back, it resumes the upload', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -34,7 +34,7 @@ test('a builder that dies in the middle of an upload and comes back: the upload 
   assert.equal((await site.store.read()).uploads.size, 1);
 });
 
-test('a builder that vanishes with the only copy: its upload is given up, and the image is built anew', async (t) => {
+test('when a builder disappears with the only copy, its upload fails and the image is built again', async (t) => {
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },
@@ -54,22 +54,22 @@ test('a builder that vanishes with the only copy: its upload is given up, and th
   assert.equal(site.countLogged(/^warn upload .* failed: no builder has offered image .* for 0\.2 s/), 1);
   const { builds } = await site.store.read();
   const second = builds.get(imageId);
-  assert.ok((second?.requestedAt ?? 0) >= vanishedAt + 200, 'the builder was given its time');
-  await site.until('the lost one to be deleted', (state) => {
+  assert.ok((second?.requestedAt ?? 0) >= vanishedAt + 200, 'the manager waited for absence-limit');
+  await site.until('the lost build to be deleted', (state) => {
     const found = state.builds.get(lost);
     return found === undefined || found.state === 'deleted';
   });
   assert.deepEqual(vanishing.jobsOf('image-delete'), []);
 
-  // It comes back with an image that is on no record.
+  // The builder comes back with an orphan.
   vanishing.beforeUpload = undefined;
   await vanishing.start();
-  await waitUntil('the leak to go', () => !vanishing.images.has(lost));
+  await waitUntil('the orphan to be deleted', () => !vanishing.images.has(lost));
   assert.equal(vanishing.jobsOf('image-delete').length, 1);
   assert.deepEqual([...replacement.images], [imageId]);
 });
 
-test('a builder that is away for less than the limit costs nothing', async (t) => {
+test('a builder that is away for less than absence-limit causes no build', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();

@@ -11,7 +11,7 @@ import type { SiteBuilder } from './site-builder.ts';
 const DAY = 86_400_000;
 const NEWEST = Date.UTC(2026, 1, 3);
 
-/** Of a build of Zuul that ended so many days before the newest. */
+/** Returns the image-id of a build of Zuul that ended `days` days before the newest. */
 function idOf(digit: string, days: number): string {
   return importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: NEWEST - days * DAY });
 }
@@ -20,43 +20,43 @@ async function startSite(t: TestContext, options: SiteOptions = {}): Promise<Man
   return await ManagerSite.start(t, { providers: ['east'], diskimage: { followsZuul: true }, ...options });
 }
 
-/** The builder takes builds of Zuul, as if it had looked for them itself. */
-function take(builder: SiteBuilder, ...ids: readonly string[]): void {
+/** Lets a builder import builds of Zuul. */
+function importBuilds(builder: SiteBuilder, ...ids: readonly string[]): void {
   for (const id of ids) builder.images.add(id);
   builder.offer();
 }
 
-test('gearmand: what builders take of Zuul is adopted, uploaded and kept by its age there', async (t) => {
+test('gearmand: imported builds of Zuul are adopted, uploaded and kept by their age in Zuul', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await startSite(t, { ports: [gearmand.port] });
   const builder = await site.builder();
-  take(builder, idOf('b', 2));
+  importBuilds(builder, idOf('b', 2));
   site.manage();
   assert.equal(await site.untilInUse(), idOf('b', 2));
-  take(builder, idOf('a', 3));
+  importBuilds(builder, idOf('a', 3));
   await site.logged(new RegExp(`build ${idOf('a', 3)}: Zuul built it`));
-  take(builder, idOf('c', 0));
+  importBuilds(builder, idOf('c', 0));
   assert.equal(await site.untilInUse(idOf('b', 2)), idOf('c', 0));
-  // What ended first goes first, though it came after another.
-  await site.until('the oldest to be forgotten', ({ builds }) => builds.size === 2);
+  // The build that ended first is deleted first, although it was imported later.
+  await site.until('the oldest build to be deleted', ({ builds }) => builds.size === 2);
   assert.deepEqual([...builder.images], [idOf('b', 2), idOf('c', 0)]);
   assert.deepEqual(site.provider('east').imageIds, [idOf('b', 2), idOf('c', 0)]);
-  take(builder, idOf('d', -1));
+  importBuilds(builder, idOf('d', -1));
   assert.equal(await site.untilInUse(idOf('c', 0)), idOf('d', -1));
-  await site.until('the third to make room', ({ builds }) => !builds.has(idOf('b', 2)));
+  await site.until('the third build to be deleted', ({ builds }) => !builds.has(idOf('b', 2)));
   assert.deepEqual([...builder.images], [idOf('c', 0), idOf('d', -1)]);
   assert.deepEqual(site.provider('east').imageIds, [idOf('c', 0), idOf('d', -1)]);
   assert.deepEqual(builder.jobsOf('image-build'), []);
 });
 
-test('many at once are put on record in one go', async (t) => {
+test('many builds are adopted in one write', async (t) => {
   const site = await startSite(t, { providers: [], diskimage: { followsZuul: true, keep: 50 } });
   const ids = Array.from({ length: 50 }, (_, day) => idOf('a', day));
-  take(await site.builder(), ...ids);
+  importBuilds(await site.builder(), ...ids);
   const sizes = new Set<number>();
   site.manage();
-  await site.until('all of them', ({ builds }) => {
+  await site.until('all builds', ({ builds }) => {
     sizes.add(builds.size);
     return builds.size === ids.length;
   });
@@ -66,47 +66,47 @@ test('many at once are put on record in one go', async (t) => {
   );
 });
 
-test('an image that its builder is about to let go of is not adopted again', async (t) => {
+test('an image that its builder is deleting is not adopted again', async (t) => {
   const site = await startSite(t);
   const builder = await site.builder();
   const hold = new Hold();
   builder.beforeDelete = ({ signal }) => hold.wait(signal);
-  take(builder, idOf('a', 2), idOf('b', 1), idOf('c', 0));
+  importBuilds(builder, idOf('a', 2), idOf('b', 1), idOf('c', 0));
   site.manage();
   await hold.reached;
   const { builds } = await site.store.read();
   assert.equal(builds.get(idOf('a', 2))?.state, 'deleting');
   hold.release();
-  await site.until('its record to go', (state) => !state.builds.has(idOf('a', 2)));
+  await site.until('its record to be deleted', (state) => !state.builds.has(idOf('a', 2)));
   await site.untilInUse();
   assert.equal(site.countLogged(new RegExp(`build ${idOf('a', 2)}: Zuul built it`)), 1);
 });
 
-test('a builder that comes back with an image that was too old has it deleted once more', async (t) => {
+test('an old image is deleted again when a builder comes back with it', async (t) => {
   const site = await startSite(t);
   const builder = await site.builder();
-  take(builder, idOf('a', 2), idOf('b', 1), idOf('c', 0));
+  importBuilds(builder, idOf('a', 2), idOf('b', 1), idOf('c', 0));
   site.manage();
-  await site.until('the oldest to be forgotten', ({ builds }) => builds.size === 2);
+  await site.until('the oldest build to be deleted', ({ builds }) => builds.size === 2);
   const other = await site.builder();
-  take(other, idOf('a', 2));
+  importBuilds(other, idOf('a', 2));
   await waitUntil('its copy to be deleted', () => other.images.size === 0);
   assert.deepEqual(site.provider('east').imageIds, [idOf('c', 0)]);
 });
 
-test('a builder that comes back with an image that was rolled back has it removed as a leak', async (t) => {
+test('a withdrawn image is deleted as an orphan when a builder comes back with it', async (t) => {
   const site = await startSite(t, { timing: { leakInterval: 0.05 } });
   const builder = await site.builder();
-  take(builder, idOf('b', 1), idOf('c', 0));
+  importBuilds(builder, idOf('b', 1), idOf('c', 0));
   site.manage();
   await site.untilInUse();
   await site.store.ask({ kind: 'rollback', diskimage: 'debian' });
   assert.equal(await site.untilInUse(idOf('c', 0)), idOf('b', 1));
-  take(builder, idOf('d', -1));
+  importBuilds(builder, idOf('d', -1));
   await site.untilInUse(idOf('b', 1));
-  await waitUntil('the withdrawn one to be deleted', () => !builder.images.has(idOf('c', 0)));
+  await waitUntil('the withdrawn build to be deleted', () => !builder.images.has(idOf('c', 0)));
   const other = await site.builder();
-  take(other, idOf('c', 0));
-  await waitUntil('its copy to be removed', () => other.images.size === 0);
+  importBuilds(other, idOf('c', 0));
+  await waitUntil('its copy to be deleted', () => other.images.size === 0);
   assert.deepEqual(site.provider('east').imageIds.toSorted(), [idOf('b', 1), idOf('d', -1)].toSorted());
 });

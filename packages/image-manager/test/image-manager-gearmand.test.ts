@@ -7,7 +7,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('gearmand that is killed in the middle of a build comes back empty: the life cycle goes on', async (t) => {
+test('gearmand: the life cycle continues after a restart during a build, with an empty queue', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port], diskimage: { keep: 1 } });
@@ -26,7 +26,7 @@ test('gearmand that is killed in the middle of a build comes back empty: the lif
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
 });
 
-test('gearmand: a manager that dies in the middle of a build: the next follows the same job', async (t) => {
+test('gearmand: when a manager dies during a build, the next manager resumes the job', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const site = await ManagerSite.start(t, { ports: [gearmand.port] });
@@ -37,13 +37,13 @@ test('gearmand: a manager that dies in the middle of a build: the next follows t
   await hold.reached;
   await first.stop();
   site.manage();
-  await site.logged(/leading/);
+  await site.logged(/elected leader/);
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);
 });
 
-test('gearmand: a builder that dies with a deletion done, and its manager before it withdraws the job: the next ends it', async (t) => {
+test('gearmand: when builder and manager die after a deletion, the next manager finishes it', async (t) => {
   const gearmand = await startGearmand();
   undoAfter(t, () => gearmand.stop());
   const admin = new Admin({ host: '127.0.0.1', port: gearmand.port });
@@ -69,8 +69,8 @@ test('gearmand: a builder that dies with a deletion done, and its manager before
     (state) => state.builds.get(old)?.state !== 'deleting',
   );
   assert.notEqual(builds.get(old)?.state, 'ready');
-  // gearmand may list it, and hands it to no builder.
-  await waitUntil('no job that could begin', async () =>
+  // gearmand may still list the job, but gives it to no builder.
+  await waitUntil('no job that could start', async () =>
     (await admin.showJobs()).every(({ ignored }) => ignored),
   );
   assert.equal(builder.jobsOf('image-delete').length, 1);

@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a job server that is lost in the middle of a build: the build goes on under the same id', async (t) => {
+test('a build keeps its id when the job server is lost during the build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -24,7 +24,7 @@ test('a job server that is lost in the middle of a build: the build goes on unde
   assert.equal(site.countLogged(/^warn job server .* does not answer/), 1);
 });
 
-test('a job server that is lost in the middle of an upload: the upload is the same one afterwards', async (t) => {
+test('an upload is resumed when the job server is lost during the upload', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -41,20 +41,20 @@ test('a job server that is lost in the middle of an upload: the upload is the sa
   assert.equal(site.provider('east').images.size, 1);
 });
 
-test('with two job servers, jobs go to the one behind which a builder offers the function', async (t) => {
+test('with two job servers, jobs go to the server where a builder offers the function', async (t) => {
   const site = await ManagerSite.start(t, { servers: 2 });
   const [one = 0, other = 0] = site.ports;
   const builder = await site.builder([other]);
   const { manager } = site.manage();
   const first = await site.untilInUse();
-  // Turns are taken: twice is enough to miss it once.
+  // The servers take turns, so two jobs would show a wrong choice.
   manager.reconfigure(site.withDebian({ digest: 'second' }));
   await site.untilInUse(first);
   assert.equal(builder.jobsOf('image-build').length, 2);
   assert.notEqual(one, other);
 });
 
-test('with two job servers, one that is away holds up nothing', async (t) => {
+test('with two job servers, the loss of one delays nothing', async (t) => {
   const site = await ManagerSite.start(t, { servers: 2 });
   await site.builder();
   await site.stopServer(site.ports[0] ?? 0);
@@ -73,7 +73,7 @@ test('a manager that starts without a job server waits for it', async (t) => {
   await site.untilInUse();
 });
 
-test('a manager whose store cannot be read says so, and tries again', async (t) => {
+test('a manager that cannot read its store logs the error and tries again', async (t) => {
   const site = await ManagerSite.start(t);
   await site.builder();
   let failures = 0;
@@ -91,5 +91,5 @@ test('a manager whose store cannot be read says so, and tries again', async (t) 
   });
   site.manage(store);
   await site.untilInUse();
-  assert.equal(site.countLogged(/^error managing broke off, and begins anew: the disk is away/), 1);
+  assert.equal(site.countLogged(/^error the manager failed and starts again: the disk is away/), 1);
 });

@@ -4,7 +4,7 @@ import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('what an entry says of the build changes: it is built anew', async (t) => {
+test('a changed entry of a disk image causes a build', async (t) => {
   const site = await ManagerSite.start(t);
   await site.builder();
   const { manager } = site.manage();
@@ -16,33 +16,33 @@ test('what an entry says of the build changes: it is built anew', async (t) => {
   assert.match(builds.get(second)?.reason ?? '', /configuration has changed/);
 });
 
-test('a disk image that is configured no more goes, in every provider and on disk', async (t) => {
+test('a disk image that leaves the configuration is deleted in every provider and on disk', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
   await site.untilInUse();
   manager.reconfigure(withoutImages(site.configuration, ['east', 'west'], []));
-  await waitUntil('all to be gone', () => builder.images.size === 0);
-  await waitUntil('all to be gone', () =>
+  await waitUntil('the build to be deleted', () => builder.images.size === 0);
+  await waitUntil('all uploads to be deleted', () =>
     [...site.providers.values()].every(({ images }) => images.size === 0),
   );
 });
 
-test('an image that one provider needs no more goes from there, and stays elsewhere', async (t) => {
+test('an image that leaves the configuration of a provider is deleted only there', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
   const imageId = await site.untilInUse();
   manager.reconfigure(withoutImages(site.configuration, ['east'], site.configuration.diskimages));
-  await waitUntil('it to be gone', () => site.provider('east').images.size === 0);
-  await site.until('it to be on record', ({ uploads }) =>
+  await waitUntil('the image to be deleted', () => site.provider('east').images.size === 0);
+  await site.until('the deletion to be on record', ({ uploads }) =>
     [...uploads.values()].every(({ state }) => state !== 'deleting'),
   );
   assert.deepEqual(site.provider('west').imageIds, [imageId]);
   assert.deepEqual([...builder.images], [imageId]);
 });
 
-test('a provider that is paused gets nothing; afterwards it gets the newest', async (t) => {
+test('a paused provider gets nothing until it is resumed, and then the newest image', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { configuration } = site;
@@ -64,12 +64,12 @@ test('a provider that is paused gets nothing; afterwards it gets the newest', as
   assert.deepEqual(site.provider('east').imageIds, [newest]);
 });
 
-test('a disk image that is paused is not built', async (t) => {
+test('a paused disk image is not built', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { pause: true } });
   const builder = await site.builder();
   const { manager } = site.manage();
-  await site.logged(/^info leading/);
-  // A request that is refused shows that a plan was made.
+  await site.logged(/^info elected leader/);
+  // A rejected request shows that a planning pass is over.
   await site.store.ask({ kind: 'rollback', diskimage: 'debian' });
   await site.logged(/^warn request/);
   assert.deepEqual(builder.jobs, []);
@@ -77,7 +77,7 @@ test('a disk image that is paused is not built', async (t) => {
   await site.untilInUse();
 });
 
-/** Providers that have no images any more, and other disk images. */
+/** Removes the images of some providers, and replaces the disk images. */
 function withoutImages(
   configuration: ManagerConfiguration,
   providers: readonly string[],

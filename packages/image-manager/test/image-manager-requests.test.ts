@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a rebuild that is asked for is made once, even while the disk image is paused', async (t) => {
+test('a requested build is made once, even while the disk image is paused', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -14,14 +14,14 @@ test('a rebuild that is asked for is made once, even while the disk image is pau
   await site.until('the second build', ({ builds }) =>
     [...builds.values()].some(({ id, state }) => id !== first && state === 'ready'),
   );
-  // A manager that takes the request for a new one would begin a third build before it uploads the second.
+  // If the request counted twice, a third build would start before the second is uploaded.
   manager.reconfigure(site.withDebian({ pause: false }));
   await site.untilInUse(first);
   assert.equal(builder.jobsOf('image-build').length, 2);
   assert.deepEqual(await site.store.requests(), []);
 });
 
-test('a rebuild that is asked for while one is built follows it; two that wait are one', async (t) => {
+test('a build that is requested during a build follows it; two such requests share a build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -31,14 +31,14 @@ test('a rebuild that is asked for while one is built follows it; two that wait a
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
   hold.release();
-  await waitUntil('the requests to be answered', async () => (await site.store.requests()).length === 0);
+  await waitUntil('the requests to be handled', async () => (await site.store.requests()).length === 0);
   assert.match(await site.untilInUse(), /^debian-000000000[1-9]-/);
   const { builds } = await site.store.read();
   assert.equal(builds.size, 2);
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('what is asked while no manager runs is answered later, and once, though that manager dies', async (t) => {
+test('a request made while no manager runs is handled later, and only once', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const first = site.manage();
@@ -57,28 +57,28 @@ test('what is asked while no manager runs is answered later, and once, though th
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('rollback: the build before stands in for the newest, which goes, and nothing is built for it', async (t) => {
+test('a rollback replaces the newest build by the previous one, without a new build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
   const first = await site.untilInUse();
   manager.reconfigure(site.withDebian({ digest: 'second' }));
   const second = await site.untilInUse(first);
-  // Missing here, it is uploaded again before the newest goes.
+  // The provider that lacks the previous build gets it before the newest is deleted.
   const [old] = [...(await site.store.read()).uploads.values()].filter(
     ({ provider, imageId }) => provider === 'east' && imageId === first,
   );
   await site.store.ask({ kind: 'delete-upload', uploadId: old?.id ?? '' });
-  await waitUntil('its deletion', () => !site.provider('east').imageIds.includes(first));
+  await waitUntil('the upload to be deleted', () => !site.provider('east').imageIds.includes(first));
   await site.store.ask({ kind: 'rollback', diskimage: 'debian' });
   assert.equal(await site.untilInUse(second), first);
-  await waitUntil('the newest to go', () => !builder.images.has(second));
-  await site.until('the end of it', ({ builds }) => builds.get(second)?.state !== 'deleting');
+  await waitUntil('the newest build to be deleted', () => !builder.images.has(second));
+  await site.until('the deletion to be on record', ({ builds }) => builds.get(second)?.state !== 'deleting');
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [first]);
   assert.equal(builder.jobsOf('image-build').length, 2);
 });
 
-test('a build that is to be deleted goes everywhere, and one before takes its place', async (t) => {
+test('a requested deletion of a build deletes it everywhere, and the previous build replaces it', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const { manager } = site.manage();
@@ -86,12 +86,12 @@ test('a build that is to be deleted goes everywhere, and one before takes its pl
   manager.reconfigure(site.withDebian({ digest: 'second' }));
   const second = await site.untilInUse(first);
   await site.store.ask({ kind: 'delete-build', imageId: second });
-  await waitUntil('it to go', () => !builder.images.has(second));
+  await waitUntil('the build to be deleted', () => !builder.images.has(second));
   assert.equal(await site.untilInUse(second), first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [first]);
 });
 
-test('an upload that is to be deleted goes, even the last one, and is made anew', async (t) => {
+test('a requested deletion deletes even the last upload, which is then made again', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   await site.builder();
   site.manage();
@@ -99,34 +99,38 @@ test('an upload that is to be deleted goes, even the last one, and is made anew'
   const [old] = (await site.store.read()).uploads.values();
   await site.store.ask({ kind: 'delete-upload', uploadId: old?.id ?? '' });
   await waitUntil(
-    'another one',
+    'another upload',
     () => ![...site.provider('east').images.values()].some(({ uploadId }) => uploadId === old?.id),
   );
   assert.equal(await site.untilInUse(), imageId);
 });
 
-test('what makes no sense is dropped with a warning, and holds up nothing behind it', async (t) => {
+test('invalid requests are rejected with a warning and do not delay others', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
-  for (const nonsense of [
+  for (const invalid of [
     { kind: 'build', diskimage: 'no-such' },
     { kind: 'delete-build', imageId: 'no-such' },
     { kind: 'delete-upload', uploadId: 'no-such' },
     { kind: 'rollback', diskimage: 'no-such' },
     { kind: 'from-the-future' },
+    { kind: 'build', diskimage: 7 },
+    'text',
   ]) {
-    await site.store.ask(nonsense as never);
+    await site.store.ask(invalid as never);
   }
   const last = await site.store.ask({ kind: 'build', diskimage: 'debian' });
   site.manage();
   await site.untilInUse();
   assert.deepEqual(await site.store.requests(), []);
   for (const [number, reason] of [
-    [last - 5, 'build: disk image "no-such" is not configured'],
-    [last - 4, 'delete-build: there is no image no-such'],
-    [last - 3, 'delete-upload: there is no upload no-such'],
-    [last - 2, 'rollback: .*no-such'],
-    [last - 1, 'from-the-future: this release knows no such request'],
+    [last - 7, 'build: disk image "no-such" is not configured'],
+    [last - 6, 'delete-build: no image no-such to delete'],
+    [last - 5, 'delete-upload: no upload no-such to delete'],
+    [last - 4, 'rollback: .*no-such'],
+    [last - 3, 'invalid: this release does not know it; update the manager'],
+    [last - 2, 'invalid: /diskimage must be string; make the request again'],
+    [last - 1, 'invalid: / must be object; make the request again'],
   ] as const) {
     assert.equal(site.countLogged(new RegExp(`^warn request ${number}, ${reason}`)), 1, reason);
   }

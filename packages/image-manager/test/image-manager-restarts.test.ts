@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a manager that dies in the middle of a build: the next follows the same job', async (t) => {
+test('when a manager dies during a build, the next manager resumes the job', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -13,13 +13,13 @@ test('a manager that dies in the middle of a build: the next follows the same jo
   await hold.reached;
   await first.stop();
   site.manage();
-  await site.logged(/leading/);
+  await site.logged(/elected leader/);
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);
 });
 
-test('a build that ended while no manager ran is ready, without another job', async (t) => {
+test('a build that ended while no manager ran is ready without another job', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -36,7 +36,7 @@ test('a build that ended while no manager ran is ready, without another job', as
   assert.deepEqual([...builder.images], [imageId]);
 });
 
-test('a manager that dies in the middle of an upload: the next follows the same job', async (t) => {
+test('when a manager dies during an upload, the next manager resumes the job', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -56,7 +56,7 @@ test('a manager that dies in the middle of an upload: the next follows the same 
   assert.deepEqual(site.provider('east').imageIds, [imageId]);
 });
 
-test('an upload that ended while no manager ran is found by its unique key: the provider has one image', async (t) => {
+test('an upload that ended while no manager ran is not repeated: the provider has one image', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'] });
   const builder = await site.builder();
   const hold = new Hold();
@@ -79,7 +79,7 @@ test('an upload that ended while no manager ran is found by its unique key: the 
   );
 });
 
-test('a manager that dies in the middle of deletions: the next ends them', async (t) => {
+test('when a manager dies during deletions, the next manager finishes them', async (t) => {
   const site = await ManagerSite.start(t, {
     providers: ['east'],
     diskimage: { keep: 1 },
@@ -106,10 +106,10 @@ test('a manager that dies in the middle of deletions: the next ends them', async
   onDisk.release();
   const second = await site.untilInUse(old);
   assert.deepEqual(site.provider('east').imageIds, [second]);
-  await waitUntil('the old one to go', () => !builder.images.has(old));
+  await waitUntil('the old build to be deleted', () => !builder.images.has(old));
 });
 
-test('of two managers with one store one leads; when it stops, the other goes on at once', async (t) => {
+test('of two managers with one store, one is the leader; when it stops, the other takes over at once', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -117,9 +117,9 @@ test('of two managers with one store one leads; when it stops, the other goes on
   const leader = site.manage();
   await hold.reached;
   site.manage();
-  assert.equal(site.countLogged(/^info leading/), 1);
+  assert.equal(site.countLogged(/^info elected leader/), 1);
   await leader.stop();
-  await waitUntil('the other to lead', () => site.countLogged(/^info leading/) === 2);
+  await waitUntil('the other to be elected', () => site.countLogged(/^info elected leader/) === 2);
   hold.release();
   await site.untilInUse();
   assert.equal(builder.jobsOf('image-build').length, 1);

@@ -10,20 +10,20 @@ import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-/** What a run may take to end, in milliseconds: less than a job server has for an answer. */
+/** Time limit for a stop, in milliseconds: less than the timeout of a job server. */
 const PROMPT = 5000;
 
-test('it ends in the middle of a build, uploads, deletions and a look for leaks', async (t) => {
+test('a manager stops promptly during a build, uploads, deletions and a scan for orphans', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 }, timing: { leakInterval: 0.01 } });
   const builder = await site.builder();
   const manager = site.manage();
   await site.untilInUse();
   const holds = [new Hold(), new Hold(), new Hold(), new Hold()];
-  const [deletion, look, upload, build] = holds as [Hold, Hold, Hold, Hold];
+  const [deletion, scan, upload, build] = holds as [Hold, Hold, Hold, Hold];
   site.provider('east').beforeDelete = (signal) => deletion.wait(signal);
-  site.provider('east').beforeList = (signal) => look.wait(signal);
+  site.provider('east').beforeList = (signal) => scan.wait(signal);
   manager.manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
-  await Promise.all([deletion.reached, look.reached]);
+  await Promise.all([deletion.reached, scan.reached]);
   site.provider('west').beforeUpload = (signal) => upload.wait(signal);
   manager.manager.reconfigure(site.withDebian({ keep: 1, digest: 'third' }));
   await upload.reached;
@@ -39,7 +39,7 @@ test('it ends in the middle of a build, uploads, deletions and a look for leaks'
     assert.ok(states.includes(state), state);
 });
 
-test('it ends while a job server takes connections and says nothing', async (t) => {
+test('a manager stops promptly while a job server does not answer', async (t) => {
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => sockets.add(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');
@@ -60,18 +60,18 @@ test('it ends while a job server takes connections and says nothing', async (t) 
   );
 });
 
-test('it ends while it waits for the lead', async (t) => {
+test('a manager stops promptly while it stands by', async (t) => {
   const site = await ManagerSite.start(t);
   const leadership = await site.store.lead();
   undoAfter(t, () => leadership.release());
   const manager = site.manage();
-  await site.logged(/^info waiting for the lead/);
+  await site.logged(/^info another manager is the leader/);
   const begun = performance.now();
   await manager.stop();
   assert.ok(performance.now() - begun < PROMPT);
 });
 
-test('afterwards nothing keeps the process alive', async (t) => {
+test('after a stop, nothing keeps the process alive', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'manager-'));
   undoAfter(t, () => rm(directory, { recursive: true, force: true }));
   const site = await ManagerSite.start(t);

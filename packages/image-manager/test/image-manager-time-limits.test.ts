@@ -4,7 +4,7 @@ import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a build that takes too long has failed; what it leaves in the end is a leak', async (t) => {
+test('a build that exceeds its time limit fails, and its late image is an orphan', async (t) => {
   const site = await ManagerSite.start(t, {
     diskimage: { buildTimeout: 0.1 },
     timing: { leakInterval: 0.03 },
@@ -21,12 +21,12 @@ test('a build that takes too long has failed; what it leaves in the end is a lea
   );
   const imageId = await site.untilInUse();
   hold.release();
-  await site.logged(/^warn leak: image debian-0000000001-\w+ at a builder is in no record/);
-  await waitUntil('it to go', () => builder.images.size === 1);
+  await site.logged(/^warn orphan: image debian-0000000001-\w+ at a builder has no record/);
+  await waitUntil('the orphan to be deleted', () => builder.images.size === 1);
   assert.deepEqual([...builder.images], [imageId]);
 });
 
-test('an upload that takes too long has failed: what it left is discarded, and it is tried again', async (t) => {
+test('an upload that exceeds its time limit fails, is discarded and is retried', async (t) => {
   const site = await ManagerSite.start(t, { providers: ['east'], timing: { leakInterval: 0.03 } });
   const { configuration } = site;
   const providers = configuration.providers.map((each) => ({ ...each, uploadTimeout: 0.1 }));
@@ -43,9 +43,9 @@ test('an upload that takes too long has failed: what it left is discarded, and i
   await site.logged(failure);
   const imageId = await site.untilInUse();
   assert.deepEqual(east.imageIds, [imageId]);
-  // on a machine that is busy the next one may take too long, too
+  // On a busy host, the retry may exceed its time limit as well.
   await waitUntil(
-    'what each failure left to be discarded',
+    'each failed upload to be discarded',
     () => new Set(east.discarded).size === site.countLogged(failure),
   );
   hold.release();

@@ -1,6 +1,6 @@
 /**
- * A process with a manager, which it ends when its parent says so; nothing that it leaves open may keep it alive
- * then. Its arguments are the path of a store and the port of a job server.
+ * A process with a manager, which it stops on a message from its parent; no open handle may keep it alive then. Its
+ * arguments are the path of a store and the port of a job server.
  */
 import { once } from 'node:events';
 import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
@@ -21,7 +21,7 @@ const manager = new ImageManager({
 const stop = new AbortController();
 const done = manager.run(stop.signal);
 await once(process, 'message');
-stop.abort(new Error('the parent says so'));
+stop.abort(new Error('the parent stopped the manager'));
 await done;
 await store.close();
 process.disconnect();

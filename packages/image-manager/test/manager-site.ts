@@ -19,30 +19,30 @@ import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { SiteBuilder } from './site-builder.ts';
 import { SiteProvider } from './site-provider.ts';
 
-/** What differs from a site with debian in the providers east and west, and one job server. */
+/** Differences from a site with debian in the providers east and west, and one job server. */
 export interface SiteOptions {
   readonly diskimage?: Partial<ManagedDiskImage>;
   readonly providers?: readonly string[];
-  /** How many job servers of our own. Default 1. */
+  /** Number of job servers to start. Default 1. */
   readonly servers?: number;
-  /** Ports of others, in place of them. */
+  /** Ports of job servers to use instead. */
   readonly ports?: readonly number[];
   readonly timing?: Partial<Timing>;
 }
 
-/** A manager at work. */
+/** A running manager. */
 export interface RunningManager {
   readonly manager: ImageManager;
-  /** Ends it, as a crash would: what it has begun goes on at the builders. */
+  /** Stops it like a crash: jobs continue at the builders. */
   stop(): Promise<void>;
 }
 
 const HOST = '127.0.0.1';
 
-/** States in which nothing is to be done. */
+/** States of records without a task. */
 const SETTLED = new Set(['ready', 'failed', 'deleted']);
 
-/** Job servers, builders, providers and a store for managers; all of it ends with the test. */
+/** Job servers, builders, providers and a store for managers, all closed at the end of the test. */
 export class ManagerSite {
   readonly store: StateStore;
   readonly log: RecordingLogger = new RecordingLogger();
@@ -53,9 +53,9 @@ export class ManagerSite {
   readonly #t: TestContext;
   readonly #directory: string;
   readonly #servers: Map<number, JobServer>;
-  /** Milliseconds by which the managers' clock runs ahead of this machine's. */
+  /** Milliseconds by which the managers' wall clock is ahead. */
   ahead = 0;
-  /** Milliseconds that have passed for managers, besides those of this machine. */
+  /** Milliseconds by which the managers' monotonic clock is ahead. */
   elapsed = 0;
 
   private constructor(
@@ -102,7 +102,7 @@ export class ManagerSite {
     return site;
   }
 
-  /** Starts a builder that connects to all job servers, unless it is said. */
+  /** Starts a builder that connects to all job servers by default. */
   async builder(ports: readonly number[] = this.ports): Promise<SiteBuilder> {
     const file = { format: 'qcow2', path: join(this.#directory, 'image.qcow2'), size: 8 } as const;
     const builder = new SiteBuilder({ ports, diskimages: ['debian'], providers: this.providers, file });
@@ -111,7 +111,7 @@ export class ManagerSite {
     return builder;
   }
 
-  /** Starts a manager, with the site's store unless another is given. */
+  /** Starts a manager, by default with the site's store. */
   manage(store: StateStore = this.store): RunningManager {
     const manager = new ImageManager({
       configuration: this.configuration,
@@ -136,7 +136,7 @@ export class ManagerSite {
     return running;
   }
 
-  /** The site's configuration with another entry of debian, for {@link ImageManager.reconfigure}. */
+  /** Returns the site's configuration with a changed entry of debian. */
   withDebian(fields: Partial<ManagedDiskImage>): ManagerConfiguration {
     const { diskimages } = this.configuration;
     return { ...this.configuration, diskimages: diskimages.map((entry) => ({ ...entry, ...fields })) };
@@ -146,20 +146,20 @@ export class ManagerSite {
     return this.providers.get(name) as SiteProvider;
   }
 
-  /** Ends a job server, with what it has in its queue. */
+  /** Stops a job server, which loses its queue. */
   async stopServer(port: number): Promise<void> {
     await this.#servers.get(port)?.close();
     this.#servers.delete(port);
   }
 
-  /** Brings one back that was ended. */
+  /** Starts a job server at the port of a stopped one. */
   async restartServer(port: number): Promise<void> {
     const server = new JobServer();
     await server.listen(port);
     this.#servers.set(port, server);
   }
 
-  /** Waits until what is on record is so. */
+  /** Waits for a condition on the records. */
   async until(what: string, condition: (state: ManagerState) => boolean): Promise<ManagerState> {
     return await waitUntil(what, async () => {
       const state = await this.store.read();
@@ -168,10 +168,10 @@ export class ManagerSite {
   }
 
   /**
-   * Waits until a build is in all providers and nothing is under way.
+   * Waits until all providers have the newest build and all tasks are finished.
    *
-   * @param old - a build that is not meant
-   * @returns its id
+   * @param old - a build that does not count
+   * @returns the build's id
    */
   async untilInUse(old?: string): Promise<string> {
     return await waitUntil('a build in all providers', async () => {
@@ -207,7 +207,7 @@ export class ManagerSite {
     return await waitUntil(`a line with ${pattern}`, () => this.log.lines.find((line) => pattern.test(line)));
   }
 
-  /** How many lines there are of this kind. */
+  /** Counts the log lines that match. */
   countLogged(pattern: RegExp): number {
     return this.log.lines.filter((line) => pattern.test(line)).length;
   }

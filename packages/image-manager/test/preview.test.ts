@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listStrayImages, type PreviewOptions, previewPlan } from '@nodepool-builder/image-manager';
+import { listUnrecordedImages, type PreviewOptions, previewPlan } from '@nodepool-builder/image-manager';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 
-test('a preview says what would be done, and does nothing', async (t) => {
+test('a preview returns the plan and changes nothing', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   await waitUntil(
@@ -13,16 +13,16 @@ test('a preview says what would be done, and does nothing', async (t) => {
     async () => (await previewPlan(optionsOf(site))).steps.length > 0,
   );
   const { steps } = await previewPlan(optionsOf(site));
-  assert.deepEqual(steps, [{ act: 'build', diskimage: 'debian', reason: 'there is no ready build of it' }]);
+  assert.deepEqual(steps, [{ kind: 'build', diskimage: 'debian', reason: 'it has no ready build' }]);
   await site.store.ask({ kind: 'build', diskimage: 'debian' });
-  const [demanded] = (await previewPlan(optionsOf(site))).steps;
-  assert.equal(demanded?.reason, 'somebody asked for it');
+  const [requested] = (await previewPlan(optionsOf(site))).steps;
+  assert.equal(requested?.reason, 'it was requested');
   assert.deepEqual(builder.jobs, []);
   assert.equal((await site.store.requests()).length, 1);
   assert.equal((await site.store.read()).nextNumber, 1);
 });
 
-test('what is being built is no step, while a manager runs', async (t) => {
+test('a preview leaves out a running build', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -33,29 +33,29 @@ test('what is being built is no step, while a manager runs', async (t) => {
   hold.release();
 });
 
-test('stray images are listed, ours and others’, and all of them stay', async (t) => {
+test('unrecorded images are listed, ours and those of others, and none is deleted', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const manager = site.manage();
   const imageId = await site.untilInUse();
   await manager.stop();
   const uploadId = `0000000099-${site.store.owner}`;
-  site.provider('east').plant({ externalId: 'leak', uploadId });
+  site.provider('east').plant({ externalId: 'orphan', uploadId });
   site.provider('west').plant({ externalId: 'foreign' });
   builder.images.add(`debian-${uploadId}`).add('debian-1');
   builder.offer();
-  const list = () => listStrayImages(optionsOf(site), (name) => site.providers.get(name), t.signal);
-  const strays = await waitUntil('all four', async () => {
+  const list = () => listUnrecordedImages(optionsOf(site), (name) => site.providers.get(name), t.signal);
+  const unrecorded = await waitUntil('all four images', async () => {
     const found = await list();
     return found.length === 4 && found;
   });
   assert.deepEqual(
-    strays.map((stray) => [
-      stray.place === 'provider' ? stray.image.externalId : stray.imageId,
-      stray.isOurs,
+    unrecorded.map((image) => [
+      image.location === 'provider' ? image.image.externalId : image.imageId,
+      image.isOurs,
     ]),
     [
-      ['leak', true],
+      ['orphan', true],
       ['foreign', false],
       [`debian-${uploadId}`, true],
       ['debian-1', false],

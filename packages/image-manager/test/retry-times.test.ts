@@ -4,7 +4,7 @@ import { RetryTimes } from '../src/retry-times.ts';
 
 const TIMING = { retryDelay: 60, longestRetryDelay: 200, leakInterval: 600, absenceLimit: 1800 };
 
-test('pauses double up to the longest, each thing for itself', () => {
+test('each failure of an id doubles its pause, up to the longest', () => {
   const retries = new RetryTimes(() => TIMING);
   assert.deepEqual(
     [1000, 2000, 3000, 4000].map((now) => retries.failed('a', now)),
@@ -20,7 +20,7 @@ test('pauses double up to the longest, each thing for itself', () => {
   );
 });
 
-test('a success ends the row of failures', () => {
+test('a success resets the pause', () => {
   const retries = new RetryTimes(() => TIMING);
   retries.failed('a', 0);
   retries.failed('a', 0);

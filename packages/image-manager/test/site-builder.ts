@@ -3,36 +3,36 @@ import type { ImageFile } from '@nodepool-builder/image-builder';
 import { Relay } from '../../../test/fixtures/relay.ts';
 import type { SiteProvider } from './site-provider.ts';
 
-/** A job that a builder was given. */
+/** A job that a builder received. */
 export interface SeenJob {
   readonly function: string;
   readonly unique: string;
   readonly payload: string;
 }
 
-/** Runs before a job is done: it may throw, or wait. */
+/** Runs before a job; may throw or wait. */
 type JobHook = (job: WorkerJob) => Promise<void> | void;
 
-/** What a {@link SiteBuilder} has to do with. */
+/** Settings of a {@link SiteBuilder}. */
 export interface SiteBuilderOptions {
   /** Ports of job servers. */
   readonly ports: readonly number[];
   readonly diskimages: readonly string[];
   readonly providers: ReadonlyMap<string, SiteProvider>;
-  /** What is uploaded, whatever the image. */
+  /** The file to upload for every image. */
   readonly file: ImageFile;
 }
 
 /**
- * A builder as job servers see ours: the functions of a new image are there before the build's answer, and those of
- * a deleted one go after the deletion's.
+ * A builder that registers functions as ours does: those of a new image before the result of the build, and removes those
+ * of a deleted image after the result of the deletion.
  */
 export class SiteBuilder {
-  /** Ids of the images that lie on its disk. */
+  /** Ids of the images on its disk. */
   readonly images: Set<string> = new Set();
-  /** All jobs that it was given. */
+  /** All jobs that it received. */
   readonly jobs: SeenJob[] = [];
-  /** How many of them job servers know to have ended. */
+  /** Number of jobs whose end a job server has acknowledged. */
   endedJobs = 0;
   beforeBuild: JobHook | undefined;
   beforeUpload: JobHook | undefined;
@@ -45,27 +45,27 @@ export class SiteBuilder {
     this.#options = options;
   }
 
-  /** Starts it, the first time or after its death: with the images that lie there. */
+  /** Starts or restarts it, with the images on its disk. */
   async start(): Promise<void> {
     this.#relays = await Promise.all(this.#options.ports.map((port) => Relay.start(port)));
     const servers = this.#relays.map(({ port }) => ({ host: '127.0.0.1', port }));
-    // It reconnects fast, as tests wait for it.
+    // It reconnects fast, because tests wait for it.
     this.#worker = new Worker({ servers, concurrency: 8, reconnect: { minDelay: 10, maxDelay: 20 } });
     this.offer();
   }
 
-  /** It dies, and job servers lose it without a word. */
+  /** Dies: all connections to job servers break. */
   async die(): Promise<void> {
     for (const relay of this.#relays) relay.close();
     await this.#worker?.close({ signal: AbortSignal.abort(new Error('the builder dies')) });
   }
 
-  /** Jobs of one kind, `image-build` for instance. */
+  /** Returns the jobs with a verb such as `image-build`. */
   jobsOf(verb: string): SeenJob[] {
     return this.jobs.filter((job) => job.function.startsWith(`${verb}:`));
   }
 
-  /** Offers what its disk images and images make possible. */
+  /** Registers the functions of its disk images and images. */
   offer(): void {
     const handler =
       (work: (job: WorkerJob) => Promise<string>): WorkerFunction =>

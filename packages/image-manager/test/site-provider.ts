@@ -6,21 +6,21 @@ import type {
 } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 
-/** What runs before, or after, a call: it may throw, or wait. */
+/** Runs before or after a call; may throw or wait. */
 export type Hook = (signal: AbortSignal) => Promise<void> | void;
 
-/** A provider whose calls can be made to fail. */
+/** A provider with hooks that can make its calls fail. */
 export class SiteProvider extends FakeImageProvider {
   beforeUpload: Hook | undefined;
-  /** Here a failure leaves the image behind. */
+  /** A failure here leaves the image in the provider. */
   afterUpload: Hook | undefined;
   beforeDelete: Hook | undefined;
   beforeList: Hook | undefined;
-  /** Is told after each change. */
+  /** Called after each change. */
   onChange: () => void = () => {};
-  /** How often it was listed. */
+  /** Number of listings. */
   listings = 0;
-  /** What was discarded, by upload id. */
+  /** Ids of the discarded uploads. */
   readonly discarded: string[] = [];
 
   override async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
@@ -49,7 +49,7 @@ export class SiteProvider extends FakeImageProvider {
     return await super.list(options);
   }
 
-  /** Puts an image there behind everybody's back. */
+  /** Adds an image without an upload. */
   plant(image: Partial<ProviderImage> & { readonly externalId: string }): void {
     this.images.set(image.externalId, {
       imageId: 'debian-1',
@@ -61,7 +61,7 @@ export class SiteProvider extends FakeImageProvider {
     });
   }
 
-  /** Ids of the images that are there, in the order of their coming. */
+  /** Ids of its images, oldest first. */
   get imageIds(): string[] {
     return Array.from(this.images.values(), ({ imageId }) => imageId);
   }

@@ -36,10 +36,10 @@ async function measurePlan(): Promise<number> {
   const world = {
     now: Date.now(),
     offered: { builds: names, uploads: ids, deletes: ids },
-    underWay: new Set<string>(),
+    inProgress: new Set<string>(),
     absentSince: new Map<string, number>(),
     retryAt: new Map<string, number>(),
-    demanded: new Set<string>(),
+    requested: new Set<string>(),
   };
   const begin = performance.now();
   const { steps } = plan(CONFIGURATION, state, world);

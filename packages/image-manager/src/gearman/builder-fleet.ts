@@ -7,46 +7,45 @@ import {
   type Logger,
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
-import type { OfferedFunctions } from '../planning/step.ts';
-import { offeredFunctions } from './offered-functions.ts';
+import type { OfferedFunctions } from '../planning/plan-types.ts';
 import { type RunLimits, runJob } from './run-job.ts';
 
-/** How long a job server may take for an answer, in milliseconds. */
+/** Timeout for a job server's answer, in milliseconds. */
 const TIMEOUT = 10_000;
 
-/** What {@link BuilderFleet} is made of. */
+/** Settings of a {@link BuilderFleet}. */
 export interface BuilderFleetOptions {
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
 }
 
-/** What the builders offer, as the job servers say. */
-export interface Observation {
+/** What the builders offer, according to the job servers. */
+export interface FleetStatus {
   readonly offered: OfferedFunctions;
-  /** Whether every server answered: only then is what is not offered known to be gone. */
+  /** True if every server answered. Only then is a function that is not listed known to be gone. */
   readonly isComplete: boolean;
   /** Ids of images that more than one builder offers at one job server. */
   readonly copied: ReadonlySet<string>;
 }
 
-/** The two ways to a job server: what it knows, and jobs for the builders behind it. */
+/** A job server with its two connections: one for its status, one for jobs. */
 interface Server {
   readonly name: string;
   readonly admin: Admin;
   readonly client: Client;
-  /** Functions with a worker, as it last said; none while it does not answer. */
+  /** Functions with a worker in its last answer; empty while it does not answer. */
   functions: ReadonlySet<string>;
   /** Functions with several workers. */
   shared: ReadonlySet<string>;
   isAway: boolean;
 }
 
-/** All builders, as the job servers show them: there is no other way to a builder. */
+/** All builders behind the job servers. The manager reaches them only through Gearman. */
 export class BuilderFleet implements AsyncDisposable {
   readonly #servers: readonly Server[];
   readonly #logger: Logger;
-  #observing: Promise<Observation> | undefined;
-  /** Servers take turns, so that one does not get all the jobs. */
+  #asking: Promise<FleetStatus> | undefined;
+  /** Servers take turns, so that the jobs are spread over them. */
   #turn = 0;
   #isClosed = false;
 
@@ -63,17 +62,17 @@ export class BuilderFleet implements AsyncDisposable {
   }
 
   /**
-   * Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. Who asks
-   * while it is being found out gets the same answer.
+   * Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. Concurrent
+   * callers share one answer.
    */
-  observe(): Promise<Observation> {
-    this.#observing ??= this.#observe().finally(() => {
-      this.#observing = undefined;
+  status(): Promise<FleetStatus> {
+    this.#asking ??= this.#askAll().finally(() => {
+      this.#asking = undefined;
     });
-    return this.#observing;
+    return this.#asking;
   }
 
-  async #observe(): Promise<Observation> {
+  async #askAll(): Promise<FleetStatus> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
     return {
       offered: offeredFunctions(this.#servers.flatMap(({ functions }) => [...functions])),
@@ -85,19 +84,19 @@ export class BuilderFleet implements AsyncDisposable {
   /**
    * Has a builder do a job, and waits for its result.
    *
-   * @param unique one job for all who submit it: who asks again for what still runs gets its result
+   * @param unique submissions with the same key share one job and its result
    * @throws GearmanError, see {@link runJob}
    */
   async run(functionName: string, argument: unknown, unique: string, limits: RunLimits): Promise<Buffer> {
     const { client, admin } = this.#serverFor(functionName);
-    const withdraw = async (handle: string): Promise<void> => {
-      // It may have ended by now; and a job server that refuses, or is away, gets the job begun once more at worst.
+    const cancel = async (handle: string): Promise<void> => {
+      // The job may have ended by now. If the server cannot cancel it, a builder at worst runs it once more.
       await admin.cancelJob(handle).catch(() => {});
     };
-    return await runJob(client, functionName, JSON.stringify(argument), unique, { ...limits, withdraw });
+    return await runJob(client, functionName, JSON.stringify(argument), unique, { ...limits, cancel });
   }
 
-  /** Hangs up. What is being asked is then taken for unanswered. */
+  /** Closes all connections. Pending questions count as unanswered. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#servers.flatMap(({ admin, client }) => [admin.close(), client.close()]));
@@ -107,7 +106,7 @@ export class BuilderFleet implements AsyncDisposable {
     return this.close();
   }
 
-  /** One behind which a builder offers the function; else any that answers, where the job waits for a builder. */
+  /** Chooses a server where a builder offers the function; otherwise one that answers, where the job then waits. */
   #serverFor(functionName: string): Server {
     this.#turn += 1;
     const inTurn = this.#servers.map((_, index) =>
@@ -117,7 +116,7 @@ export class BuilderFleet implements AsyncDisposable {
       inTurn.find((candidate) => candidate?.functions.has(functionName)) ??
       inTurn.find((candidate) => candidate?.isAway === false) ??
       inTurn[0];
-    if (server === undefined) throw new TypeError('there is no job server');
+    if (server === undefined) throw new TypeError('no job server is configured');
     return server;
   }
 
@@ -140,9 +139,26 @@ export class BuilderFleet implements AsyncDisposable {
   }
 }
 
-/** Functions with at least that many workers. */
+/** Returns the functions with at least that many workers. */
 function functionsWith(status: readonly FunctionStatus[], workers: number): ReadonlySet<string> {
   return new Set(
     status.filter(({ availableWorkers }) => availableWorkers >= workers).map(({ name }) => name),
   );
+}
+
+const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
+  'image-build': 'builds',
+  'image-upload': 'uploads',
+  'image-delete': 'deletes',
+};
+
+/** Sorts the functions of builders by verb; ignores all others. */
+function offeredFunctions(names: Iterable<string>): OfferedFunctions {
+  const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
+  for (const name of names) {
+    const colon = name.indexOf(':');
+    const kind = VERBS[name.slice(0, Math.max(colon, 0))];
+    if (kind !== undefined) offered[kind].add(name.slice(colon + 1));
+  }
+  return offered;
 }

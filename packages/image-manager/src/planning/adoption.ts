@@ -3,12 +3,12 @@ import type { ManagerConfiguration } from '../configuration.ts';
 import type { Build } from '../records.ts';
 
 /**
- * Builds of Zuul that builders have taken on their own and that are in no record. They are as old as they are in Zuul,
- * in whatever order they were taken. What a record says is deleted, or being deleted, is not taken for new.
+ * Makes records for the builds of Zuul that builders have imported on their own. A build's age is its age in Zuul,
+ * whenever it was imported. A build with a record is not adopted again, even if it is deleted.
  *
  * @param builds by image-id
  * @param offered image-ids
- * @param now in milliseconds since 1970; nothing is younger, whatever the clock of Zuul says
+ * @param now in milliseconds since 1970; later dates from Zuul's clock are set back to it
  */
 export function buildsToAdopt(
   { diskimages }: Pick<ManagerConfiguration, 'diskimages'>,

@@ -1,12 +1,12 @@
 import { byBuild } from '@nodepool-builder/image-builder';
 import type { Build, Upload } from '../records.ts';
 
-/** What has a place in time. */
+/** A record's date, with the id that decides if dates are equal. */
 export type Dated = Pick<Build, 'id' | 'requestedAt'>;
 
 /**
- * Orders records newest first: by the numbers of the store, those without a number by date. A clock that was set
- * back makes nothing older.
+ * Orders records newest first: by the store's numbers, or by date if a record has none. A clock that was set back
+ * therefore does not change the order.
  *
  * @param all the records to compare
  */
@@ -18,7 +18,7 @@ export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): (
   return (one, other) => compare(one, other) || byText(idOf(other), idOf(one));
 }
 
-/** An upload is as new as its build. */
+/** Returns the date of an upload's build. */
 export function buildDateOf(upload: Upload, builds: ReadonlyMap<string, Build>): Dated {
   return builds.get(upload.imageId) ?? { id: upload.imageId, requestedAt: upload.requestedAt };
 }

@@ -1,7 +1,7 @@
 import type { Timing } from '../configuration.ts';
 import type { Build, Upload } from '../records.ts';
 
-/** Whether a build or an upload once came to a good end, whatever became of it since. */
+/** True if a build or upload once succeeded, even if it has been deleted since. */
 export function succeeded(record: Build | Upload): boolean {
   return (
     (record.state === 'ready' || record.state === 'deleting' || record.state === 'deleted') &&
@@ -10,8 +10,10 @@ export function succeeded(record: Build | Upload): boolean {
 }
 
 /**
- * The failures before which nothing succeeded, of records with the newest first. A build that failed with another
- * configuration ends them too, if the digest of the present one is given.
+ * Returns the failures since the last success. If the digest of the current configuration is given, a build with
+ * another configuration ends the series, too.
+ *
+ * @param records newest first
  */
 export function failuresInARow<R extends Build | Upload>(
   records: readonly R[],
@@ -23,25 +25,25 @@ export function failuresInARow<R extends Build | Upload>(
   return (end === -1 ? records : records.slice(0, end)).filter(({ state }) => state === 'failed');
 }
 
-/** Seconds to wait after so many failures in a row, at least one: each further failure doubles them, up to the longest. */
+/** Seconds to wait after one or more failures in a row. Each failure doubles them, up to the longest pause. */
 export function pauseAfter(failures: number, { retryDelay, longestRetryDelay }: Timing): number {
   return Math.min(retryDelay * 2 ** (failures - 1), longestRetryDelay);
 }
 
-/** When the next try may begin, in milliseconds since 1970: a pause after the last failure's end. `-Infinity` if nothing failed. */
+/** Time of the next attempt, in milliseconds since 1970; `-Infinity` without failures. */
 export function retryTime(failures: readonly (Build | Upload)[], timing: Timing): number {
   const [last] = failures;
   if (last === undefined) return -Infinity;
   return (last.endedAt ?? last.requestedAt) + pauseAfter(failures.length, timing) * 1000;
 }
 
-/** From how many failures on the pause between two tries grows no more. */
+/** Number of failures after which the pause no longer grows. */
 export function failuresThatCount(timing: Timing): number {
   const ratio = timing.longestRetryDelay / timing.retryDelay;
   return ratio > 1 && Number.isFinite(ratio) ? 1 + Math.ceil(Math.log2(ratio)) : 1;
 }
 
-/** `the last try failed`, `the last 3 tries failed`. */
+/** Formats a number of failures, as `the last 3 attempts failed`. */
 export function failuresInWords(count: number): string {
-  return count === 1 ? 'the last try failed' : `the last ${count} tries failed`;
+  return count === 1 ? 'the last attempt failed' : `the last ${count} attempts failed`;
 }

@@ -1,39 +1,43 @@
 import type { ManagedDiskImage } from '../configuration.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
 import { occasionsToBuild } from './due.ts';
-import { type Finding, type Pass, stepOfRecord } from './pass.ts';
+import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 
-/** Follows builds that nobody follows, and begins those that are due. */
-export function* planBuilds(pass: Pass): Iterable<Finding> {
+/** Plans builds that are due, and resumes builds without a task. */
+export function* planBuilds(pass: Pass): Iterable<PlanItem> {
   for (const diskimage of pass.survey.diskimages.values()) {
     const building = diskimage.builds.filter(({ state }) => state === 'building');
     for (const { id } of building) {
-      const reason = 'it is being built, and nobody follows it: its manager ended, or its job was lost';
-      yield* stepOfRecord(pass, `build ${id}`, id, { act: 'resume-build', imageId: id, reason });
+      const reason = 'it is being built, but has no task: its manager ended, or its job was lost';
+      yield* stepOfRecord(pass, `build ${id}`, id, { kind: 'resume-build', imageId: id, reason });
     }
     const [current] = building;
     if (diskimage.entry === undefined) continue;
     if (current === undefined) yield* planNewBuild(pass, diskimage, diskimage.entry);
-    else if (pass.world.demanded.has(diskimage.name)) {
-      const reason = `somebody asked for a build; it begins when ${current.id} has ended`;
+    else if (pass.observation.requested.has(diskimage.name)) {
+      const reason = `a build was requested; it starts when ${current.id} has ended`;
       yield { subject: `diskimage ${diskimage.name}`, reason };
     }
   }
 }
 
-function* planNewBuild(pass: Pass, diskimage: SurveyedDiskImage, entry: ManagedDiskImage): Iterable<Finding> {
+function* planNewBuild(
+  pass: Pass,
+  diskimage: SurveyedDiskImage,
+  entry: ManagedDiskImage,
+): Iterable<PlanItem> {
   const { name } = diskimage;
   const subject = `diskimage ${name}`;
-  const { now, demanded, offered } = pass.world;
+  const { now, requested, offered } = pass.observation;
   const cron = pass.crons.get(entry.rebuildCron ?? '');
   if (cron instanceof Error) {
-    const reason = `rebuild-cron "${entry.rebuildCron}" is no cron expression: ${cron.message} Correct it.`;
+    const reason = `rebuild-cron "${entry.rebuildCron}" is not a cron expression: ${cron.message} Correct it.`;
     yield { subject, reason };
   }
-  const isDemanded = demanded.has(name);
-  const occasions = isDemanded
-    ? [{ at: now, reason: 'somebody asked for it' }]
+  const isRequested = requested.has(name);
+  const occasions = isRequested
+    ? [{ at: now, reason: 'it was requested' }]
     : [...occasionsToBuild(pass, diskimage, entry)];
   const due = occasions.find(({ at }) => at <= now);
   if (due === undefined) {
@@ -43,32 +47,32 @@ function* planNewBuild(pass: Pass, diskimage: SurveyedDiskImage, entry: ManagedD
     return;
   }
   const { reason } = due;
-  if (entry.pause && !isDemanded) {
-    yield { subject, reason: `it is paused; otherwise it would be built: ${reason}` };
+  if (entry.pause && !isRequested) {
+    yield { subject, reason: `it is paused; a build is due: ${reason}` };
     return;
   }
   if (!offered.builds.has(name)) {
-    yield { subject, reason: `no builder offers image-build:${name}; it would be built: ${reason}` };
+    yield { subject, reason: `no builder offers image-build:${name}; a build is due: ${reason}` };
     return;
   }
   const failures = failuresInARow(diskimage.builds, entry.digest);
   const until = retryTime(failures, pass.timing);
-  if (until > now && !isDemanded) {
+  if (until > now && !isRequested) {
     yield {
       subject,
-      reason: `${failuresInWords(failures.length)}; it is built again later: ${reason}`,
+      reason: `${failuresInWords(failures.length)}; the next follows later: ${reason}`,
       until,
     };
     return;
   }
-  yield { act: 'build', diskimage: name, reason };
+  yield { kind: 'build', diskimage: name, reason };
 }
 
-/** Of a disk image that Zuul builds. */
-function whyNothingIsDue({ world }: Pass, { name, builds }: SurveyedDiskImage): string {
-  if (!world.offered.builds.has(name)) {
-    return `no builder offers image-build:${name}, so that none looks what Zuul has built`;
+/** Explains why no build is planned for a disk image that Zuul builds. */
+function whyNothingIsDue({ observation }: Pass, { name, builds }: SurveyedDiskImage): string {
+  if (!observation.offered.builds.has(name)) {
+    return `no builder offers image-build:${name}, so that none imports the builds of Zuul`;
   }
-  const next = 'builders take the next build of Zuul on their own';
-  return builds.some(({ state }) => state === 'ready') ? next : `there is no ready build of it; ${next}`;
+  const next = 'builders import the next build of Zuul on their own';
+  return builds.some(({ state }) => state === 'ready') ? next : `it has no ready build; ${next}`;
 }

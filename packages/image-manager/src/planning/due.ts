@@ -1,18 +1,17 @@
 import { Cron } from 'croner';
 import type { ManagedDiskImage } from '../configuration.ts';
 import type { Build } from '../records.ts';
-import { durationInWords } from './duration.ts';
 import type { Pass } from './pass.ts';
 import type { SurveyedDiskImage } from './survey.ts';
 import { needsUpload } from './uploads.ts';
 
-/** A reason to build, and from when on it holds: milliseconds since 1970. */
+/** A reason to build, and the time from which it holds: milliseconds since 1970. */
 export interface Occasion {
   readonly at: number;
   readonly reason: string;
 }
 
-/** Why a disk image is to be built, now or later. When Zuul builds one is not ours to say. */
+/** Finds the reasons to build a disk image, now or later. For an image that Zuul builds, only its absence counts. */
 export function* occasionsToBuild(
   pass: Pass,
   diskimage: SurveyedDiskImage,
@@ -29,13 +28,16 @@ function* byConfiguration(
 ): Iterable<Occasion> {
   const { newestSuccess } = diskimage;
   if (newestSuccess === undefined || !diskimage.builds.some(({ state }) => state === 'ready')) {
-    yield { at: -Infinity, reason: 'there is no ready build of it' };
+    yield { at: -Infinity, reason: 'it has no ready build' };
     return;
   }
   if (newestSuccess.configuration !== entry.digest) {
-    yield { at: -Infinity, reason: `its configuration has changed since the newest, ${newestSuccess.id}` };
+    yield {
+      at: -Infinity,
+      reason: `its configuration has changed since the newest build, ${newestSuccess.id}`,
+    };
   }
-  if (entry.rebuildAge !== undefined) yield byAge(newestSuccess, entry.rebuildAge, pass.world.now);
+  if (entry.rebuildAge !== undefined) yield byAge(newestSuccess, entry.rebuildAge, pass.observation.now);
   if (entry.rebuildCron !== undefined) yield* byCron(pass, newestSuccess, entry.rebuildCron);
 }
 
@@ -43,7 +45,7 @@ function byAge(newest: Build, rebuildAge: number, now: number): Occasion {
   const age = durationInWords((now - newest.requestedAt) / 1000);
   return {
     at: newest.requestedAt + rebuildAge * 1000,
-    reason: `the newest, ${newest.id}, is ${age} old; rebuild-age is ${durationInWords(rebuildAge)}`,
+    reason: `the newest build, ${newest.id}, is ${age} old; rebuild-age is ${durationInWords(rebuildAge)}`,
   };
 }
 
@@ -51,18 +53,55 @@ function* byCron({ crons }: Pass, newest: Build, rebuildCron: string): Iterable<
   const cron = crons.get(rebuildCron);
   const next = cron instanceof Cron ? cron.nextRun(new Date(newest.requestedAt)) : null;
   if (next === null) return;
-  const reason = `the newest, ${newest.id}, is from before ${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
+  const reason = `the newest build, ${newest.id}, is older than ${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
   yield { at: next.getTime(), reason };
 }
 
-function* byAbsence(pass: Pass, { places, good }: SurveyedDiskImage): Iterable<Occasion> {
+function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<Occasion> {
   const [wanted] = good;
   if (wanted === undefined) return;
-  const since = pass.world.absentSince.get(wanted.id);
-  if (since === undefined || !places.some((place) => needsUpload(pass, place, wanted))) return;
-  const absence = durationInWords((pass.world.now - since) / 1000);
+  const since = pass.observation.absentSince.get(wanted.id);
+  if (since === undefined || !targets.some((target) => needsUpload(pass, target, wanted))) return;
+  const absence = durationInWords((pass.observation.now - since) / 1000);
   yield {
     at: since + pass.timing.absenceLimit * 1000,
-    reason: `the newest, ${wanted.id}, has been offered by no builder for ${absence}, and a provider needs it`,
+    reason: `a provider needs the newest build, ${wanted.id}, but no builder has offered it for ${absence}`,
   };
+}
+
+const SECOND = { name: 'second', seconds: 1 };
+const UNITS = [
+  { name: 'day', seconds: 86_400 },
+  { name: 'hour', seconds: 3600 },
+  { name: 'minute', seconds: 60 },
+  SECOND,
+];
+
+/** Formats a duration as `25 hours`: in the largest unit that gives at least two, rounded down; never below 0. */
+export function durationInWords(seconds: number): string {
+  const unit = UNITS.find((each) => seconds >= 2 * each.seconds) ?? SECOND;
+  const count = Math.max(0, Math.floor(seconds / unit.seconds));
+  return `${count} ${unit.name}${count === 1 ? '' : 's'}`;
+}
+
+/** Parses the cron expressions of disk images, each once. An invalid expression maps to its error. */
+export function parseCrons(entries: readonly ManagedDiskImage[]): ReadonlyMap<string, Cron | Error> {
+  const expressions = new Set(
+    entries.map(({ rebuildCron }) => rebuildCron).filter((each) => each !== undefined),
+  );
+  return new Map([...expressions].map((expression) => [expression, parseCron(expression)]));
+}
+
+/** Returns why a cron expression is invalid; undefined if it is valid. */
+export function cronError(expression: string): string | undefined {
+  const cron = parseCron(expression);
+  return cron instanceof Error ? cron.message.replace(/^CronPattern: /, '') : undefined;
+}
+
+function parseCron(expression: string): Cron | Error {
+  try {
+    return new Cron(expression);
+  } catch (cause) {
+    return cause as Error;
+  }
 }

@@ -1,17 +1,16 @@
 import type { Build, ManagerState, Upload } from '../records.ts';
 
-/** Milliseconds by which the clocks of two hosts may differ. */
+/** Tolerated difference between the clocks of two hosts, in milliseconds. */
 const TOLERANCE = 60_000;
 
-/** Records that were made while a clock ran ahead. */
+/** Records that were written while a clock was ahead. */
 export interface FutureDates {
   readonly builds: readonly Build[];
   readonly uploads: readonly Upload[];
 }
 
 /**
- * Records with dates in the future, with these dates replaced by the present: counted from a date in the future, nothing
- * would be due by age, and no pause would end, until the clock gets there.
+ * Replaces dates in the future by the present. Until such a date, nothing would be due by age, and no pause would end.
  *
  * @param now in milliseconds since 1970
  */

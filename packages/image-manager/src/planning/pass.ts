@@ -1,24 +1,24 @@
 import type { Cron } from 'croner';
 import type { Timing } from '../configuration.ts';
-import type { LaterBuild, Step, Wait, World } from './step.ts';
+import type { LaterBuild, Observation, Step, Wait } from './plan-types.ts';
 import type { Survey } from './survey.ts';
 
-/** What every rule looks at. */
+/** Input of every planning rule. */
 export interface Pass {
   readonly survey: Survey;
-  readonly world: World;
+  readonly observation: Observation;
   readonly timing: Timing;
-  /** By `rebuildCron`; an error in place of what is no cron expression. */
+  /** Cron expressions by their text; an invalid one maps to its error. */
   readonly crons: ReadonlyMap<string, Cron | Error>;
 }
 
-/** What a rule finds. */
-export type Finding = Step | Wait | LaterBuild;
+/** Output of a planning rule. */
+export type PlanItem = Step | Wait | LaterBuild;
 
-/** The step of a record, unless somebody is at work on it or its last try failed a moment ago. */
-export function* stepOfRecord(pass: Pass, subject: string, id: string, step: Step): Iterable<Finding> {
-  if (pass.world.underWay.has(id)) return;
-  const until = pass.world.retryAt.get(id) ?? -Infinity;
-  if (until <= pass.world.now) yield step;
-  else yield { subject, reason: `its last try failed, the next comes later: ${step.reason}`, until };
+/** Yields the step of a record, unless a task of it is running or has just failed. */
+export function* stepOfRecord(pass: Pass, subject: string, id: string, step: Step): Iterable<PlanItem> {
+  if (pass.observation.inProgress.has(id)) return;
+  const until = pass.observation.retryAt.get(id) ?? -Infinity;
+  if (until <= pass.observation.now) yield step;
+  else yield { subject, reason: `the last attempt failed; the next follows later: ${step.reason}`, until };
 }

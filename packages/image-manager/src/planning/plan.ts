@@ -2,15 +2,15 @@ import type { ManagerConfiguration } from '../configuration.ts';
 import type { ManagerState } from '../records.ts';
 import { planBuildRemovals } from './build-removals.ts';
 import { planBuilds } from './builds.ts';
-import { parseCrons } from './crons.ts';
-import type { Finding, Pass } from './pass.ts';
+import { parseCrons } from './due.ts';
+import type { Pass, PlanItem } from './pass.ts';
+import type { LaterBuild, Observation, Plan, Step, Wait } from './plan-types.ts';
 import { planPruning } from './pruning.ts';
-import type { LaterBuild, Plan, Step, Wait, World } from './step.ts';
 import { surveyOf } from './survey.ts';
 import { planUploadRemovals } from './upload-removals.ts';
 import { planUploads } from './uploads.ts';
 
-const RULES: readonly ((pass: Pass) => Iterable<Finding>)[] = [
+const RULES: readonly ((pass: Pass) => Iterable<PlanItem>)[] = [
   planBuilds,
   planUploads,
   planUploadRemovals,
@@ -19,14 +19,17 @@ const RULES: readonly ((pass: Pass) => Iterable<Finding>)[] = [
 ];
 
 /**
- * Decides what is to be done next: the same for the same arguments, which it leaves as they are. It never plans the
- * deletion of the last good upload of an image that a provider is configured to have, nor of the last build of a disk
- * image that is configured.
+ * Plans the next steps. A pure function: equal arguments give equal plans. It never plans to delete the last good upload
+ * of an image that a provider is configured to have, nor the last build of a configured disk image.
  */
-export function plan(configuration: ManagerConfiguration, state: ManagerState, world: World): Plan {
+export function plan(
+  configuration: ManagerConfiguration,
+  state: ManagerState,
+  observation: Observation,
+): Plan {
   const pass: Pass = {
     survey: surveyOf(configuration, state),
-    world,
+    observation,
     timing: configuration.timing,
     crons: parseCrons(configuration.diskimages),
   };
@@ -35,11 +38,11 @@ export function plan(configuration: ManagerConfiguration, state: ManagerState, w
   const laterBuilds: LaterBuild[] = [];
   let nextAt = Infinity;
   for (const rule of RULES) {
-    for (const finding of rule(pass)) {
-      if ('act' in finding) steps.push(finding);
-      else if ('subject' in finding) waits.push(finding);
-      else laterBuilds.push(finding);
-      const at = 'at' in finding ? finding.at : 'until' in finding ? finding.until : undefined;
+    for (const item of rule(pass)) {
+      if ('kind' in item) steps.push(item);
+      else if ('subject' in item) waits.push(item);
+      else laterBuilds.push(item);
+      const at = 'at' in item ? item.at : 'until' in item ? item.until : undefined;
       nextAt = Math.min(nextAt, at ?? Infinity);
     }
   }

@@ -2,28 +2,28 @@ import type { ManagedDiskImage, ManagerConfiguration } from '../configuration.ts
 import type { Build, ManagerState, Upload } from '../records.ts';
 import { newestFirst } from './age.ts';
 import { succeeded } from './back-off.ts';
-import { type Place, surveyPlaces } from './places.ts';
+import { surveyTargets, type Target } from './targets.ts';
 
 /** A disk image that is configured or has builds. */
 export interface SurveyedDiskImage {
   readonly name: string;
-  /** Absent if it is no more in the configuration. */
+  /** Undefined if the configuration no longer has it. */
   readonly entry: ManagedDiskImage | undefined;
-  /** The newest first. */
+  /** Newest first. */
   readonly builds: readonly Build[];
-  /** The ready ones that are not withdrawn, the newest first: that one every provider should have. */
+  /** Ready builds that are not withdrawn, newest first. Every provider should have the first. */
   readonly good: readonly Build[];
-  /** Whatever became of it since: rolling back or deleting it is no reason to build again at once. */
+  /** May be withdrawn or deleted by now, which is no reason to build again at once. */
   readonly newestSuccess: Build | undefined;
-  /** The places that are configured to hold it. */
-  readonly places: readonly Place[];
+  /** Targets that are configured to have it. */
+  readonly targets: readonly Target[];
 }
 
 /** Configuration and state, indexed once for a planning pass. */
 export interface Survey {
   /** By name. */
   readonly diskimages: ReadonlyMap<string, SurveyedDiskImage>;
-  readonly places: readonly Place[];
+  readonly targets: readonly Target[];
   /** By image-id. */
   readonly builds: ReadonlyMap<string, Build>;
   /** By image-id. */
@@ -33,9 +33,9 @@ export interface Survey {
 /** Indexes configuration and state. */
 export function surveyOf(configuration: ManagerConfiguration, state: ManagerState): Survey {
   const entries = new Map(configuration.diskimages.map((entry) => [entry.name, entry]));
-  const places = surveyPlaces(configuration.providers, entries, state);
+  const targets = surveyTargets(configuration.providers, entries, state);
   const buildsOf = Map.groupBy(state.builds.values(), ({ diskimage }) => diskimage);
-  const placesOf = Map.groupBy(places, ({ use }) => use?.diskimage.name);
+  const targetsOf = Map.groupBy(targets, ({ binding }) => binding?.diskimage.name);
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
     const ofName = buildsOf.get(name) ?? [];
@@ -46,14 +46,14 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
       builds,
       good: builds.filter((build) => build.state === 'ready' && !build.withdrawn),
       newestSuccess: builds.find(succeeded),
-      places: placesOf.get(name) ?? [],
+      targets: targetsOf.get(name) ?? [],
     });
   }
   const uploadsOf = Map.groupBy(state.uploads.values(), ({ imageId }) => imageId);
-  return { diskimages, places, builds: state.builds, uploadsOf };
+  return { diskimages, targets, builds: state.builds, uploadsOf };
 }
 
-/** How many ready ones are kept; at least 1, for the last good one must never go. */
+/** Number of ready images to keep; at least 1, because the last good one must stay. */
 export function keptOf({ keep }: ManagedDiskImage): number {
   return Math.max(1, keep);
 }

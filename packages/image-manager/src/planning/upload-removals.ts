@@ -1,32 +1,32 @@
 import type { Upload } from '../records.ts';
-import { type Finding, type Pass, stepOfRecord } from './pass.ts';
-import { type Place, pausedBy, type Use } from './places.ts';
-import type { Step } from './step.ts';
+import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
+import type { Step } from './plan-types.ts';
 import { keptOf } from './survey.ts';
+import { type ImageBinding, pausedBy, type Target } from './targets.ts';
 
 /**
- * Removes from providers what is not needed any more. The last good upload of a place that is configured never
- * goes, and nothing ready goes from where there is no good one.
+ * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays; in a target
+ * without a good upload, all ready uploads stay.
  */
-export function* planUploadRemovals(pass: Pass): Iterable<Finding> {
-  for (const place of pass.survey.places) {
-    if (!place.providerConfigured) {
-      yield* waitForProvider(place);
+export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
+  for (const target of pass.survey.targets) {
+    if (!target.providerConfigured) {
+      yield* waitForProvider(target);
       continue;
     }
-    for (const upload of place.uploads) {
-      const step = removalOf(upload, place);
+    for (const upload of target.uploads) {
+      const step = removalOf(upload, target);
       if (step !== undefined) yield* stepOfRecord(pass, `upload ${upload.id}`, upload.id, step);
     }
   }
 }
 
-function* waitForProvider({ provider, imageName, uploads }: Place): Iterable<Finding> {
+function* waitForProvider({ provider, imageName, uploads }: Target): Iterable<PlanItem> {
   const ids = uploads.filter(mayBeThere).map(({ id }) => id);
   if (ids.length === 0) return;
   yield {
     subject: `provider ${provider}: image ${imageName}`,
-    reason: `the provider is not configured, so nobody holds the credentials to remove what is there; put it back or forget ${ids.join(', ')}`,
+    reason: `the provider is not configured, so that its credentials are missing; restore its entry to delete ${ids.join(', ')}`,
   };
 }
 
@@ -34,32 +34,33 @@ function mayBeThere({ state, leftovers }: Upload): boolean {
   return state === 'ready' || state === 'deleting' || (state === 'failed' && leftovers);
 }
 
-function removalOf(upload: Upload, place: Place): Step | undefined {
+function removalOf(upload: Upload, target: Target): Step | undefined {
   const uploadId = upload.id;
   if (upload.state === 'deleting') {
-    return { act: 'delete-upload', uploadId, reason: 'its deletion has begun and not ended' };
+    return { kind: 'delete-upload', uploadId, reason: 'its deletion is not finished' };
   }
   if (upload.state === 'failed' && upload.leftovers) {
-    return { act: 'discard', uploadId, reason: 'it failed, and the provider may hold what it left' };
+    return { kind: 'discard', uploadId, reason: 'it failed, and the provider may hold parts of it' };
   }
   if (upload.state !== 'ready') return undefined;
-  const reason = place.use === undefined ? whyNotConfigured(place) : whyReplaced(upload, place, place.use);
-  return reason === undefined ? undefined : { act: 'delete-upload', uploadId, reason };
+  const reason =
+    target.binding === undefined ? whyNotConfigured(target) : whyReplaced(upload, target, target.binding);
+  return reason === undefined ? undefined : { kind: 'delete-upload', uploadId, reason };
 }
 
-function whyNotConfigured({ provider, imageName }: Place): string {
-  return `the configuration has no image ${imageName} for provider ${provider} any more`;
+function whyNotConfigured({ provider, imageName }: Target): string {
+  return `the configuration no longer has image ${imageName} of provider ${provider}`;
 }
 
-function whyReplaced(upload: Upload, { good }: Place, use: Use): string | undefined {
+function whyReplaced(upload: Upload, { good }: Target, binding: ImageBinding): string | undefined {
   const [best] = good;
   if (best === undefined) return undefined;
-  if (upload.diskimage !== use.diskimage.name) {
-    return `the image is of diskimage ${use.diskimage.name} now, and ${best.imageId} is there`;
+  if (upload.diskimage !== binding.diskimage.name) {
+    return `the image is now of diskimage ${binding.diskimage.name}, and the provider has ${best.imageId}`;
   }
   const rank = good.indexOf(upload) + 1;
-  if (rank === 0) return `its build, ${upload.imageId}, was withdrawn, and ${best.imageId} is there`;
-  const keep = keptOf(use.diskimage);
-  if (rank <= keep || pausedBy(use) !== undefined) return undefined;
-  return `it is number ${rank} of the ready ones there, and keep is ${keep}`;
+  if (rank === 0) return `its build, ${upload.imageId}, was withdrawn, and the provider has ${best.imageId}`;
+  const keep = keptOf(binding.diskimage);
+  if (rank <= keep || pausedBy(binding) !== undefined) return undefined;
+  return `it is number ${rank} of the ready uploads, and keep is ${keep}`;
 }

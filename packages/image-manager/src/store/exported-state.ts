@@ -1,14 +1,14 @@
 import { parseImportedImageId } from '@nodepool-builder/image-builder';
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv } from 'ajv';
 import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
-import { BUILDS, type Column, type RecordTable, UPLOADS } from './record-tables.ts';
+import { BUILDS, type Column, explain, type RecordTable, recordSchema, UPLOADS } from './record-tables.ts';
 import type { StateStore, StoredState } from './state-store.ts';
 
-/** A record in an export: `requested-at` for `requestedAt`, times in ISO 8601, and nothing for what is absent. */
+/** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
 
-/** The state as JSON, for a backup, or to go from one store to another. Requests that wait are no part of it. */
+/** The state as JSON, for a backup or for another store. Pending requests are left out. */
 export interface ExportedState {
   readonly version: 1;
   readonly owner: string;
@@ -17,7 +17,7 @@ export interface ExportedState {
   readonly uploads: readonly ExportedRecord[];
 }
 
-/** Everything in a store as of one moment, as JSON; of any process, at any time. */
+/** Exports a consistent snapshot of a store. Any process may call it at any time. */
 export async function exportState(store: StateStore): Promise<ExportedState> {
   const { owner, nextNumber, builds, uploads } = await store.read();
   return {
@@ -30,10 +30,10 @@ export async function exportState(store: StateStore): Promise<ExportedState> {
 }
 
 /**
- * Puts an export into an empty store, with its owner and its next number: the images are this store's from then on.
- * It leads while it does; a manager that leads must be ended before.
+ * Imports an export into an empty store, which then owns the images. Waits to be elected leader: the manager that is the
+ * leader has to be stopped.
  *
- * @throws StoreError `invalid-export`, `store-not-empty`: the store is as it was; the signal's reason
+ * @throws StoreError `invalid-export`, `store-not-empty`: the store is unchanged; the signal's reason
  */
 export async function importState(
   store: StateStore,
@@ -57,7 +57,7 @@ function toState(json: unknown): StoredState {
   const builds = toRecords(BUILDS, json.builds, json);
   const uploads = toRecords(UPLOADS, json.uploads, json);
   for (const [index, { imageId }] of [...uploads.values()].entries()) {
-    if (!builds.has(imageId)) throw invalid(`/uploads/${index}/image-id: there is no build "${imageId}"`);
+    if (!builds.has(imageId)) throw invalid(`/uploads/${index}/image-id: no build "${imageId}"`);
   }
   return { owner, nextNumber, builds, uploads };
 }
@@ -71,10 +71,10 @@ function toRecords<T extends { readonly id: string }>(
   for (const [index, entry] of exported.entries()) {
     const record = fromExport(table, entry);
     const path = `/${table.name}/${index}/id`;
-    if (records.has(record.id)) throw invalid(`${path}: "${record.id}" is there twice`);
+    if (records.has(record.id)) throw invalid(`${path}: "${record.id}" occurs twice`);
     const isAdopted = table.name === 'builds' && parseImportedImageId(record.id) !== undefined;
     if (!isAdopted && !isOwn(record.id, owner)) {
-      throw invalid(`${path}: "${record.id}" is not of the owner "${owner}"`);
+      throw invalid(`${path}: "${record.id}" does not belong to owner "${owner}"`);
     }
     if (!isAdopted && Number.parseInt(buildKeyOf(record.id), 10) >= nextNumber) {
       throw invalid(`${path}: the number in "${record.id}" is not below /next-number, ${nextNumber}`);
@@ -84,6 +84,8 @@ function toRecords<T extends { readonly id: string }>(
   return records;
 }
 
+const TIME = { type: 'string', format: 'time' };
+
 const SCHEMA = {
   type: 'object',
   required: ['version', 'owner', 'next-number', 'builds', 'uploads'],
@@ -92,25 +94,10 @@ const SCHEMA = {
     version: { const: 1 },
     owner: { type: 'string', pattern: OWNER.source },
     'next-number': { type: 'integer', minimum: 1 },
-    builds: { type: 'array', items: recordSchema(BUILDS) },
-    uploads: { type: 'array', items: recordSchema(UPLOADS) },
+    builds: { type: 'array', items: recordSchema(BUILDS.columns, keyOf, TIME) },
+    uploads: { type: 'array', items: recordSchema(UPLOADS.columns, keyOf, TIME) },
   },
 } as const;
-
-function recordSchema<T>({ columns }: RecordTable<T>): object {
-  return {
-    type: 'object',
-    required: columns.filter(({ optional }) => !optional).map(keyOf),
-    additionalProperties: false,
-    properties: Object.fromEntries(columns.map((column) => [keyOf(column), columnSchema(column)])),
-  };
-}
-
-function columnSchema({ kind, oneOf }: Column): object {
-  if (kind === 'flag') return { type: 'boolean' };
-  if (kind === 'time') return { type: 'string', format: 'time' };
-  return oneOf === undefined ? { type: 'string' } : { enum: oneOf };
-}
 
 function toExport<T extends object>({ columns }: RecordTable<T>, record: T): ExportedRecord {
   const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
@@ -135,23 +122,12 @@ function keyOf({ name }: Column): string {
   return name.replaceAll('_', '-');
 }
 
-/** Only as {@link exportState} writes it: in UTC, with milliseconds. */
+/** True for a time as {@link exportState} writes it: in UTC, with milliseconds. */
 function isTime(text: string): boolean {
   const time = Date.parse(text);
   return !Number.isNaN(time) && new Date(time).toISOString() === text;
 }
 
-function explain(error: ErrorObject | undefined): string {
-  const { instancePath = '', message = '', params = {}, keyword = '' } = error ?? {};
-  const path = instancePath === '' ? '/' : instancePath;
-  const detail = {
-    additionalProperties: ` ("${params.additionalProperty}")`,
-    enum: `: ${params.allowedValues}`,
-    const: `: ${params.allowedValue}`,
-  }[keyword];
-  return `${path} ${message}${detail ?? ''}`;
-}
-
 function invalid(reason: string): StoreError {
-  return new StoreError('invalid-export', `this is no export of a state: ${reason}; nothing was imported`);
+  return new StoreError('invalid-export', `invalid export: ${reason}; nothing was imported`);
 }

@@ -1,31 +1,31 @@
 import { Client, type ClientConfig, types } from 'pg';
 import { StoreError } from '../errors.ts';
 
-/** How a database is reached. */
+/** Access to a database. */
 export interface PostgresAccess {
   readonly config: ClientConfig;
-  /** For messages: without user and password. */
+  /** The database without user and password, for messages. */
   readonly location: string;
 }
 
-/** How long a connection may take to come about, in milliseconds. */
+/** Timeout for connecting, in milliseconds. */
 const CONNECT_TIMEOUT = 5000;
 
 const INT8 = 20;
 
-/** SQLSTATEs and errors of the system, and what to do about them. */
+/** Remedies by SQLSTATE. */
 const REMEDIES: Readonly<Record<string, string>> = {
   '28000': 'check user and password',
   '28P01': 'check user and password',
-  '3D000': 'make it with createdb',
-  '42501': 'let this user create a schema there, or own the schema "image_manager"',
+  '3D000': 'create it with createdb',
+  '42501': 'allow this user to create a schema, or make it the owner of schema "image_manager"',
   '42704': 'it must be PostgreSQL 14 or newer',
 };
 
 /**
- * Reads a URL as libpq does.
+ * Parses a URL as libpq does.
  *
- * @throws StoreError `store-not-usable` if it is none
+ * @throws StoreError `store-not-usable` if the URL is invalid
  */
 export function parseAccess(url: string): PostgresAccess {
   const config: ClientConfig = {
@@ -42,9 +42,9 @@ export function parseAccess(url: string): PostgresAccess {
     const { host, port, database } = new Client(config);
     return { config, location: `PostgreSQL database "${database}" at ${host}:${port}` };
   } catch (error) {
-    // No cause: the URL, with its password, may be part of it.
+    // The cause is left out, because it may have the URL with its password.
     const { code } = error as NodeJS.ErrnoException;
-    const reason = code === 'ERR_INVALID_URL' ? 'it is no URL' : (error as Error).message;
+    const reason = code === 'ERR_INVALID_URL' ? 'it is not a URL' : (error as Error).message;
     throw new StoreError(
       'store-not-usable',
       `the URL of the PostgreSQL database cannot be used: ${reason}; write postgresql://USER@HOST/DATABASE`,
@@ -52,17 +52,17 @@ export function parseAccess(url: string): PostgresAccess {
   }
 }
 
-/** The error as callers know it, with a remedy; one that is a StoreError stays what it is. */
+/** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
 export function asStoreError(error: unknown, location: string): StoreError {
   if (error instanceof StoreError) return error;
   const { message, code = '' } = error as NodeJS.ErrnoException;
-  const remedy = REMEDIES[code] ?? 'see whether it runs and can be reached';
+  const remedy = REMEDIES[code] ?? 'check that it runs and can be reached';
   return new StoreError('store-not-usable', `${location} cannot be used: ${message || code}; ${remedy}`, {
     cause: error,
   });
 }
 
-/** `sslmode` means what libpq says that it means: pg has a meaning of its own unless it is told. */
+/** Makes pg read `sslmode` as libpq does; by default pg gives it another meaning. */
 function withLibpqModes(url: string): string {
   if (/[?&]uselibpqcompat=/.test(url)) return url;
   return `${url}${url.includes('?') ? '&' : '?'}uselibpqcompat=true`;

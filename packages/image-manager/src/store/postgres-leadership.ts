@@ -4,20 +4,20 @@ import { BUILDS, type RecordTable, toRow, UPLOADS } from './record-tables.ts';
 import type { Leadership, StateChange, StoredState } from './state-store.ts';
 import type { WatchedConnection } from './watched-connection.ts';
 
-/** How many records are written by one statement: a connection that works on one does not answer. */
+/** Number of records in one statement: while a statement runs, the connection does not answer heartbeats. */
 const BATCH = 1000;
 
-/** What a {@link PostgresLeadership} rests on. */
+/** Settings of a {@link PostgresLeadership}. */
 export interface PostgresLeadershipOptions {
   readonly location: string;
-  /** Its session holds the lock. All is written over it, so that who lost the lock cannot write. */
+  /** Its session holds the lock. All writes use this session, so that they fail once the lock is lost. */
   readonly connection: WatchedConnection;
   readonly term: number;
-  /** Is told the owner of a state that was restored. */
+  /** Called with the owner of a restored state. */
   readonly onRestored: (owner: string) => void;
 }
 
-/** The right to write to a PostgreSQL store: it ends with the connection. */
+/** The right to write to a PostgreSQL store. It ends with the connection. */
 export class PostgresLeadership implements Leadership {
   readonly #options: PostgresLeadershipOptions;
   #released = false;
@@ -62,7 +62,7 @@ export class PostgresLeadership implements Leadership {
     if (this.#released) return;
     this.#released = true;
     const { connection } = this.#options;
-    // One that is lost has freed the lock.
+    // A lost connection has released the lock.
     await connection
       .exclusively(() => connection.query('select pg_advisory_unlock_all()'))
       .catch(() => undefined);
@@ -76,7 +76,7 @@ export class PostgresLeadership implements Leadership {
       if (this.lost.aborted) throw StoreError.notLeader(location, { cause: this.lost.reason });
       try {
         await this.#query('begin');
-        // A pool between here and the server may give one session's lock to two: the terms tell.
+        // A connection pooler may let two managers share the session with the lock; the terms reveal that.
         const [settings] = await this.#query('select term from image_manager.settings for update');
         if (settings?.term !== term) throw StoreError.notLeader(location);
         const result = await work();
@@ -105,7 +105,7 @@ export class PostgresLeadership implements Leadership {
   }
 
   async #put<T extends { readonly id: string }>(table: RecordTable<T>, records: readonly T[]): Promise<void> {
-    // A statement cannot put one row twice.
+    // One statement cannot insert the same row twice.
     const rows = [...new Map(records.map((record) => [record.id, toRow(table, record)])).values()];
     const names = table.columns.map(({ name }) => name);
     const sql = `insert into image_manager.${table.name} (${names.join(', ')})

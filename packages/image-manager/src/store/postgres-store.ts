@@ -1,29 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool, type PoolClient } from 'pg';
+import { generateOwner } from '../ownership.ts';
 import type { PendingRequest, Request } from '../records.ts';
-import { drawOwner } from './draw-owner.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
 import { PostgresLeadership } from './postgres-leadership.ts';
-import { BUILDS, type RecordTable, RowReader, UPLOADS } from './record-tables.ts';
+import { BUILDS, type RecordTable, RowReader, readSettings, UPLOADS } from './record-tables.ts';
+import { parseRequest } from './requests.ts';
 import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
-import type { Leadership, StateStore, StoredState } from './state-store.ts';
+import type { Leadership, LeadOptions, StateStore, StoredState } from './state-store.ts';
 import { WatchedConnection } from './watched-connection.ts';
 
-/** How often a manager that waits tries to lead, in milliseconds. */
+/** Milliseconds between two attempts of a standby manager to become the leader. */
 const RETRY_INTERVAL = 250;
 
-/** How long a call that is not the leader's may take, in milliseconds. */
+/** Timeout for calls that do not need leadership, in milliseconds. */
 const QUERY_TIMEOUT = 30_000;
 
-/** Our advisory locks have this for their first key: "imag" in ASCII. */
+/** First key of our advisory locks: "imag" in ASCII. */
 const LOCKS = 0x696d6167;
 const LEADER_LOCK = 1;
 const SCHEMA_LOCK = 2;
 
 /**
- * Opens a store in the schema `image_manager` of a PostgreSQL database, which is made with the first use.
+ * Opens a store in the schema `image_manager` of a PostgreSQL database; creates the schema on first use.
  *
- * @param url - as libpq knows it
+ * @param url - a libpq URL
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
 export async function openPostgresStore(url: string): Promise<StateStore> {
@@ -47,7 +48,7 @@ class PostgresStore implements StateStore {
   constructor(access: PostgresAccess) {
     this.#access = access;
     this.#pool = new Pool({ ...access.config, max: 2, query_timeout: QUERY_TIMEOUT });
-    // What ends an idle connection needs no handling: the next call makes another.
+    // The next call replaces an idle connection that broke.
     this.#pool.on('error', () => undefined);
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
@@ -56,7 +57,7 @@ class PostgresStore implements StateStore {
     return this.#owner;
   }
 
-  /** Makes the tables, unless they are there. */
+  /** Creates or upgrades the tables if necessary. */
   async prepare(): Promise<void> {
     await this.#use(async (client) => {
       await client.query('begin');
@@ -70,28 +71,29 @@ class PostgresStore implements StateStore {
         await client.query(tablesOf({ prefix: 'image_manager.', countingKey }));
         await client.query('insert into image_manager.settings values (1, $1, $2, 1, 0)', [
           SCHEMA_VERSION,
-          drawOwner(),
+          generateOwner(),
         ]);
       }
-      const settings = await client.query('select schema_version, owner from image_manager.settings');
+      const settings = await client.query('select * from image_manager.settings');
       const { schema_version: version } = settings.rows[0];
       checkSchemaVersion(version, this.#access.location);
       await client.query(upgradeOf(version, 'image_manager.'));
-      this.#owner = settings.rows[0].owner;
+      this.#owner = readSettings(settings.rows[0], this.#access.location).owner;
       await client.query('commit');
     });
   }
 
-  async lead({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Leadership> {
+  async lead({ signal, onStandby }: LeadOptions = {}): Promise<Leadership> {
     const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
     stop.throwIfAborted();
     const connection = await WatchedConnection.open(this.#access);
     const end = AbortSignal.any([stop, connection.lost]);
     try {
-      for (;;) {
+      for (let attempt = 1; ; attempt += 1) {
         end.throwIfAborted();
         const leadership = await connection.exclusively(() => this.#tryToLead(connection));
         if (leadership !== undefined) return leadership;
+        if (attempt === 1) onStandby?.();
         await delay(RETRY_INTERVAL, undefined, { signal: end }).catch(() => end.throwIfAborted());
       }
     } catch (error) {
@@ -104,11 +106,13 @@ class PostgresStore implements StateStore {
   async read(): Promise<StoredState> {
     return await this.#use(async (client) => {
       await client.query('begin transaction isolation level repeatable read read only');
-      const settings = await client.query('select owner, next_number from image_manager.settings');
-      const reader = new RowReader();
+      const { location } = this.#access;
+      const { rows } = await client.query('select * from image_manager.settings');
+      const { owner, next_number: nextNumber } = readSettings(rows[0], location);
+      const reader = new RowReader(location);
       const state = {
-        owner: settings.rows[0].owner,
-        nextNumber: settings.rows[0].next_number,
+        owner,
+        nextNumber,
         builds: await this.#records(client, reader, BUILDS),
         uploads: await this.#records(client, reader, UPLOADS),
       };
@@ -122,7 +126,7 @@ class PostgresStore implements StateStore {
       const { rows } = await client.query(
         'select number, request from image_manager.requests order by number',
       );
-      return rows.map(({ number, request }) => ({ number, request: JSON.parse(request) as Request }));
+      return rows.map(({ number, request }) => ({ number, request: parseRequest(request) }));
     });
   }
 
@@ -149,16 +153,19 @@ class PostgresStore implements StateStore {
     const sql = 'select pg_try_advisory_lock($1, $2) as locked';
     const [attempt] = await connection.query(sql, [LOCKS, LEADER_LOCK]);
     if (attempt?.locked !== true) return undefined;
-    const [settings] = await connection.query(
-      'update image_manager.settings set term = term + 1 returning term, owner',
-    );
-    this.#owner = settings?.owner as string;
     const { location } = this.#access;
+    const [row] = await connection.query('update image_manager.settings set term = term + 1 returning *');
+    const settings = readSettings(row, location);
+    this.#owner = settings.owner;
     const onRestored = (owner: string): void => {
       this.#owner = owner;
     };
-    const term = settings?.term as number;
-    this.#leadership = new PostgresLeadership({ location, connection, term, onRestored });
+    this.#leadership = new PostgresLeadership({
+      location,
+      connection,
+      term: settings.term,
+      onRestored,
+    });
     return this.#leadership;
   }
 
@@ -185,7 +192,7 @@ class PostgresStore implements StateStore {
       client.release();
       return result;
     } catch (error) {
-      // In whatever state it is, nobody shall meet it again.
+      // The connection's state is unknown, so it is not reused.
       client?.release(true);
       throw asStoreError(error, this.#access.location);
     }

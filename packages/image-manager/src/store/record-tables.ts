@@ -1,28 +1,33 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { StoreError } from '../errors.ts';
+import { OWNER } from '../ownership.ts';
 import type { Build, BuildState, Upload, UploadState } from '../records.ts';
 
-/** A field of a record, as a store and an export keep it. */
+/** A field of a record, in a store or in an export. */
 export interface Column {
-  /** In SQL: `requested_at` for `requestedAt`. */
+  /** Name in SQL: `requested_at` for `requestedAt`. */
   readonly name: string;
   readonly field: string;
   /** A `time` is in milliseconds since 1970. */
   readonly kind: 'text' | 'time' | 'flag';
   /** The field may be absent. */
   readonly optional: boolean;
-  /** All that a text may be, if that is known. */
+  /** All values of a text, if they are fixed. */
   readonly oneOf?: readonly string[];
 }
 
-/** How records of one type are kept: stores and exports follow from it. */
+/** Describes the records of one type, for stores and exports. */
 export interface RecordTable<T> {
   readonly name: 'builds' | 'uploads';
   readonly columns: readonly Column[];
-  /** Never set: tells which records the table is for. */
-  readonly record?: T;
+  /** Validates a record. */
+  readonly validate: ValidateFunction<T>;
 }
 
-/** A record as SQL takes it. */
+/** A record as parameters for SQL. */
 export type Row = Readonly<Record<string, string | number | null>>;
+
+const AJV = new Ajv({ validateSchema: false });
 
 type ColumnKind = Pick<Column, 'kind'> & Partial<Pick<Column, 'optional' | 'oneOf'>>;
 
@@ -76,16 +81,27 @@ export const UPLOADS: RecordTable<Upload> = recordTable<Upload>('uploads', {
   error: { kind: 'text', optional: true },
 });
 
-/** A record as SQL takes it; what is absent becomes null. */
+/** Converts a record to parameters for SQL; a field that is absent becomes null. */
 export function toRow<T extends object>(table: RecordTable<T>, record: T): Row {
   const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
   return Object.fromEntries(table.columns.map(({ name, field }) => [name, toSql(fields[field])]));
 }
 
-/** Makes records of the rows that SQL gave. Texts that are equal are kept once: many records name the same. */
+/** Reads and validates records from rows. Equal texts share one string, because many records have the same names. */
 export class RowReader {
+  readonly #location: string;
   readonly #texts = new Map<string, string>();
 
+  /** @param location the store, for messages */
+  constructor(location: string) {
+    this.#location = location;
+  }
+
+  /**
+   * One damaged record stops all reading: without it, the manager would delete its images as orphans.
+   *
+   * @throws StoreError `store-not-usable`
+   */
   read<T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T {
     const record: Record<string, unknown> = {};
     for (const { name, field, kind } of table.columns) {
@@ -94,7 +110,9 @@ export class RowReader {
       if (kind === 'flag') record[field] = Boolean(value);
       else record[field] = typeof value === 'string' ? this.#once(value) : value;
     }
-    return record as T;
+    if (table.validate(record)) return record;
+    const reason = `record "${String(row.id)}" in table ${table.name}: ${explain(table.validate.errors?.[0])}`;
+    throw damaged(this.#location, reason);
   }
 
   #once(text: string): string {
@@ -105,7 +123,7 @@ export class RowReader {
   }
 }
 
-/** PostgreSQL keeps no NUL in a text: what a builder or a cloud said must not keep a record from being written. */
+/** Replaces NULs, which PostgreSQL rejects: an error message of a builder or a cloud may have some. */
 function toSql(value: string | number | boolean | undefined): string | number | null {
   if (typeof value === 'string') return value.toWellFormed().replaceAll('\0', '\uFFFD');
   return value === undefined ? null : Number(value);
@@ -121,5 +139,76 @@ function recordTable<T>(
     optional: false,
     ...kind,
   }));
-  return { name, columns };
+  const timeSchema = { type: 'integer' };
+  const schema = recordSchema(columns, ({ field }) => field, timeSchema);
+  return { name, columns, validate: AJV.compile<T>(schema) };
+}
+
+/**
+ * Makes the JSON Schema of a record.
+ *
+ * @param keyOf names the property of a column
+ * @param timeSchema schema of a time
+ */
+export function recordSchema(
+  columns: readonly Column[],
+  keyOf: (column: Column) => string,
+  timeSchema: object,
+): object {
+  const schemaOf = ({ kind, oneOf }: Column): object => {
+    if (kind === 'flag') return { type: 'boolean' };
+    if (kind === 'time') return timeSchema;
+    return oneOf === undefined ? { type: 'string' } : { enum: oneOf };
+  };
+  return {
+    type: 'object',
+    required: columns.filter(({ optional }) => !optional).map(keyOf),
+    additionalProperties: false,
+    properties: Object.fromEntries(columns.map((column) => [keyOf(column), schemaOf(column)])),
+  };
+}
+
+/** Formats a validation error for messages. */
+export function explain(error: ErrorObject | undefined): string {
+  const { instancePath = '', message = '', params = {}, keyword = '' } = error ?? {};
+  const path = instancePath === '' ? '/' : instancePath;
+  const detail = {
+    additionalProperties: ` ("${params.additionalProperty}")`,
+    enum: `: ${params.allowedValues}`,
+    const: `: ${params.allowedValue}`,
+  }[keyword];
+  return `${path} ${message}${detail ?? ''}`;
+}
+
+/** The single row of table `settings`. */
+export interface Settings {
+  readonly owner: string;
+  readonly next_number: number;
+  readonly term: number;
+}
+
+const validateSettings = AJV.compile<Settings>({
+  type: 'object',
+  required: ['owner', 'next_number', 'term'],
+  properties: {
+    owner: { type: 'string', pattern: OWNER.source },
+    next_number: { type: 'integer', minimum: 1 },
+    term: { type: 'integer' },
+  },
+});
+
+/**
+ * Validates the row of settings.
+ *
+ * @param location the store, for messages
+ * @throws StoreError `store-not-usable`
+ */
+export function readSettings(row: unknown, location: string): Settings {
+  if (validateSettings(row)) return row;
+  throw damaged(location, `table settings: ${explain(validateSettings.errors?.[0])}`);
+}
+
+function damaged(location: string, reason: string): StoreError {
+  const remedy = 'correct it in the database, or import an export into a new store';
+  return new StoreError('store-not-usable', `${location} is damaged: ${reason}; ${remedy}`);
 }

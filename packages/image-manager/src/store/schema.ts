@@ -1,17 +1,17 @@
 import { StoreError } from '../errors.ts';
 
-/** Which tables a store has: a later release that changes them counts on. */
+/** Version of the tables. A release that changes them increments it. */
 export const SCHEMA_VERSION = 2;
 
-/** What the two kinds of store write differently in the same tables. */
+/** The differences between the SQL of the two kinds of store. */
 export interface Dialect {
-  /** Before each table's name. */
+  /** Prefix of each table's name. */
   readonly prefix: string;
-  /** The type of a key that counts up and gives no number twice. */
+  /** Type of an auto-increment key that never reuses a number. */
   readonly countingKey: string;
 }
 
-/** The statements that make the tables. Times are milliseconds since 1970. */
+/** Returns the statements that create the tables. Times are milliseconds since 1970. */
 export function tablesOf({ prefix, countingKey }: Dialect): string {
   return `
     create table ${prefix}settings (
@@ -19,7 +19,7 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
       schema_version integer not null,
       owner text not null,
       next_number bigint not null,
-      -- counts the leaders: one whose number has passed writes no more
+      -- number of the current leader; a leader with a lower number must not write
       term bigint not null
     );
     create table ${prefix}builds (
@@ -58,7 +58,7 @@ export function tablesOf({ prefix, countingKey }: Dialect): string {
   `;
 }
 
-/** Statements that migrate the tables of an earlier release; empty if none are needed. */
+/** Returns the statements that upgrade the tables of an earlier release; empty if none are needed. */
 export function upgradeOf(version: number, prefix: string): string {
   if (version >= SCHEMA_VERSION) return '';
   return `
@@ -72,7 +72,7 @@ export function checkSchemaVersion(version: number, location: string): void {
   if (version <= SCHEMA_VERSION) return;
   throw new StoreError(
     'store-too-new',
-    `${location} was written by a later release: it has the tables of version ${version}, ` +
-      `and this release knows those of version ${SCHEMA_VERSION}; install the later release`,
+    `${location} was written by a later release: its tables have version ${version}, ` +
+      `but this release knows version ${SCHEMA_VERSION}; install the later release`,
   );
 }

@@ -3,47 +3,49 @@ import { chmod, link, mkdir, open, realpath, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../errors.ts';
-import { drawOwner } from './draw-owner.ts';
+import { generateOwner } from '../ownership.ts';
 import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
 
-/** How long a call waits for another process that is just writing, in milliseconds. */
+/** Timeout for another process that is writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
 
-/** Nobody but the manager's user reads the state, or leaves requests. */
+/** Only the manager's user may read the state or make requests. */
 const MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** SQLite's result codes, and what to do about them. */
+/** Remedies by SQLite's result codes. */
 const REMEDIES: Readonly<Record<number, string>> = {
-  1: 'it is a database of something else; name another file',
+  1: 'it is a database of another program; name another file',
   3: 'give this user the right to read and write it and its directory',
-  5: `another process keeps it locked for more than ${BUSY_TIMEOUT / 1000} s; end that one`,
+  5: `another process has locked it for more than ${BUSY_TIMEOUT / 1000} s; stop that process`,
   8: 'give this user the right to read and write it and its directory',
-  10: 'look after its disk',
+  10: 'check the disk',
   11: 'the file is damaged; import an export into a new one',
-  13: 'make room on its disk',
-  14: 'it must be a file in a directory that this user may write in',
-  26: 'it is no SQLite database; name another file',
+  13: 'free space on the disk',
+  14: 'name a file in a directory that this user may write to',
+  26: 'it is not a SQLite database; name another file',
 };
 
 const SQLITE_BUSY = 5;
 
-/** An open store, and where it really is. */
+/** An open database. */
 export interface SqliteDatabase {
-  /** Without symbolic links: two names of one store have the same. */
+  /** Canonical path, without symbolic links. */
   readonly path: string;
+  /** The quoted path, for messages. */
+  readonly location: string;
   readonly database: DatabaseSync;
 }
 
 /**
- * Opens the file of a store; one that is not there is made, and the last directory of its path, too.
+ * Opens the file of a store. Creates a missing file and a missing last directory of its path.
  *
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
 export async function openDatabase(name: string): Promise<SqliteDatabase> {
   try {
     const path = await realpath(name).catch(async () => {
-      await make(name);
+      await create(name);
       return await realpath(name);
     });
     const database = new DatabaseSync(path);
@@ -59,13 +61,13 @@ export async function openDatabase(name: string): Promise<SqliteDatabase> {
       database.close();
       throw error;
     }
-    return { path, database };
+    return { path, location: `"${path}"`, database };
   } catch (error) {
     throw asStoreError(error, name);
   }
 }
 
-/** Runs work in a transaction: all of it is on the disk when this returns, or none of it if it throws. */
+/** Runs work in a transaction. All of it is on disk on return, none of it after an error. */
 export function transaction<T>(database: DatabaseSync, begin: string, work: () => T): T {
   database.exec(begin);
   try {
@@ -78,7 +80,7 @@ export function transaction<T>(database: DatabaseSync, begin: string, work: () =
   }
 }
 
-/** Takes a lock that the kernel frees when this process ends, in whatever way; undefined if another has it. */
+/** Takes a lock that the kernel releases when this process ends. Returns undefined if another process has it. */
 export async function tryLock(path: string): Promise<DatabaseSync | undefined> {
   try {
     await touch(path);
@@ -96,18 +98,18 @@ export async function tryLock(path: string): Promise<DatabaseSync | undefined> {
   }
 }
 
-/** The error as callers know it, with a remedy; one that is a StoreError stays what it is. */
+/** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
 export function asStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  const remedy = REMEDIES[resultCode(error) ?? -1] ?? 'check the path and the rights of this user';
+  const remedy = REMEDIES[resultCode(error) ?? -1] ?? 'check the path and the permissions of this user';
   const message = error instanceof Error ? error.message : String(error);
   return new StoreError('store-not-usable', `the store "${path}" cannot be used: ${message}; ${remedy}`, {
     cause: error,
   });
 }
 
-/** A database appears under its name when it is complete, so that nobody opens half of one. */
-async function make(path: string): Promise<void> {
+/** Creates a database under another name and links it once it is complete, so that no process opens a partial one. */
+async function create(path: string): Promise<void> {
   await mkdir(dirname(path), { mode: DIRECTORY_MODE }).catch(ignore('EEXIST'));
   const draft = `${path}.${randomBytes(4).toString('hex')}.new`;
   await touch(draft);
@@ -118,11 +120,11 @@ async function make(path: string): Promise<void> {
       database.exec(
         `pragma journal_mode = wal; ${tablesOf({ prefix: '', countingKey: 'integer primary key autoincrement' })}`,
       );
-      database.prepare('insert into settings values (1, ?, ?, 1, 0)').run(SCHEMA_VERSION, drawOwner());
+      database.prepare('insert into settings values (1, ?, ?, 1, 0)').run(SCHEMA_VERSION, generateOwner());
     } finally {
       database.close();
     }
-    // Fails if another process was faster: then its database is the one.
+    // Fails if another process was faster; its database is used then.
     await link(draft, path).catch(ignore('EEXIST'));
   } finally {
     await rm(draft, { force: true });
@@ -134,15 +136,15 @@ function configure(database: DatabaseSync): void {
 }
 
 /**
- * Makes a file with the right mode, which SQLite would not. One that is there must not be opened: the kernel drops
- * all locks of a process on a file when it closes any handle of it.
+ * Creates a file with the right mode, which SQLite would not do. An existing file must not be opened: closing any handle
+ * of a file releases all locks that the process has on it.
  */
 async function touch(path: string): Promise<void> {
   const handle = await open(path, 'wx', MODE).catch(ignore('EEXIST'));
   await handle?.close();
 }
 
-/** SQLite gives the files beside a database the mode of the database. */
+/** Removes permissions of other users. SQLite gives new files beside a database the mode of the database. */
 async function tighten(path: string): Promise<void> {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
     const state = await stat(file).catch(ignore('ENOENT'));
@@ -157,7 +159,7 @@ function ignore(code: string): (error: NodeJS.ErrnoException) => undefined {
   };
 }
 
-/** SQLite's primary result code. */
+/** Returns SQLite's primary result code. */
 function resultCode(error: unknown): number | undefined {
   const { errcode } = error as { readonly errcode?: number };
   return errcode === undefined ? undefined : errcode & 0xff;

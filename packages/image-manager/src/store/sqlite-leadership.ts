@@ -4,18 +4,18 @@ import { BUILDS, type RecordTable, toRow, UPLOADS } from './record-tables.ts';
 import { asStoreError, transaction } from './sqlite-database.ts';
 import type { Leadership, StateChange, StoredState } from './state-store.ts';
 
-/** What a {@link SqliteLeadership} rests on. */
+/** Settings of a {@link SqliteLeadership}. */
 export interface SqliteLeadershipOptions {
   readonly path: string;
   readonly database: DatabaseSync;
-  /** Held as long as this process leads. */
+  /** Held while this process is the leader. */
   readonly lock: DatabaseSync;
   readonly term: number;
-  /** Is told the owner of a state that was restored. */
+  /** Called with the owner of a restored state. */
   readonly onRestored: (owner: string) => void;
 }
 
-/** The right to write to a SQLite store. It is lost only if somebody removes the lock's file. */
+/** The right to write to a SQLite store. It is lost only if somebody deletes the lock file. */
 export class SqliteLeadership implements Leadership {
   readonly #options: SqliteLeadershipOptions;
   readonly #lost = new AbortController();
@@ -71,7 +71,7 @@ export class SqliteLeadership implements Leadership {
     }
   }
 
-  /** Another leads: somebody removed the lock's file, and with it what kept the other out. */
+  /** Another manager is the leader: somebody deleted the lock file. */
   #lose(): StoreError {
     const { path, lock } = this.#options;
     lock.close();

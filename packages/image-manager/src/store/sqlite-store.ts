@@ -1,21 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PendingRequest, Request } from '../records.ts';
-import { BUILDS, type RecordTable, RowReader, UPLOADS } from './record-tables.ts';
+import {
+  BUILDS,
+  type RecordTable,
+  RowReader,
+  readSettings,
+  type Settings,
+  UPLOADS,
+} from './record-tables.ts';
+import { parseRequest } from './requests.ts';
 import { asStoreError, openDatabase, type SqliteDatabase, transaction, tryLock } from './sqlite-database.ts';
 import { SqliteLeadership } from './sqlite-leadership.ts';
-import type { Leadership, StateStore, StoredState } from './state-store.ts';
+import type { Leadership, LeadOptions, StateStore, StoredState } from './state-store.ts';
 
-/** How often a manager that waits tries to lead, in milliseconds. */
+/** Milliseconds between two attempts of a standby manager to become the leader. */
 const RETRY_INTERVAL = 250;
 
 /**
- * Opens a store in a file of this machine, with Node's own SQLite. Beside it is `<file>-leader`: who leads holds a
- * lock on that, which the kernel frees when the process ends, in whatever way.
+ * Opens a store in a local file, with Node's own SQLite. The leader locks `<file>-leader`; the kernel releases the lock
+ * when the process ends, even by a crash.
  *
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
 export async function openSqliteStore(path: string): Promise<StateStore> {
-  return new SqliteStore(await openDatabase(path));
+  const file = await openDatabase(path);
+  try {
+    return new SqliteStore(file);
+  } catch (error) {
+    file.database.close();
+    throw error;
+  }
 }
 
 class SqliteStore implements StateStore {
@@ -26,19 +40,20 @@ class SqliteStore implements StateStore {
 
   constructor(file: SqliteDatabase) {
     this.#file = file;
-    this.#owner = file.database.prepare('select owner from settings').get()?.owner as string;
+    this.#owner = this.#settings('select * from settings').owner;
   }
 
   get owner(): string {
     return this.#owner;
   }
 
-  async lead({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Leadership> {
+  async lead({ signal, onStandby }: LeadOptions = {}): Promise<Leadership> {
     const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       stop.throwIfAborted();
       const leadership = await this.#tryToLead();
       if (leadership !== undefined) return leadership;
+      if (attempt === 1) onStandby?.();
       await delay(RETRY_INTERVAL, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
     }
   }
@@ -46,11 +61,11 @@ class SqliteStore implements StateStore {
   async read(): Promise<StoredState> {
     return this.#use((database) =>
       transaction(database, 'begin', () => {
-        const settings = database.prepare('select owner, next_number from settings').get();
-        const reader = new RowReader();
+        const { owner, next_number: nextNumber } = this.#settings('select * from settings');
+        const reader = new RowReader(this.#file.location);
         return {
-          owner: settings?.owner as string,
-          nextNumber: settings?.next_number as number,
+          owner,
+          nextNumber,
           builds: this.#records(reader, BUILDS),
           uploads: this.#records(reader, UPLOADS),
         };
@@ -64,8 +79,8 @@ class SqliteStore implements StateStore {
         .prepare('select number, request from requests order by number')
         .all()
         .map(({ number, request }) => ({
-          number: number as number,
-          request: JSON.parse(request as string) as Request,
+          number: Number(number),
+          request: parseRequest(String(request)),
         })),
     );
   }
@@ -93,20 +108,27 @@ class SqliteStore implements StateStore {
     const lock = await tryLock(`${path}-leader`);
     if (lock === undefined) return undefined;
     try {
-      const settings = this.#use(() =>
-        database.prepare('update settings set term = term + 1 returning term, owner').get(),
-      );
-      this.#owner = settings?.owner as string;
+      const settings = this.#use(() => this.#settings('update settings set term = term + 1 returning *'));
+      this.#owner = settings.owner;
       const onRestored = (owner: string): void => {
         this.#owner = owner;
       };
-      const term = settings?.term as number;
-      this.#leadership = new SqliteLeadership({ path, database, lock, term, onRestored });
+      this.#leadership = new SqliteLeadership({
+        path,
+        database,
+        lock,
+        term: settings.term,
+        onRestored,
+      });
       return this.#leadership;
     } catch (error) {
       lock.close();
       throw error;
     }
+  }
+
+  #settings(sql: string): Settings {
+    return readSettings(this.#file.database.prepare(sql).get(), this.#file.location);
   }
 
   #records<T extends { readonly id: string }>(

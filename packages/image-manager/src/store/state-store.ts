@@ -1,75 +1,82 @@
 import type { Build, ManagerState, PendingRequest, Request, Upload } from '../records.ts';
 
-/** What is written in one go: all of it, or nothing. */
+/** An atomic change of the records. */
 export interface StateChange {
-  /** Put in place of what has the same id. */
+  /** Inserted, or replace the records with the same ids. */
   readonly builds?: readonly Build[];
-  /** Put in place of what has the same id. The build of each is in the store, or in this change. */
+  /** Inserted, or replace the records with the same ids. Their builds are in the store or in this change. */
   readonly uploads?: readonly Upload[];
-  /** Ids of records that nobody needs any more. A build goes at the earliest together with the last of its uploads. */
+  /** Ids of builds to delete. All uploads of a build are deleted before, or in the same change. */
   readonly prunedBuilds?: readonly string[];
-  /** Ids of records that nobody needs any more. */
+  /** Ids of uploads to delete. */
   readonly prunedUploads?: readonly string[];
-  /** Numbers of requests that this change answers. */
+  /** Numbers of the requests that this change fulfils. */
   readonly handledRequests?: readonly number[];
 }
 
-/** All of a store but the requests. */
+/** Content of a store, apart from the requests. */
 export interface StoredState extends ManagerState {
-  /** Whose images are ours. */
+  /** Mark of this store's images. */
   readonly owner: string;
-  /** The number that {@link Leadership.takeNumbers} gives next. */
+  /** The next number that {@link Leadership.takeNumbers} returns. */
   readonly nextNumber: number;
 }
 
-/** One manager's right to write, which no other has at the same time. */
+/** Settings of {@link StateStore.lead}. */
+export interface LeadOptions {
+  readonly signal?: AbortSignal;
+  /** Called once if another manager is the leader. */
+  readonly onStandby?: () => void;
+}
+
+/** The exclusive right of one manager to write. */
 export interface Leadership {
-  /** Aborts when the right is lost: nothing may be begun any more. Its reason is a StoreError. */
+  /** Aborts when leadership is lost. Its reason is a StoreError. */
   readonly lost: AbortSignal;
   /**
-   * Takes the next so many numbers of a sequence that never goes back, across all leaders.
+   * Takes consecutive numbers from a sequence that no leader ever reuses.
    *
-   * @returns the first of them
+   * @returns the first number
    * @throws StoreError `not-leader`
    */
   takeNumbers(count: number): Promise<number>;
   /**
-   * Writes a change, durably: it outlives a crash of this machine.
+   * Writes a change durably: it survives a crash of this host.
    *
-   * @throws StoreError `not-leader` if the right was lost before: nothing was written then; `store-not-usable` if
-   * writing failed: nothing was written unless {@link lost} has aborted, too, then the next leader reads which
+   * @throws StoreError `not-leader` if leadership was lost before: nothing was written; `store-not-usable` if the write
+   * failed: nothing was written, unless {@link lost} has aborted as well, which leaves the outcome open
    */
   write(change: StateChange): Promise<void>;
   /**
-   * Puts a state in the place of an empty one.
+   * Restores a state into an empty store.
    *
-   * @throws StoreError `store-not-empty` if there is a record, or a number was ever taken: nothing was written then;
+   * @throws StoreError `store-not-empty` if the store has a record, or a number was ever taken: nothing was written;
    * otherwise as {@link write}
    */
   restore(state: StoredState): Promise<void>;
-  /** Gives the right back, so that another manager takes over at once. What is being written is written before. */
+  /** Finishes pending writes and gives up leadership, so that another manager takes over at once. */
   release(): Promise<void>;
 }
 
-/** Where the state of builds and uploads is kept. Every implementation passes the same contract tests. */
+/** Keeps the records of builds and uploads. Every implementation passes the same contract tests. */
 export interface StateStore extends AsyncDisposable {
   /**
-   * Whose images are ours: drawn at random when the store was made, part of every id. As it was when the store was
-   * opened, or when this process began to lead: nothing but {@link Leadership.restore} changes it.
+   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when this
+   * process became the leader; only {@link Leadership.restore} changes it.
    */
   readonly owner: string;
   /**
-   * Waits until this process may write. A leader that dies, however, is followed within seconds.
+   * Waits until this process is the leader. Takes over within seconds when the leader dies.
    *
    * @throws the signal's reason; StoreError `store-not-usable`, after which it may be called again
    */
-  lead(options?: { readonly signal?: AbortSignal }): Promise<Leadership>;
-  /** Everything that is known, as of one moment; of any process, at any time. */
+  lead(options?: LeadOptions): Promise<Leadership>;
+  /** Reads a consistent snapshot. Any process may call it at any time. */
   read(): Promise<StoredState>;
-  /** Requests that wait for the leader, the oldest first. */
+  /** Returns the pending requests, oldest first. */
   requests(): Promise<readonly PendingRequest[]>;
-  /** Leaves a request for the leader; of any process, at any time. Its number. */
+  /** Adds a request for the leader, and returns its number. Any process may call it at any time. */
   ask(request: Request): Promise<number>;
-  /** Releases what this process leads, and ends its connections. */
+  /** Gives up leadership and closes all connections. */
   close(): Promise<void>;
 }

@@ -2,32 +2,32 @@ import { Socket } from 'node:net';
 import { Client } from 'pg';
 import { asStoreError, type PostgresAccess } from './postgres-access.ts';
 
-/** How long the server keeps a session that asks nothing, in milliseconds. Then its locks are free. */
-const SERVER_PATIENCE = 3000;
+/** Time after which the server ends an idle session and releases its locks, in milliseconds. */
+const SERVER_TIMEOUT = 3000;
 
-/** How long this side waits for an answer, in milliseconds: it must give up before the server does. */
-const CLIENT_PATIENCE = 2500;
+/** Timeout for an answer, in milliseconds. It is shorter than the server's, so that this side gives up first. */
+const CLIENT_TIMEOUT = 2500;
 
-/** How often the server is asked for a sign of life, in milliseconds. */
+/** Heartbeat interval, in milliseconds. */
 const HEARTBEAT = 1000;
 
 /**
- * A process that was stopped keeps its connection, and its kernel answers for it: only the server can see that it asks
- * nothing. A statement, or an answer that nobody takes, must not keep the session alive either.
+ * A process that is stopped by SIGSTOP keeps its connection, and its kernel still acknowledges packets. Only the server
+ * can notice that it is idle. Neither a long statement nor an unread answer may keep the session alive.
  */
 const SESSION = `
-  set idle_session_timeout = ${SERVER_PATIENCE};
-  set idle_in_transaction_session_timeout = ${SERVER_PATIENCE};
-  set statement_timeout = ${SERVER_PATIENCE};
-  set tcp_user_timeout = ${SERVER_PATIENCE};
+  set idle_session_timeout = ${SERVER_TIMEOUT};
+  set idle_in_transaction_session_timeout = ${SERVER_TIMEOUT};
+  set statement_timeout = ${SERVER_TIMEOUT};
+  set tcp_user_timeout = ${SERVER_TIMEOUT};
 `;
 
-/** What a query gives, a row each. */
+/** Rows of a query. */
 export type Rows = readonly Readonly<Record<string, unknown>>[];
 
 /**
- * A connection of which both ends know within seconds that it is gone: this end first, so that it claims nothing that
- * the server has given to another.
+ * A connection whose loss both ends notice within seconds. The client notices first, so that it never acts as the leader
+ * after the server has released the lock.
  */
 export class WatchedConnection {
   readonly #client: Client;
@@ -57,21 +57,21 @@ export class WatchedConnection {
     return this.#lost.signal;
   }
 
-  /** Runs work of several queries that no other comes between. */
+  /** Runs several queries without others in between. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#tail.then(work);
     this.#tail = done.catch(() => undefined);
     return done;
   }
 
-  /** One statement, to be called within {@link exclusively}. */
+  /** Runs one statement; call it inside {@link exclusively}. */
   async query(sql: string, values: readonly unknown[] = []): Promise<Rows> {
     const { rows } = await this.#client.query<Record<string, unknown>>(sql, [...values]);
     this.#silence?.refresh();
     return rows;
   }
 
-  /** Ends it at once: it cannot be relied on any more. */
+  /** Destroys the connection and reports its loss. */
   cut(error: unknown): void {
     clearTimeout(this.#silence);
     clearInterval(this.#heartbeat);
@@ -92,8 +92,8 @@ export class WatchedConnection {
     try {
       await this.#client.connect();
       this.#silence = setTimeout(
-        () => this.cut(new Error(`no answer for ${CLIENT_PATIENCE / 1000} s`)),
-        CLIENT_PATIENCE,
+        () => this.cut(new Error(`no answer for ${CLIENT_TIMEOUT / 1000} s`)),
+        CLIENT_TIMEOUT,
       );
       await this.#client.query(SESSION);
     } catch (error) {
@@ -101,7 +101,7 @@ export class WatchedConnection {
       throw asStoreError(error, this.#location);
     }
     this.#heartbeat = setInterval(() => {
-      // That it fails is told by the connection's end.
+      // A failure also ends the connection, which reports it.
       this.exclusively(() => this.query('select 1')).catch(() => undefined);
     }, HEARTBEAT);
   }

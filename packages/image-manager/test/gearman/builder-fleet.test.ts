@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { BuilderFleet } from '../../src/gearman/builder-fleet.ts';
+import { ImageGoneError } from '../../src/gearman/run-job.ts';
 
 async function startServer(t: TestContext, port = 0): Promise<{ server: JobServer; address: ServerAddress }> {
   const server = new JobServer();
@@ -25,51 +26,51 @@ function workerFor(t: TestContext, address: ServerAddress, name: string): Worker
   return worker;
 }
 
-test('what builders offer anywhere is offered; what has no worker any more is not', async (t) => {
+test('the status has the functions of all servers, but none without a worker', async (t) => {
   const [one, other] = [await startServer(t), await startServer(t)];
   const worker = workerFor(t, one.address, 'image-build:debian');
   workerFor(t, other.address, 'image-upload:a');
   const [fleet] = fleetOf(t, one.address, other.address);
   await waitUntil('both', async () => {
-    const { offered } = await fleet.observe();
+    const { offered } = await fleet.status();
     return offered.builds.has('debian') && offered.uploads.has('a');
   });
-  // A job in its queue keeps a function known without a worker.
+  // A queued job keeps the function listed without a worker.
   worker.remove('image-build:debian');
-  await waitUntil('its end', async () => !(await fleet.observe()).offered.builds.has('debian'));
+  await waitUntil('its end', async () => !(await fleet.status()).offered.builds.has('debian'));
   void fleet.run('image-build:debian', {}, 'key', { time: 60, signal: t.signal }).catch(() => {});
-  const { offered, isComplete } = await fleet.observe();
+  const { offered, isComplete } = await fleet.status();
   assert.deepEqual([...offered.builds, ...offered.uploads], ['a']);
   assert.equal(isComplete, true);
 });
 
-test('a server that is away is warned of once, and makes the answer incomplete', async (t) => {
+test('a server that does not answer causes one warning and an incomplete status', async (t) => {
   const [one, other] = [await startServer(t), await startServer(t)];
   workerFor(t, one.address, 'image-build:debian');
   const [fleet, logger] = fleetOf(t, one.address, other.address);
-  await waitUntil('it', async () => (await fleet.observe()).offered.builds.has('debian'));
+  await waitUntil('it', async () => (await fleet.status()).offered.builds.has('debian'));
   const port = other.server.address?.port ?? 0;
   await other.server.close();
   for (const _ of [1, 2]) {
-    const { offered, isComplete } = await fleet.observe();
+    const { offered, isComplete } = await fleet.status();
     assert.deepEqual([...offered.builds], ['debian']);
     assert.equal(isComplete, false);
   }
   assert.equal(logger.lines.filter((line) => line.startsWith('warn job server')).length, 1);
   await startServer(t, port);
-  assert.equal((await fleet.observe()).isComplete, true);
+  assert.equal((await fleet.status()).isComplete, true);
   assert.match(logger.lines.at(-1) ?? '', /^info job server .* answers again$/);
 });
 
-test('who asks while it is being found out gets the same answer', async (t) => {
+test('concurrent callers share one status', async (t) => {
   const { address } = await startServer(t);
   const [fleet] = fleetOf(t, address);
-  const [one, other] = await Promise.all([fleet.observe(), fleet.observe()]);
+  const [one, other] = await Promise.all([fleet.status(), fleet.status()]);
   assert.equal(one, other);
-  assert.notEqual(await fleet.observe(), one);
+  assert.notEqual(await fleet.status(), one);
 });
 
-test('of servers that all offer a function none gets all the jobs', async (t) => {
+test('jobs are spread over the servers that offer the function', async (t) => {
   const seen: string[] = [];
   const addresses = [(await startServer(t)).address, (await startServer(t)).address];
   for (const [index, address] of addresses.entries()) {
@@ -82,13 +83,49 @@ test('of servers that all offer a function none gets all the jobs', async (t) =>
     await waitUntil('its connection', async () => {
       await worker.registered();
       const [probe] = fleetOf(t, address);
-      return (await probe.observe()).offered.builds.has('debian');
+      return (await probe.status()).offered.builds.has('debian');
     });
   }
   const [fleet] = fleetOf(t, ...addresses);
-  await fleet.observe();
+  await fleet.status();
   for (const unique of ['1', '2', '3', '4']) {
     await fleet.run('image-build:debian', {}, unique, { time: 60, signal: t.signal });
   }
   assert.deepEqual(seen.toSorted(), ['server 0', 'server 0', 'server 1', 'server 1']);
+});
+
+test('functions are sorted by verb, and functions of other workers are ignored', async (t) => {
+  const { address } = await startServer(t);
+  const worker = workerFor(t, address, 'image-build:debian');
+  for (const name of ['image-upload:a:b', 'image-delete:a:b', 'image-build', ':x', 'reverse']) {
+    worker.add(name, () => '');
+  }
+  await worker.registered();
+  const [fleet] = fleetOf(t, address);
+  const { offered } = await fleet.status();
+  assert.deepEqual(offered, {
+    builds: new Set(['debian']),
+    uploads: new Set(['a:b']),
+    deletes: new Set(['a:b']),
+  });
+});
+
+test('a queued job is cancelled if its image is gone; after another abort it stays in the queue', async (t) => {
+  const { address } = await startServer(t);
+  const [fleet] = fleetOf(t, address);
+  const admin = new Admin(address);
+  t.after(() => admin.close());
+  const jobs = async (): Promise<number> => {
+    const states = await admin.status();
+    return states.reduce((sum, { total }) => sum + total, 0);
+  };
+  const [gone, stopped] = [new AbortController(), new AbortController()];
+  const runs = Object.entries({ gone, stopped }).map(([unique, { signal }]) =>
+    fleet.run('image-upload:a', {}, unique, { time: 60, signal }),
+  );
+  await waitUntil('both in the queue', async () => (await jobs()) === 2);
+  stopped.abort(new Error('the manager is being stopped'));
+  gone.abort(new ImageGoneError('no builder has offered image a for 1800 s'));
+  await Promise.all(runs.map((run) => assert.rejects(run)));
+  assert.equal(await jobs(), 1);
 });

@@ -10,7 +10,7 @@ import {
 import { runJob } from '../../src/gearman/run-job.ts';
 import { Hold } from '../hold.ts';
 
-/** A client, and a worker that does one job at a time. */
+/** Starts a job server with a worker that does one job at a time. Returns a client. */
 async function site(t: TestContext, work: WorkerFunction): Promise<Client> {
   const server = new JobServer();
   t.after(() => server.close());
@@ -25,13 +25,13 @@ async function site(t: TestContext, work: WorkerFunction): Promise<Client> {
 
 const code = (expected: string) => (error: GearmanError) => error.code === expected;
 
-test('the result is the builder’s', async (t) => {
+test('a job returns the result of the builder', async (t) => {
   const client = await site(t, ({ payload, unique }) => `${unique}: ${payload.toString()}`);
   const result = await runJob(client, 'work', 'do it', 'key', { time: 60, signal: t.signal });
   assert.equal(result.toString(), 'key: do it');
 });
 
-test('a job that has begun may take its time, and no longer', async (t) => {
+test('a running job ends at its time limit', async (t) => {
   const hold = new Hold();
   const client = await site(t, async (job) => {
     job.sendStatus(0, 100);
@@ -47,7 +47,7 @@ test('a job that has begun may take its time, and no longer', async (t) => {
   assert.ok(performance.now() - begun >= 190);
 });
 
-test('progress does not prolong it', async (t) => {
+test('progress does not extend the time limit', async (t) => {
   const client = await site(t, async (job) => {
     const timer = setInterval(() => job.sendStatus(1, 100), 20);
     await new Hold().wait(job.signal).finally(() => clearInterval(timer));
@@ -59,7 +59,7 @@ test('progress does not prolong it', async (t) => {
   );
 });
 
-test('a job that waits in the queue is not late', async (t) => {
+test('the time in the queue does not count towards the time limit', async (t) => {
   const hold = new Hold();
   const client = await site(t, async (job) => {
     if (job.unique === 'first') await hold.wait(job.signal);
@@ -70,7 +70,7 @@ test('a job that waits in the queue is not late', async (t) => {
   const first = client.submit('work', '', { unique: 'first' });
   await hold.reached;
   const queued = runJob(client, 'work', '', 'second', { time, signal: t.signal });
-  // Its time passes while it waits.
+  // The time limit passes while this job waits in the queue.
   const other = runJob(client, 'work', '', 'third', { time, signal: AbortSignal.timeout(300) });
   await assert.rejects(other, code('aborted'));
   hold.release();
@@ -78,7 +78,7 @@ test('a job that waits in the queue is not late', async (t) => {
   await first;
 });
 
-test('it is left when its signal aborts', async (t) => {
+test('an abort ends the wait for a job', async (t) => {
   const hold = new Hold();
   const client = await site(t, async ({ signal }) => {
     await hold.wait(signal);
@@ -87,11 +87,11 @@ test('it is left when its signal aborts', async (t) => {
   const stop = new AbortController();
   const running = runJob(client, 'work', '', 'key', { time: 60, signal: stop.signal });
   await hold.reached;
-  stop.abort(new Error('enough'));
+  stop.abort(new Error('stopped'));
   await assert.rejects(running, code('aborted'));
 });
 
-test('a failure is the builder’s', async (t) => {
+test('a job fails with the exception of the builder', async (t) => {
   const client = await site(t, () => {
     throw new Error('no space left');
   });
@@ -101,7 +101,7 @@ test('a failure is the builder’s', async (t) => {
   );
 });
 
-test('a job that no builder begins within a day is withdrawn', async (t) => {
+test('a job that no builder starts within a day is cancelled', async (t) => {
   const hold = new Hold();
   const client = await site(t, async (job) => {
     await hold.wait(job.signal);
@@ -110,14 +110,14 @@ test('a job that no builder begins within a day is withdrawn', async (t) => {
   const first = client.submit('work', '', { unique: 'first' });
   await hold.reached;
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const withdrawn: string[] = [];
-  const withdraw = async (handle: string): Promise<void> => void withdrawn.push(handle);
-  const queued = runJob(client, 'work', '', 'second', { time: 60, signal: t.signal, withdraw });
-  const job = client.submit('work', '', { unique: 'second' }); // to the server the same
+  const cancelled: string[] = [];
+  const cancel = async (handle: string): Promise<void> => void cancelled.push(handle);
+  const queued = runJob(client, 'work', '', 'second', { time: 60, signal: t.signal, cancel });
+  const job = client.submit('work', '', { unique: 'second' }); // the server merges both by their unique key
   const handle = await job.handle;
   t.mock.timers.tick(24 * 3_600_000 + 60_000);
   await assert.rejects(queued, /work waited over 24 hours for a builder; start more of them/);
-  assert.deepEqual(withdrawn, [handle]);
+  assert.deepEqual(cancelled, [handle]);
   t.mock.timers.reset();
   hold.release();
   await Promise.all([first, job]);

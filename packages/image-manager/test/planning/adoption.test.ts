@@ -20,7 +20,7 @@ function adopt(offered: readonly string[], known: readonly Build[] = [], now = N
   return buildsToAdopt(configuration, new Map(known.map((build) => [build.id, build])), offered, now);
 }
 
-test('what a builder offers of a build of Zuul is as old as the build', () => {
+test('an imported build is as old as the build in Zuul', () => {
   assert.deepEqual(adopt([idOf('noble', 'a')]), [
     {
       id: idOf('noble', 'a'),
@@ -35,12 +35,12 @@ test('what a builder offers of a build of Zuul is as old as the build', () => {
   ]);
 });
 
-test('nothing is younger than now, though the clock of Zuul be ahead', () => {
+test('a date in the future, from a clock ahead, counts as now', () => {
   const [build] = adopt([idOf('noble', 'a')], [], END - 1000);
   assert.deepEqual([build?.requestedAt, build?.endedAt], [END - 1000, END - 1000]);
 });
 
-test('each goes to the disk image that its id names', () => {
+test('each build belongs to the disk image in its id', () => {
   const adopted = adopt([idOf('noble-arm', 'a'), idOf('noble', 'b', END + 1000)]);
   assert.deepEqual(
     adopted.map(({ diskimage, requestedAt }) => [diskimage, requestedAt]),
@@ -51,12 +51,12 @@ test('each goes to the disk image that its id names', () => {
   );
 });
 
-test('what no build of Zuul made, or no configured one, is left alone', () => {
+test('other images, and builds of disk images that are not configured, are not adopted', () => {
   assert.deepEqual(adopt([imageId(1, 'noble'), 'noble-1', idOf('debian', 'a'), idOf('jammy', 'a')]), []);
 });
 
 for (const state of ['ready', 'deleting', 'deleted'] as const) {
-  test(`what is on record as ${state} stays as it is`, () => {
+  test(`a build on record as ${state} is not adopted again`, () => {
     const [build = assert.fail('none was adopted')] = adopt([idOf('noble', 'a')]);
     assert.deepEqual(adopt([build.id], [{ ...build, state }]), []);
   });

@@ -5,38 +5,41 @@ const threeBuilds = (given: Situation) => given.build(1, 'ready').build(2, 'read
 const debian = (settings = {}) => new Situation().diskimage('debian', settings);
 
 testSituations({
-  'the newest are kept on disk, the older go': { given: threeBuilds(debian()), steps: ['delete-build 1'] },
-  'as many are kept on disk as are to be': { given: threeBuilds(debian({ keep: 3 })), steps: [] },
-  'a keep of 0 keeps the newest': {
+  'builds beyond keep are deleted, oldest first': { given: threeBuilds(debian()), steps: ['delete-build 1'] },
+  'as many builds as keep says stay': { given: threeBuilds(debian({ keep: 3 })), steps: [] },
+  'a keep of 0 keeps the newest build': {
     given: threeBuilds(debian({ keep: 0 })),
     steps: ['delete-build 1', 'delete-build 2'],
   },
-  'of a paused disk image nothing goes by age': { given: threeBuilds(debian({ pause: true })), steps: [] },
-  'a build that is being uploaded stays until that has ended': {
-    given: threeBuilds(debianInCloud()).upload(1, 'cloud', 'uploading').underWay(uploadId(101)),
+  'no old build of a paused disk image is deleted': {
+    given: threeBuilds(debian({ pause: true })),
+    steps: [],
+  },
+  'a build is deleted after its upload': {
+    given: threeBuilds(debianInCloud()).upload(1, 'cloud', 'uploading').inProgress(uploadId(101)),
     steps: [],
     waits: [
-      /its upload begins when/,
-      /^build debian-0000000001-ownerabc: .* when its upload 0000000101-ownerabc has ended/,
+      /its upload starts after/,
+      /^build debian-0000000001-ownerabc: .* after its upload 0000000101-ownerabc$/,
     ],
   },
 
-  'a withdrawn build goes': {
+  'a withdrawn build is deleted': {
     given: debian().build(1, 'ready').build(2, 'ready', { withdrawn: true }),
     steps: ['delete-build 2'],
   },
-  'a withdrawn build counts as none of those that are kept': {
+  'a withdrawn build does not count towards keep': {
     given: debian().build(1, 'ready').build(2, 'ready').build(3, 'ready', { withdrawn: true }),
     steps: ['delete-build 3'],
   },
-  'a withdrawn build stays while its upload is the only one of a provider': {
+  'a withdrawn build stays while a provider has no other upload': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready', { withdrawn: true })
       .upload(2, 'cloud', 'ready'),
     steps: ['upload 1 to cloud/debian'],
   },
-  'a withdrawn build goes when its upload is not the only one any more': {
+  'a withdrawn build is deleted once the provider has another upload': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready', { withdrawn: true })
@@ -44,7 +47,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: ['delete-upload 102', 'delete-build 2'],
   },
-  'a withdrawn build stays if it is all there is on disk': {
+  'the last build on disk stays, even withdrawn': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready', { withdrawn: true })
@@ -53,41 +56,41 @@ testSituations({
     steps: ['delete-build 2'],
   },
 
-  'builds of a disk image that is gone go': {
+  'all builds of a disk image that left the configuration are deleted': {
     given: new Situation().build(1, 'ready').build(2, 'ready'),
     steps: ['delete-build 1', 'delete-build 2'],
   },
-  'builds of a disk image that is gone go when their uploads have ended': {
+  'builds of a disk image that left the configuration are deleted after their uploads': {
     given: new Situation()
       .provider('cloud', [])
       .build(1, 'ready')
       .upload(1, 'cloud', 'uploading')
-      .underWay(uploadId(101)),
+      .inProgress(uploadId(101)),
     steps: [],
-    waits: [/^build debian-0000000001-ownerabc: the configuration has no diskimage debian any more/],
+    waits: [/^build debian-0000000001-ownerabc: the configuration no longer has diskimage debian/],
   },
 
-  'a deletion that nobody follows is gone on with': {
+  'a deletion without a task is resumed': {
     given: debian().build(1, 'deleting').build(2, 'ready'),
     steps: ['delete-build 1'],
   },
-  'a deletion that somebody follows': {
-    given: debian().build(1, 'deleting').build(2, 'ready').underWay(imageId(1)),
+  'a deletion with a task is not planned again': {
+    given: debian().build(1, 'deleting').build(2, 'ready').inProgress(imageId(1)),
     steps: [],
   },
-  'a deletion that failed is tried again later': {
+  'a failed deletion is retried later': {
     given: debian().build(1, 'deleting').build(2, 'ready').retryIn(imageId(1), 90),
     steps: [],
-    waits: [/^build debian-0000000001-ownerabc: its last try failed.*\(90 s\)/],
+    waits: [/^build debian-0000000001-ownerabc: the last attempt failed.*\(90 s\)/],
   },
-  'a deletion that somebody asked for waits for an upload': {
+  'a requested deletion waits for an upload': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'deleting')
       .upload(1, 'cloud', 'ready')
       .upload(2, 'cloud', 'uploading')
-      .underWay(uploadId(102)),
+      .inProgress(uploadId(102)),
     steps: [],
-    waits: [/^build debian-0000000002-ownerabc: .* when its upload 0000000102-ownerabc has ended/],
+    waits: [/^build debian-0000000002-ownerabc: .* after its upload 0000000102-ownerabc$/],
   },
 });

@@ -9,115 +9,118 @@ testSituations({
   'a disk image without a build is built': { given: debian(), steps: ['build debian'] },
   'a ready build is enough': { given: debian().build(1, 'ready'), steps: [] },
   'a build whose file is gone is replaced': { given: debian().build(1, 'deleted'), steps: ['build debian'] },
-  'a build that is going on is waited for': {
-    given: debian().build(1, 'building').underWay(imageId(1)),
+  'while a build runs, no other is planned': {
+    given: debian().build(1, 'building').inProgress(imageId(1)),
     steps: [],
   },
-  'a build that nobody follows is resumed': {
+  'a build without a task is resumed': {
     given: debian().build(1, 'building'),
     steps: ['resume-build 1'],
   },
-  'a build is followed though its disk image is gone from the configuration': {
+  'a build is resumed even if the configuration no longer has its disk image': {
     given: new Situation().build(1, 'building'),
     steps: ['resume-build 1'],
   },
-  'following a build is tried again later': {
+  'a build that could not be resumed is resumed later': {
     given: debian().build(1, 'building').retryIn(imageId(1), 5),
     steps: [],
     waits: [/^build debian-0000000001-ownerabc: .*\(5 s\)$/],
   },
 
-  'the newest is younger than rebuild-age': {
+  'a build younger than rebuild-age is not due': {
     given: debian({ rebuildAge: DAY }).build(1, 'ready', { ago: DAY - 1 }),
     steps: [],
   },
-  'the newest is as old as rebuild-age': {
+  'a build as old as rebuild-age is due': {
     given: debian({ rebuildAge: DAY }).build(1, 'ready', { ago: DAY }),
     steps: ['build debian'],
   },
-  'a failed build makes nothing younger': {
+  'a failed build does not reset the age': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: DAY })
       .build(2, 'failed', { ago: 2 * HOUR }),
     steps: ['build debian'],
   },
-  'a young one that was rolled back is no reason to build': {
+  'a rollback of a young build does not make a build due': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleting', { ago: HOUR, withdrawn: true })
-      .underWay(imageId(2)),
+      .inProgress(imageId(2)),
     steps: [],
   },
-  'a young one that was deleted is no reason to build while an older one is there': {
+  'the deletion of a young build does not make a build due while an older one is ready': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleted', { ago: HOUR }),
     steps: [],
   },
 
-  'no cron time since the newest': {
+  'without a cron time since the newest build, none is due': {
     given: debian({ rebuildCron: '0 11 * * *' }).build(1, 'ready', { ago: 59 * MINUTE }),
     steps: [],
   },
-  'a cron time, in local time, since the newest': {
+  'a build is due at a cron time, in local time': {
     given: debian({ rebuildCron: '0 11 * * *' }).build(1, 'ready', { ago: 61 * MINUTE }),
     steps: ['build debian'],
   },
-  'age counts beside cron if it is given': {
+  'with cron and age, the earlier of both counts': {
     given: debian({ rebuildCron: '0 11 * * *', rebuildAge: 30 * MINUTE }).build(1, 'ready', {
       ago: 30 * MINUTE,
     }),
     steps: ['build debian'],
   },
-  'a cron expression that never comes': {
+  'a cron expression that never matches makes no build due': {
     given: debian({ rebuildCron: '0 0 30 2 *' }).build(1, 'ready', { ago: 1000 * DAY }),
     steps: [],
   },
-  'what is no cron expression is said, and age counts': {
+  'an invalid cron expression is reported, and the age counts': {
     given: debian({ rebuildCron: 'at night', rebuildAge: DAY }).build(1, 'ready', { ago: DAY }),
     steps: ['build debian'],
-    waits: [/^diskimage debian: rebuild-cron "at night" is no cron expression: .* Correct it\.$/],
+    waits: [/^diskimage debian: rebuild-cron "at night" is not a cron expression: .* Correct it\.$/],
   },
 
-  'another configuration is a reason to build': {
+  'a changed configuration makes a build due': {
     given: debian().build(1, 'ready', { configuration: 'former' }),
     steps: ['build debian'],
   },
-  'the configuration of a build that was rolled back was built': {
+  'after a rollback, the configuration of the withdrawn build counts as built': {
     given: debian()
       .build(1, 'ready', { configuration: 'former' })
       .build(2, 'deleting', { withdrawn: true })
-      .underWay(imageId(2)),
+      .inProgress(imageId(2)),
     steps: [],
   },
-  'a new configuration whose build failed is built again after a pause': {
+  'a failed build of a new configuration is retried after a pause': {
     given: debian().build(1, 'ready', { configuration: 'former' }).build(2, 'failed', { ago: 59 }),
     steps: [],
-    waits: [/the last try failed; .* its configuration has changed.*\(1 s\)/],
+    waits: [/the last attempt failed; .* its configuration has changed.*\(1 s\)/],
   },
-  'a new configuration does not wait for the back-off of the former': {
+  'a new configuration does not wait for the back-off of the old one': {
     given: debian().build(1, 'failed', { ago: 1, configuration: 'former' }),
     steps: ['build debian'],
   },
 
-  'the first pause is over': { given: debian().build(1, 'failed', { ago: 60 }), steps: ['build debian'] },
-  'pauses double, counted from the end of the last failure': {
+  'a failed build is retried after the first pause': {
+    given: debian().build(1, 'failed', { ago: 60 }),
+    steps: ['build debian'],
+  },
+  'each failure doubles the pause, which starts at the end of the last failure': {
     given: debian()
       .build(1, 'failed')
       .build(2, 'failed')
       .build(3, 'failed', { ago: HOUR, endedAt: NOW - 100_000 }),
     steps: [],
-    waits: [/the last 3 tries failed.*\(140 s\)/],
+    waits: [/the last 3 attempts failed.*\(140 s\)/],
   },
-  'pauses have a limit': {
+  'the pause has a limit': {
     given: Array.from({ length: 9 }).reduce<Situation>(
       (given, _, index) => given.build(index + 1, 'failed', { ago: 10 - index }),
       debian(),
     ),
     steps: [],
-    waits: [/the last 9 tries failed.*\(3598 s\)/],
+    waits: [/the last 9 attempts failed.*\(3598 s\)/],
   },
-  'a success ends a row of failures': {
+  'a success ends a series of failures': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'failed', { ago: 2 * DAY })
       .build(2, 'ready', { ago: DAY })
@@ -125,12 +128,12 @@ testSituations({
     steps: ['build debian', 'prune builds 1; uploads '],
   },
 
-  'no builder makes it': {
+  'without a builder for it, a disk image waits': {
     given: debian().withoutBuilders(),
     steps: [],
     waits: [/^diskimage debian: no builder offers image-build:debian;/],
   },
-  'nobody misses a builder of what is not due': {
+  'a disk image that is not due does not wait for a builder': {
     given: debian().build(1, 'ready').withoutBuilders(),
     steps: [],
   },
@@ -140,53 +143,56 @@ testSituations({
     waits: [/^diskimage debian: it is paused;/],
   },
 
-  'what somebody asks for is built': {
-    given: debian().build(1, 'ready').demanded('debian'),
+  'a requested build is planned at once': {
+    given: debian().build(1, 'ready').requested('debian'),
     steps: ['build debian'],
   },
-  'what somebody asks for is built in spite of pause and back-off': {
-    given: debian({ pause: true }).build(1, 'failed', { ago: 1 }).demanded('debian'),
+  'a requested build is planned despite pause and back-off': {
+    given: debian({ pause: true }).build(1, 'failed', { ago: 1 }).requested('debian'),
     steps: ['build debian'],
   },
-  'nobody can build what somebody asks for': {
-    given: debian().build(1, 'ready').demanded('debian').withoutBuilders(),
+  'without a builder for it, a requested build waits': {
+    given: debian().build(1, 'ready').requested('debian').withoutBuilders(),
     steps: [],
-    waits: [/no builder offers image-build:debian; .*somebody asked for it/],
+    waits: [/no builder offers image-build:debian; .*it was requested/],
   },
-  'one build at a time, whoever asks': {
-    given: debian().build(1, 'building').underWay(imageId(1)).demanded('debian'),
+  'a requested build waits for a running build': {
+    given: debian().build(1, 'building').inProgress(imageId(1)).requested('debian'),
     steps: [],
-    waits: [/it begins when debian-0000000001-ownerabc has ended/],
+    waits: [/it starts when debian-0000000001-ownerabc has ended/],
   },
 
-  'an image that is absent for long, and that a provider needs, is built anew': {
+  'an image that a provider needs is built again after a long absence': {
     given: debianInCloud()
       .build(1, 'ready')
       .absent(1, 30 * MINUTE),
     steps: ['build debian'],
     waits: [/no builder offers image-upload:debian-0000000001-ownerabc/],
   },
-  'an image that is absent for a moment is waited for': {
+  'a short absence of an image makes no build due': {
     given: debianInCloud()
       .build(1, 'ready')
       .absent(1, 29 * MINUTE),
     steps: [],
     waits: [/no builder offers image-upload/],
   },
-  'an absent image that every provider has is not missed': {
+  'an absent image that every provider has is not built again': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'ready').absent(1, DAY),
     steps: [],
   },
-  'an absent image is not missed by a provider that is paused': {
+  'an absent image is not built again for a paused provider': {
     given: debian().provider('cloud', ['debian'], { pause: true }).build(1, 'ready').absent(1, DAY),
     steps: [],
     waits: [/provider cloud is paused/],
   },
 });
 
-test('the reason tells age and limit', () => {
+test('the reason names age and limit', () => {
   const [step] = debian({ rebuildAge: DAY })
     .build(7, 'ready', { ago: 25 * HOUR })
     .plan().steps;
-  equal(step?.reason, 'the newest, debian-0000000007-ownerabc, is 25 hours old; rebuild-age is 24 hours');
+  equal(
+    step?.reason,
+    'the newest build, debian-0000000007-ownerabc, is 25 hours old; rebuild-age is 24 hours',
+  );
 });

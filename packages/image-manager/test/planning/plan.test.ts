@@ -6,9 +6,9 @@ import { DAY, debianInCloud, HOUR, imageId, MINUTE, NOW, Situation } from './sit
 const debian = (settings = {}) => new Situation().diskimage('debian', settings);
 
 for (const [sentence, given, seconds] of [
-  ['never, where only events matter', debian().build(1, 'ready'), undefined],
+  ['none, if only events matter', debian().build(1, 'ready'), undefined],
   [
-    'when the newest is as old as rebuild-age',
+    'when the newest build is as old as rebuild-age',
     debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR }),
     23 * HOUR,
   ],
@@ -23,53 +23,49 @@ for (const [sentence, given, seconds] of [
     10 * MINUTE,
   ],
   [
-    'not when a paused one would be due',
+    'none for the builds of a paused disk image',
     debian({ rebuildAge: DAY, pause: true }).build(1, 'ready', { ago: HOUR }),
     undefined,
   ],
-  ['when an absent image is given up', debianInCloud().build(1, 'ready').absent(1, MINUTE), 29 * MINUTE],
-  ['when a build is tried again', debian().build(1, 'failed', { ago: 20 }), 40],
+  ['at the end of absence-limit', debianInCloud().build(1, 'ready').absent(1, MINUTE), 29 * MINUTE],
+  ['when a build is retried', debian().build(1, 'failed', { ago: 20 }), 40],
   [
-    'when an upload is tried again',
+    'when an upload is retried',
     debianInCloud().build(1, 'ready').upload(1, 'cloud', 'failed', { ago: 20 }),
     40,
   ],
-  [
-    'when a deletion is tried again',
-    debian().build(1, 'deleting').build(2, 'ready').retryIn(imageId(1), 7),
-    7,
-  ],
+  ['when a deletion is retried', debian().build(1, 'deleting').build(2, 'ready').retryIn(imageId(1), 7), 7],
 ] as const) {
-  test(`the next plan: ${sentence}`, () => {
+  test(`time of the next plan: ${sentence}`, () => {
     equal(given.plan().nextAt, seconds === undefined ? undefined : NOW + seconds * 1000);
   });
 }
 
-test('a plan says which builds become due, when, and why', () => {
+test('a plan lists later builds with time and reason', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.plan().laterBuilds, [
     {
       diskimage: 'debian',
       at: NOW + 23 * HOUR * 1000,
-      reason: `the newest, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`,
+      reason: `the newest build, ${imageId(1)}, is 60 minutes old; rebuild-age is 24 hours`,
     },
   ]);
-  deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'it is a step then');
+  deepEqual(given.later(23 * HOUR).plan().laterBuilds, [], 'now it is a step');
 });
 
-test('at the time that was told it goes on', () => {
+test('a later build becomes a step at its time', () => {
   const given = debian({ rebuildAge: DAY }).build(1, 'ready', { ago: HOUR });
   deepEqual(given.later(23 * HOUR - 1).plan().steps, []);
-  equal(given.later(23 * HOUR).plan().steps[0]?.act, 'build');
+  equal(given.later(23 * HOUR).plan().steps[0]?.kind, 'build');
 });
 
-test('a site ten times as large is ten times the work, not more', () => {
+test('planning takes linear time', () => {
   const small = readsOf(siteOf(20, 5));
   equal(small > 0, true);
   equal(readsOf(siteOf(200, 5)), 10 * small);
 });
 
-/** How often a planning pass looks at the state of a record: a scan of all for each would be quadratic. */
+/** Counts the reads of record states in a planning pass: scanning all records for each record would be quadratic. */
 function readsOf(given: Situation): number {
   let reads = 0;
   const counting = <R extends { readonly state: string }>(record: R): R => {
@@ -80,14 +76,14 @@ function readsOf(given: Situation): number {
     };
     return Object.defineProperty(record, 'state', { get });
   };
-  const { configuration, world } = given;
+  const { configuration, observation } = given;
   const builds = new Map([...given.builds].map(([id, build]) => [id, counting(build)]));
   const uploads = new Map([...given.uploads].map(([id, upload]) => [id, counting(upload)]));
-  plan(configuration, { builds, uploads }, world);
+  plan(configuration, { builds, uploads }, observation);
   return reads;
 }
 
-/** Five providers that have every build of every disk image. */
+/** Makes a site with five providers that have every build of every disk image. */
 function siteOf(diskimages: number, builds: number): Situation {
   const names = Array.from({ length: diskimages }, (_, index) => `image-${index}`);
   const providers = ['a', 'b', 'c', 'd', 'e'];

@@ -1,14 +1,15 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ManagedDiskImage, type ManagedProvider, rollback } from '@nodepool-builder/image-manager';
+import type { ManagedDiskImage, ManagedProvider } from '@nodepool-builder/image-manager';
 import * as fc from 'fast-check';
+import { rollback } from '../../src/request-handler.ts';
 import {
   checkEnd,
-  checkNothingGoodGoes,
+  checkGoodOnesStay,
   checkOneAtATime,
   checkPurity,
+  configuredTargets,
   readyAt,
-  wantedPlaces,
 } from './invariants.ts';
 import { Simulation } from './simulation.ts';
 import { DAY, HOUR } from './situation.ts';
@@ -51,7 +52,7 @@ const providers = fc.uniqueArray(
   byName,
 );
 
-/** What happens between two plans; fast-check shows it by its words. */
+/** An event between two plans, with words for fast-check's reports. */
 interface Event {
   readonly happen: (simulation: Simulation) => void;
   readonly [fc.toStringMethod]: () => string;
@@ -62,7 +63,7 @@ function event(words: string, happen: (simulation: Simulation) => void): Event {
 }
 
 const end = fc.tuple(fc.nat({ max: 9 }), fc.constantFrom(true, true, true, false)).map(([index, well]) =>
-  event(`job ${index} ends ${well ? 'well' : 'badly'}`, (simulation) => {
+  event(`job ${index} ${well ? 'succeeds' : 'fails'}`, (simulation) => {
     const { jobs } = simulation;
     const id = jobs[index % jobs.length];
     if (id !== undefined) simulation.end(id, well);
@@ -78,20 +79,20 @@ const later = fc.constantFrom(30, HOUR, DAY).map((seconds) =>
 const trouble = fc.constantFrom(
   event('the manager dies', (simulation) => simulation.crash()),
   event('disks are lost', (simulation) => simulation.loseFiles()),
-  event('builders go', (simulation) => {
+  event('builders disconnect', (simulation) => {
     simulation.online = false;
   }),
-  event('builders come', (simulation) => {
+  event('builders connect', (simulation) => {
     simulation.online = true;
   }),
 );
 
-const wish = diskimageName.chain((name) =>
+const request = diskimageName.chain((name) =>
   fc.constantFrom(
-    event(`${name} is asked for`, (simulation) => void simulation.demanded.add(name)),
+    event(`${name} is requested`, (simulation) => void simulation.requested.add(name)),
     event(`${name} is rolled back`, (simulation) => {
       const result = rollback(simulation.state, name);
-      if ('withdrawn' in result) simulation.put(result.withdrawn);
+      for (const build of typeof result === 'string' ? [] : (result.builds ?? [])) simulation.put(build);
     }),
   ),
 );
@@ -99,7 +100,9 @@ const wish = diskimageName.chain((name) =>
 const ofZuul = fc
   .tuple(diskimageName, fc.constantFrom(1, HOUR, DAY))
   .map(([name, ago]) =>
-    event(`a builder takes a ${name} that is ${ago} s old`, (simulation) => simulation.take(name, ago)),
+    event(`a builder imports a ${name} that is ${ago} s old`, (simulation) =>
+      simulation.importBuild(name, ago),
+    ),
   );
 
 const change = fc.oneof(
@@ -120,23 +123,23 @@ const history = fc.array(
     { weight: 12, arbitrary: end },
     { weight: 4, arbitrary: later },
     { weight: 3, arbitrary: trouble },
-    { weight: 4, arbitrary: wish },
+    { weight: 4, arbitrary: request },
     { weight: 3, arbitrary: ofZuul },
     { weight: 2, arbitrary: change },
   ),
   { minLength: 20, maxLength: 80, size: 'large' },
 );
 
-/** Plans, checks the plan, and begins what it says. */
+/** Plans, checks the plan, and starts its steps. */
 function pass(simulation: Simulation): void {
   const plan = simulation.plan();
   checkPurity(simulation, plan);
-  checkNothingGoodGoes(simulation, plan);
-  simulation.begin(plan.steps);
+  checkGoodOnesStay(simulation, plan);
+  simulation.start(plan.steps);
   checkOneAtATime(simulation);
 }
 
-/** Lets everything end well until nothing is to be done any more, and nothing waits for a time. */
+/** Lets all jobs succeed until no steps and no waits are left. */
 function settle(simulation: Simulation): void {
   for (let round = 0; round < 200; round++) {
     for (const id of simulation.jobs) simulation.end(id, true);
@@ -149,19 +152,19 @@ function settle(simulation: Simulation): void {
   throw new Error(`no end: ${simulation.plan().steps.map(stepInWords).join()}`);
 }
 
-test('whatever happens, nothing good goes; when it stops happening, what is wanted is there, and nothing else', () => {
+test('good images survive every event; afterwards, providers have exactly the configured images', () => {
   fc.assert(
-    fc.property(diskimages, providers, history, (some, places, events) => {
-      const simulation = new Simulation(some, places);
+    fc.property(diskimages, providers, history, (some, targets, events) => {
+      const simulation = new Simulation(some, targets);
       let had = new Set<string>();
       for (const { happen } of events) {
         happen(simulation);
         pass(simulation);
-        // What is configured without a break, and was once there, is there.
-        const wanted = [...wantedPlaces(simulation).keys()];
-        const have = wanted.filter((place) => readyAt(simulation.state, place).length > 0);
+        // A target that stays configured never loses its last image.
+        const wanted = [...configuredTargets(simulation).keys()];
+        const have = wanted.filter((target) => readyAt(simulation.state, target).length > 0);
         deepEqual(
-          wanted.filter((place) => had.has(place) && !have.includes(place)),
+          wanted.filter((target) => had.has(target) && !have.includes(target)),
           [],
         );
         had = new Set(have);
@@ -192,7 +195,7 @@ function untroubledProvider(name: string): ManagedProvider {
   };
 }
 
-test('a year of daily builds, of which every third fails once, leaves a few records', () => {
+test('a year of daily builds, of which every third fails once, leaves few records', () => {
   const simulation = new Simulation(
     [untroubledDiskImage('debian')],
     ['cloud', 'other'].map(untroubledProvider),

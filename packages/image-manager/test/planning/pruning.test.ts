@@ -8,11 +8,11 @@ const failures = (given: Situation, count: number) => {
 };
 
 testSituations({
-  'a deleted build that nothing is left of is forgotten': {
+  'the record of a deleted build is deleted': {
     given: debian().build(1, 'deleted').build(2, 'ready'),
     steps: ['prune builds 1; uploads '],
   },
-  'a deleted build is remembered while there are uploads of it': {
+  'the record of a deleted build stays while it has uploads': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -20,7 +20,7 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: [],
   },
-  'a deleted build goes with its last deleted upload': {
+  'the record of a deleted build is deleted with its last upload': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready')
@@ -28,17 +28,17 @@ testSituations({
       .upload(2, 'cloud', 'ready'),
     steps: ['prune builds 1; uploads 101'],
   },
-  'the newest success is remembered though it was deleted: it is not due again': {
+  'the newest success stays on record after its deletion, so that no build is due': {
     given: debian({ rebuildAge: DAY })
       .build(1, 'ready', { ago: 2 * DAY })
       .build(2, 'deleted', { ago: HOUR }),
     steps: [],
   },
-  'of a disk image that is gone nothing is remembered': {
+  'all records of a disk image that left the configuration are deleted': {
     given: new Situation().build(1, 'deleted').build(2, 'failed'),
     steps: ['prune builds 2,1; uploads '],
   },
-  'failures that a success has followed are forgotten': {
+  'failures before a success are deleted': {
     given: debianInCloud()
       .build(1, 'failed')
       .build(2, 'ready')
@@ -46,16 +46,16 @@ testSituations({
       .upload(2, 'cloud', 'ready', { number: 102 }),
     steps: ['prune builds 1; uploads 101'],
   },
-  'ten failures in a row are remembered': { given: failures(debian(), 10), steps: ['build debian'] },
-  'more than ten failures in a row are not': {
+  'ten failures in a row stay on record': { given: failures(debian(), 10), steps: ['build debian'] },
+  'of more than ten failures in a row, the oldest are deleted': {
     given: failures(debian(), 12),
     steps: ['build debian', 'prune builds 2,1; uploads '],
   },
-  'more failures are remembered as long as pauses grow with them': {
+  'more failures stay on record while the pause grows with them': {
     given: failures(debian(), 14).retryDelay(1),
     steps: ['build debian', 'prune builds 1; uploads '],
   },
-  'failed uploads of an image that is wanted no more are forgotten': {
+  'failed uploads of an image that left the configuration are deleted': {
     given: new Situation()
       .diskimage('debian')
       .provider('cloud', [])
@@ -63,11 +63,11 @@ testSituations({
       .upload(1, 'cloud', 'failed'),
     steps: ['prune builds ; uploads 101'],
   },
-  'a failed upload is remembered while the provider may hold what it left': {
+  'a failed upload stays on record while the provider may hold parts of it': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { number: 101, leftovers: true })
-      .underWay(uploadId(101))
+      .inProgress(uploadId(101))
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: [],
   },

@@ -5,26 +5,26 @@ import {
   type ManagedProvider,
   type ManagerConfiguration,
   type ManagerState,
+  type Observation,
   type Plan,
   plan,
   type Step,
   type Upload,
-  type World,
 } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/adoption.ts';
 import { imageId, NOW, uploadId } from './situation.ts';
 
-/** What acts of a plan are, once begun: they end well or badly, in any order. */
-type Job = Exclude<Step, { readonly act: 'prune' }> & { readonly id: string };
+/** A step that has started. It may succeed or fail, in any order. */
+type Job = Exclude<Step, { readonly kind: 'prune' }> & { readonly id: string };
 
-/** A manager's state, builders' disks and time, without any of the real ones. */
+/** Simulates a manager's state, the builders' disks and the time. */
 export class Simulation {
   diskimages: readonly ManagedDiskImage[];
   providers: readonly ManagedProvider[];
   now: number = NOW;
-  /** Whether builders are reachable. */
+  /** True while builders are reachable. */
   online = true;
-  readonly demanded: Set<string> = new Set();
+  readonly requested: Set<string> = new Set();
   readonly #builds = new Map<string, Build>();
   readonly #uploads = new Map<string, Upload>();
   readonly #disk = new Set<string>();
@@ -51,40 +51,40 @@ export class Simulation {
     return [...this.#jobs.keys()];
   }
 
-  worldAt(now: number): World {
+  observationAt(now: number): Observation {
     const files = new Set(this.online ? this.#disk : []);
     const names = this.online ? this.diskimages.map(({ name }) => name) : [];
     return {
       now,
       offered: { builds: new Set(names), uploads: files, deletes: files },
-      underWay: new Set(this.#jobs.keys()),
+      inProgress: new Set(this.#jobs.keys()),
       absentSince: this.#absentSince,
       retryAt: this.#retryAt,
-      demanded: new Set(this.demanded),
+      requested: new Set(this.requested),
     };
   }
 
-  /** A builder takes a build of Zuul that ended so many seconds ago, and offers it. */
-  take(image: string, ago: number): void {
+  /** A builder imports a build of Zuul that ended `ago` seconds ago. */
+  importBuild(image: string, ago: number): void {
     this.#number += 1;
     const uuid = this.#number.toString(16).padStart(32, '0');
     this.#disk.add(importedImageId({ image, uuid, endTime: this.now - ago * 1000 }));
   }
 
-  /** Adopts what is offered, looks for absent images, and plans. */
+  /** Adopts imported builds, updates absences, and plans. */
   plan(): Plan {
     const offered = this.online ? this.#disk : [];
     for (const build of buildsToAdopt(this.configuration, this.#builds, offered, this.now)) this.put(build);
     const ready = [...this.#builds.values()].filter(({ state }) => state === 'ready');
     const absent = ready.filter(({ id }) => !this.online || !this.#disk.has(id));
     this.#absentSince = new Map(absent.map(({ id }) => [id, this.#absentSince.get(id) ?? this.now]));
-    return plan(this.configuration, this.state, this.worldAt(this.now));
+    return plan(this.configuration, this.state, this.observationAt(this.now));
   }
 
-  /** Begins what was planned. */
-  begin(steps: readonly Step[]): void {
+  /** Starts planned steps. */
+  start(steps: readonly Step[]): void {
     for (const step of steps) {
-      if (step.act === 'prune') {
+      if (step.kind === 'prune') {
         for (const id of step.builds) this.#builds.delete(id);
         for (const id of step.uploads) this.#uploads.delete(id);
       } else {
@@ -94,7 +94,7 @@ export class Simulation {
     }
   }
 
-  /** Ends what is under way. */
+  /** Ends a job. */
   end(id: string, well: boolean): void {
     const job = this.#jobs.get(id);
     if (job === undefined) return;
@@ -109,14 +109,14 @@ export class Simulation {
     else if (upload !== undefined) this.#uploads.set(id, { ...upload, leftovers: false });
   }
 
-  /** The manager dies: nobody follows anything any more. */
+  /** The manager dies, and all jobs lose their tasks. */
   crash(): void {
     this.#jobs.clear();
     this.#retryAt.clear();
     this.#absentSince.clear();
   }
 
-  /** A builder's disk is lost. */
+  /** The builders lose their disks. */
   loseFiles(): void {
     this.#disk.clear();
   }
@@ -125,31 +125,31 @@ export class Simulation {
     this.#builds.set(build.id, build);
   }
 
-  #recordOf(step: Exclude<Step, { readonly act: 'prune' }>): string {
-    const asked = { reason: step.reason, requestedAt: this.now };
+  #recordOf(step: Exclude<Step, { readonly kind: 'prune' }>): string {
+    const request = { reason: step.reason, requestedAt: this.now };
     this.#number += 1;
-    if (step.act === 'build') {
+    if (step.kind === 'build') {
       const { diskimage } = step;
       const configuration = this.diskimages.find(({ name }) => name === diskimage)?.digest ?? '';
       const id = imageId(this.#number, diskimage);
-      this.demanded.delete(diskimage);
-      this.#builds.set(id, { id, diskimage, state: 'building', configuration, withdrawn: false, ...asked });
+      this.requested.delete(diskimage);
+      this.#builds.set(id, { id, diskimage, state: 'building', configuration, withdrawn: false, ...request });
       return id;
     }
-    if (step.act === 'upload') {
+    if (step.kind === 'upload') {
       const { imageId: build, diskimage, provider, imageName } = step;
       const id = uploadId(this.#number);
-      const place = { imageId: build, diskimage, provider, imageName };
-      this.#uploads.set(id, { ...place, ...asked, id, state: 'uploading', leftovers: false, seen: false });
+      const target = { imageId: build, diskimage, provider, imageName };
+      this.#uploads.set(id, { ...target, ...request, id, state: 'uploading', leftovers: false, seen: false });
       return id;
     }
     const id = 'imageId' in step ? step.imageId : step.uploadId;
     this.#retryAt.delete(id);
     const build = this.#builds.get(id);
     const upload = this.#uploads.get(id);
-    if (step.act === 'delete-build' && build !== undefined)
+    if (step.kind === 'delete-build' && build !== undefined)
       this.#builds.set(id, { ...build, state: 'deleting' });
-    if (step.act === 'delete-upload' && upload !== undefined) {
+    if (step.kind === 'delete-upload' && upload !== undefined) {
       this.#uploads.set(id, { ...upload, state: 'deleting' });
     }
     return id;

@@ -3,16 +3,16 @@ import { test } from 'node:test';
 import type { Step, Wait } from '@nodepool-builder/image-manager';
 import { NOW, type Situation } from './situation.ts';
 
-/** What is planned in a situation. */
+/** A situation and its plan. */
 export interface Row {
   readonly given: Situation;
-  /** As {@link stepInWords} has them, in any order. */
+  /** Steps as {@link stepInWords} formats them, in any order. */
   readonly steps: readonly string[];
-  /** What the waits say, in order; by default nothing waits. */
+  /** Patterns of the waits, in order; none by default. */
   readonly waits?: readonly RegExp[];
 }
 
-/** A test for each row, by its sentence. */
+/** Declares a test for each row, with its key as the title. */
 export function testSituations(rows: Readonly<Record<string, Row>>): void {
   for (const [sentence, { given, steps, waits = [] }] of Object.entries(rows)) {
     test(sentence, () => {
@@ -25,9 +25,9 @@ export function testSituations(rows: Readonly<Record<string, Row>>): void {
   }
 }
 
-/** `upload 7 to cloud/debian`: what is done, with numbers for ids. */
+/** Formats a step as `upload 7 to cloud/debian`, with numbers for ids. */
 export function stepInWords(step: Step): string {
-  switch (step.act) {
+  switch (step.kind) {
     case 'build':
       return `build ${step.diskimage}`;
     case 'upload':
@@ -36,15 +36,15 @@ export function stepInWords(step: Step): string {
       return `prune builds ${step.builds.map(numberIn).join()}; uploads ${step.uploads.map(numberIn).join()}`;
     case 'resume-build':
     case 'delete-build':
-      return `${step.act} ${numberIn(step.imageId)}`;
+      return `${step.kind} ${numberIn(step.imageId)}`;
     case 'resume-upload':
     case 'delete-upload':
     case 'discard':
-      return `${step.act} ${numberIn(step.uploadId)}`;
+      return `${step.kind} ${numberIn(step.uploadId)}`;
   }
 }
 
-/** `diskimage debian: it is paused (60 s)`. */
+/** Formats a wait as `diskimage debian: it is paused (60 s)`. */
 function waitInWords({ subject, reason, until }: Wait): string {
   return `${subject}: ${reason}${until === undefined ? '' : ` (${(until - NOW) / 1000} s)`}`;
 }

@@ -6,14 +6,14 @@ import {
   type ManagedProviderImage,
   type ManagerConfiguration,
   type ManagerState,
+  type Observation,
   type Plan,
   plan,
   type Upload,
   type UploadState,
-  type World,
 } from '@nodepool-builder/image-manager';
 
-/** Noon, in whatever time zone the test runs. */
+/** Noon in the time zone of the test run. */
 export const NOW: number = new Date(2026, 2, 10, 12).getTime();
 export const MINUTE = 60;
 export const HOUR = 3600;
@@ -21,37 +21,37 @@ export const DAY = 86_400;
 
 type Settings<T> = Partial<Omit<T, 'name'>>;
 
-/** `debian-0000000007-ownerabc`. */
+/** Returns `debian-0000000007-ownerabc`. */
 export function imageId(number: number, diskimage = 'debian'): string {
   return `${diskimage}-${uploadId(number)}`;
 }
 
-/** `0000000007-ownerabc`. */
+/** Returns `0000000007-ownerabc`. */
 export function uploadId(number: number): string {
   return `${String(number).padStart(10, '0')}-ownerabc`;
 }
 
-/** A configuration, a state and a world, told one after the other. What is ready on disk is offered, unless it is said to be absent. */
+/** Builds a configuration, a state and an observation. Ready builds are offered, unless they are marked as absent. */
 export class Situation {
   readonly diskimages: ManagedDiskImage[] = [];
   readonly providers: ManagedProvider[] = [];
   readonly builds: Map<string, Build> = new Map();
   readonly uploads: Map<string, Upload> = new Map();
   readonly #absentSince = new Map<string, number>();
-  readonly #underWay = new Set<string>();
+  readonly #inProgress = new Set<string>();
   readonly #retryAt = new Map<string, number>();
-  readonly #demanded = new Set<string>();
+  readonly #requested = new Set<string>();
   #builders = true;
   #retryDelay = MINUTE;
   #now = NOW;
 
-  /** Configures a disk image that is never due by age, unless it is said. */
+  /** Configures a disk image; without `rebuildAge`, it is never due by age. */
   diskimage(name: string, settings: Settings<ManagedDiskImage> = {}): this {
     this.diskimages.push({ name, digest: 'digest', pause: false, keep: 2, buildTimeout: HOUR, ...settings });
     return this;
   }
 
-  /** Configures a provider, with images that are called as their disk images are. */
+  /** Configures a provider. By default, its images have the names of their disk images. */
   provider(
     name: string,
     images: readonly (string | (Settings<ManagedProviderImage> & { readonly name: string }))[],
@@ -70,7 +70,7 @@ export class Situation {
     return this;
   }
 
-  /** A build of debian, asked for so many seconds ago; by default as many hours as its number is below 100. */
+  /** Adds a build of debian, requested `ago` seconds ago; by default, a higher number means a younger build. */
   build(number: number, state: BuildState, settings: Partial<Build> & { readonly ago?: number } = {}): this {
     const { ago = (100 - number) * HOUR, ...fields } = settings;
     const diskimage = fields.diskimage ?? 'debian';
@@ -91,7 +91,7 @@ export class Situation {
     return this;
   }
 
-  /** An upload of a build to a provider, whose number is the build's and 100, unless it is given. */
+  /** Adds an upload of a build to a provider. By default, its number is the build's plus 100. */
   upload(
     build: number,
     provider: string,
@@ -120,41 +120,41 @@ export class Situation {
     return this;
   }
 
-  /** No builder offers the image, for so many seconds now. */
+  /** Marks an image as absent since `ago` seconds. */
   absent(build: number, ago: number): this {
     this.#absentSince.set(imageId(build), NOW - ago * 1000);
     return this;
   }
 
-  /** No builder has a function of building. */
+  /** Removes all image-build functions. */
   withoutBuilders(): this {
     this.#builders = false;
     return this;
   }
 
-  underWay(id: string): this {
-    this.#underWay.add(id);
+  inProgress(id: string): this {
+    this.#inProgress.add(id);
     return this;
   }
 
-  /** The last act on a record failed; it may be tried again in so many seconds. */
+  /** The last task of a record failed; the next attempt is in so many seconds. */
   retryIn(id: string, seconds: number): this {
     this.#retryAt.set(id, NOW + seconds * 1000);
     return this;
   }
 
-  demanded(diskimage: string): this {
-    this.#demanded.add(diskimage);
+  requested(diskimage: string): this {
+    this.#requested.add(diskimage);
     return this;
   }
 
-  /** The first pause after a failure, in seconds; by default a minute. The longest is an hour. */
+  /** Sets the first pause after a failure, in seconds; the default is a minute. The longest is an hour. */
   retryDelay(seconds: number): this {
     this.#retryDelay = seconds;
     return this;
   }
 
-  /** The same, so many seconds later. */
+  /** Moves the clock forward. */
   later(seconds: number): this {
     this.#now = NOW + seconds * 1000;
     return this;
@@ -177,7 +177,7 @@ export class Situation {
     return { builds: this.builds, uploads: this.uploads };
   }
 
-  get world(): World {
+  get observation(): Observation {
     const onDisk = [...this.builds.values()].filter(
       ({ id, state }) => (state === 'ready' || state === 'deleting') && !this.#absentSince.has(id),
     );
@@ -186,19 +186,19 @@ export class Situation {
     return {
       now: this.#now,
       offered: { builds: new Set(names), uploads: ids, deletes: ids },
-      underWay: this.#underWay,
+      inProgress: this.#inProgress,
       absentSince: this.#absentSince,
       retryAt: this.#retryAt,
-      demanded: this.#demanded,
+      requested: this.#requested,
     };
   }
 
   plan(): Plan {
-    return plan(this.configuration, this.state, this.world);
+    return plan(this.configuration, this.state, this.observation);
   }
 }
 
-/** One disk image, debian, in one provider, cloud. */
+/** Makes a situation with disk image debian in provider cloud. */
 export function debianInCloud(settings: Settings<ManagedDiskImage> = {}): Situation {
   return new Situation().diskimage('debian', settings).provider('cloud', ['debian']);
 }

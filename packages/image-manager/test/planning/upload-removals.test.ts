@@ -22,19 +22,22 @@ const replaced = new Situation()
   .upload(2, 'cloud', 'ready', { diskimage: 'trixie', imageName: 'debian' });
 
 testSituations({
-  'the newest are kept, the older go': { given: three(debianInCloud()), steps: ['delete-upload 101'] },
-  'as many are kept as are to be': { given: three(debianInCloud({ keep: 3 })), steps: [] },
-  'a keep of 0 keeps one': {
+  'uploads beyond keep are deleted, oldest first': {
+    given: three(debianInCloud()),
+    steps: ['delete-upload 101'],
+  },
+  'as many uploads as keep says stay': { given: three(debianInCloud({ keep: 3 })), steps: [] },
+  'a keep of 0 keeps one upload': {
     given: three(debianInCloud({ keep: 0 })),
     steps: ['delete-upload 101', 'delete-upload 102', 'delete-build 2'],
   },
-  'an upload that is not ready replaces none': {
+  'an upload that is not ready replaces no other': {
     given: debianInCloud({ keep: 1 })
       .build(1, 'deleted')
       .build(2, 'ready')
       .upload(1, 'cloud', 'ready')
       .upload(2, 'cloud', 'uploading')
-      .underWay(uploadId(102)),
+      .inProgress(uploadId(102)),
     steps: [],
   },
   'an upload is as new as its build, not as its request': {
@@ -45,7 +48,7 @@ testSituations({
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: ['delete-upload 102'],
   },
-  'providers are counted one by one': {
+  'keep counts the uploads of each provider': {
     given: debianInCloud({ keep: 1 })
       .provider('other', ['debian'])
       .build(1, 'deleted')
@@ -54,43 +57,46 @@ testSituations({
       .upload(2, 'other', 'ready'),
     steps: ['upload 2 to cloud/debian'],
   },
-  'where it is paused nothing goes by age': {
+  'no old upload is deleted while the provider is paused': {
     given: three(new Situation().diskimage('debian').provider('cloud', ['debian'], { pause: true })),
     steps: [],
   },
-  'who is at work on it already': { given: three(debianInCloud()).underWay(uploadId(101)), steps: [] },
+  'a deletion with a task is not planned again': {
+    given: three(debianInCloud()).inProgress(uploadId(101)),
+    steps: [],
+  },
 
-  'a withdrawn one goes when another is there': {
+  'a withdrawn upload is deleted when the provider has another': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'deleting', { withdrawn: true })
-      .underWay(imageId(2))
+      .inProgress(imageId(2))
       .upload(1, 'cloud', 'ready')
       .upload(2, 'cloud', 'ready'),
     steps: ['delete-upload 102'],
   },
-  'a withdrawn one stays until another is there': {
+  'a withdrawn upload stays until the provider has another': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready', { withdrawn: true })
       .upload(1, 'cloud', 'uploading')
-      .underWay(uploadId(101))
+      .inProgress(uploadId(101))
       .upload(2, 'cloud', 'ready'),
     steps: [],
   },
-  'a withdrawn one counts as none of those that are kept': {
+  'a withdrawn upload does not count towards keep': {
     given: debianInCloud()
       .build(1, 'deleted')
       .build(2, 'ready')
       .build(3, 'deleting', { withdrawn: true })
-      .underWay(imageId(3))
+      .inProgress(imageId(3))
       .upload(1, 'cloud', 'ready')
       .upload(2, 'cloud', 'ready')
       .upload(3, 'cloud', 'ready'),
     steps: ['delete-upload 103'],
   },
 
-  'an image that the provider is not to have any more goes': {
+  'an image that left the provider’s configuration is deleted there': {
     given: new Situation()
       .diskimage('debian')
       .provider('cloud', [])
@@ -98,11 +104,11 @@ testSituations({
       .upload(1, 'cloud', 'ready'),
     steps: ['delete-upload 101'],
   },
-  'a disk image that is gone goes everywhere': {
+  'a disk image that left the configuration is deleted everywhere': {
     given: new Situation().provider('cloud', ['debian']).build(1, 'ready').upload(1, 'cloud', 'ready'),
     steps: ['delete-upload 101', 'delete-build 1'],
   },
-  'what another disk image replaces stays until that is there': {
+  'an image stays until the disk image that replaces it is uploaded': {
     given: new Situation()
       .diskimage('debian')
       .diskimage('trixie')
@@ -112,37 +118,40 @@ testSituations({
       .upload(1, 'cloud', 'ready'),
     steps: ['upload 2 to cloud/debian'],
   },
-  'what another disk image has replaced goes': { given: replaced, steps: ['delete-upload 101'] },
-  'what is in a provider that is not configured waits for its credentials': {
+  'an image that another disk image has replaced is deleted': {
+    given: replaced,
+    steps: ['delete-upload 101'],
+  },
+  'uploads in a provider that is not configured wait for its credentials': {
     given: new Situation()
       .diskimage('debian')
       .build(1, 'ready')
       .upload(1, 'cloud', 'ready')
       .upload(1, 'gone', 'failed', { number: 102 }),
     steps: ['prune builds ; uploads 102'],
-    waits: [/^provider cloud: image debian: .*nobody holds the credentials.* forget 0000000101-ownerabc$/],
+    waits: [/^provider cloud: image debian: .*credentials are missing.* to delete 0000000101-ownerabc$/],
   },
 
-  'a deletion that nobody follows is gone on with': {
+  'a deletion without a task is resumed': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'deleting', { number: 101 })
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: ['delete-upload 101'],
   },
-  'a deletion that failed is tried again later': {
+  'a failed deletion is retried later': {
     given: three(debianInCloud()).retryIn(uploadId(101), 90),
     steps: [],
-    waits: [/^upload 0000000101-ownerabc: its last try failed.*\(90 s\)/],
+    waits: [/^upload 0000000101-ownerabc: the last attempt failed.*\(90 s\)/],
   },
-  'what a failed upload left is discarded': {
+  'the parts of a failed upload are discarded': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { leftovers: true })
       .upload(1, 'cloud', 'ready', { number: 102 }),
     steps: ['discard 101'],
   },
-  'a discarding that failed is tried again later': {
+  'a failed discard is retried later': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { leftovers: true })
@@ -155,5 +164,8 @@ testSituations({
 
 test('the reason names the disk image that replaces another', () => {
   const [step] = replaced.plan().steps;
-  equal(step?.reason, 'the image is of diskimage trixie now, and trixie-0000000002-ownerabc is there');
+  equal(
+    step?.reason,
+    'the image is now of diskimage trixie, and the provider has trixie-0000000002-ownerabc',
+  );
 });

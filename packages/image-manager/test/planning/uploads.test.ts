@@ -9,43 +9,43 @@ testSituations({
       .build(2, 'ready'),
     steps: ['upload 2 to cloud/debian', 'upload 2 to other/debian', 'upload 2 to other/copy'],
   },
-  'what is there is not uploaded again': {
+  'an image that the provider has is not uploaded again': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'ready'),
     steps: [],
   },
-  'what is being uploaded is not uploaded again': {
-    given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'uploading').underWay(uploadId(101)),
+  'an image is not uploaded while its upload runs': {
+    given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'uploading').inProgress(uploadId(101)),
     steps: [],
   },
-  'what somebody deleted is uploaded again': {
-    given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'deleting').underWay(uploadId(101)),
+  'an image that is being deleted on request is uploaded again': {
+    given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'deleting').inProgress(uploadId(101)),
     steps: ['upload 1 to cloud/debian'],
   },
-  'a build that has not ended is not uploaded': {
-    given: debianInCloud().build(1, 'building').underWay(imageId(1)),
+  'a running build is not uploaded': {
+    given: debianInCloud().build(1, 'building').inProgress(imageId(1)),
     steps: [],
   },
-  'a newer upload whose file is gone is better than the newest on disk': {
+  'a provider with a newer image does not get the newest on disk': {
     given: debianInCloud({ keep: 1 }).build(1, 'ready').build(2, 'deleted').upload(2, 'cloud', 'ready'),
     steps: [],
   },
 
-  'an upload that nobody follows is resumed': {
+  'an upload without a task is resumed': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'uploading'),
     steps: ['resume-upload 101'],
   },
-  'an upload is followed though the provider is gone from the configuration': {
+  'an upload is resumed even if the configuration no longer has its provider': {
     given: new Situation().diskimage('debian').build(1, 'ready').upload(1, 'cloud', 'uploading'),
     steps: ['resume-upload 101'],
   },
-  'the newer begins when the older has ended': {
+  'an upload waits for the upload of an older build': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
       .upload(1, 'cloud', 'uploading')
-      .underWay(uploadId(101)),
+      .inProgress(uploadId(101)),
     steps: [],
-    waits: [/its upload begins when that of debian-0000000001-ownerabc has ended/],
+    waits: [/its upload starts after that of debian-0000000001-ownerabc/],
   },
 
   'a paused disk image is not uploaded': {
@@ -66,66 +66,66 @@ testSituations({
     steps: [],
     waits: [/image debian of provider cloud is paused/],
   },
-  'no builder has the file': {
+  'without a builder that offers it, an upload waits': {
     given: debianInCloud().build(1, 'ready').absent(1, MINUTE),
     steps: [],
     waits: [/no builder offers image-upload:debian-0000000001-ownerabc/],
   },
 
-  'after a failure there is a pause; it holds up no other provider': {
+  'a failed upload is retried after a pause; other providers do not wait': {
     given: debianInCloud()
       .provider('other', ['debian'])
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { ago: 59 }),
     steps: ['upload 1 to other/debian'],
-    waits: [/^provider cloud: image debian: .*the last try failed.*\(1 s\)/],
+    waits: [/^provider cloud: image debian: .*the last attempt failed.*\(1 s\)/],
   },
-  'the pause is over': {
+  'a failed upload is retried at the end of the pause': {
     given: debianInCloud().build(1, 'ready').upload(1, 'cloud', 'failed', { ago: 60 }),
     steps: ['upload 1 to cloud/debian'],
   },
-  'failures of an older build count too': {
+  'failed uploads of an older build count as well': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready')
       .upload(1, 'cloud', 'failed', { ago: HOUR })
       .upload(2, 'cloud', 'failed', { ago: HOUR, endedAt: NOW - 100_000 }),
     steps: [],
-    waits: [/the last 2 tries failed.*\(20 s\)/],
+    waits: [/the last 2 attempts failed.*\(20 s\)/],
   },
-  'a success in between ends a row of failures, though it was deleted since': {
+  'a success ends a series of failures, even if it was deleted since': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { number: 101, leftovers: true })
-      .underWay(uploadId(101))
+      .inProgress(uploadId(101))
       .upload(1, 'cloud', 'deleted', { number: 102 })
       .upload(1, 'cloud', 'failed', { number: 103, ago: 60 }),
     steps: ['upload 1 to cloud/debian'],
   },
 
-  'a failed upload that was deleted is no success': {
+  'a failed upload that was deleted does not count as a success': {
     given: debianInCloud()
       .build(1, 'ready')
       .upload(1, 'cloud', 'failed', { number: 101, ago: 100 })
       .upload(1, 'cloud', 'deleting', { number: 102, ago: 90, error: 'broken' })
-      .underWay(uploadId(102))
+      .inProgress(uploadId(102))
       .upload(1, 'cloud', 'failed', { number: 103, ago: 60 }),
     steps: [],
-    waits: [/the last 2 tries failed.*\(60 s\)/],
+    waits: [/the last 2 attempts failed.*\(60 s\)/],
   },
 
-  'after a rollback a provider that lacks the one before gets it': {
+  'after a rollback, a provider without the previous build gets it': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'ready', { withdrawn: true })
       .upload(2, 'cloud', 'ready'),
     steps: ['upload 1 to cloud/debian'],
   },
-  'after a rollback a provider that has the one before needs none': {
+  'after a rollback, a provider with the previous build gets nothing': {
     given: debianInCloud()
       .build(1, 'ready')
       .build(2, 'deleting', { withdrawn: true })
-      .underWay(imageId(2))
+      .inProgress(imageId(2))
       .upload(1, 'cloud', 'ready'),
     steps: [],
   },

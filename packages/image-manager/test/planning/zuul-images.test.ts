@@ -3,49 +3,49 @@ import { testSituations } from './situation-table.ts';
 
 const debian = (): Situation => debianInCloud({ followsZuul: true });
 
-const NEXT = /^diskimage debian: builders take the next build of Zuul on their own$/;
+const NEXT = /^diskimage debian: builders import the next build of Zuul on their own$/;
 
 testSituations({
-  'what Zuul builds is not built because there is none': {
+  'a disk image that Zuul builds is not built when no build is ready': {
     given: debian(),
     steps: [],
-    waits: [/^diskimage debian: there is no ready build of it; builders take the next build of Zuul/],
+    waits: [/^diskimage debian: it has no ready build; builders import the next build of Zuul/],
   },
-  'nor because the only one was deleted': {
+  'it is not built after the deletion of its only build': {
     given: debian().build(1, 'deleted'),
     steps: [],
-    waits: [/there is no ready build of it/],
+    waits: [/it has no ready build/],
   },
-  'nor for its age or its configuration': {
+  'it is not built for its age, cron time or configuration': {
     given: debianInCloud({ followsZuul: true, rebuildAge: DAY, rebuildCron: '* * * * *' })
       .build(1, 'ready', { ago: 100 * DAY, configuration: 'former' })
       .upload(1, 'cloud', 'ready'),
     steps: [],
     waits: [NEXT],
   },
-  'that nobody looks for it is said': {
+  'without a builder for it, the plan says that none imports it': {
     given: debian().withoutBuilders(),
     steps: [],
-    waits: [/^diskimage debian: no builder offers image-build:debian, so that none looks/],
+    waits: [/^diskimage debian: no builder offers image-build:debian, so that none imports the builds/],
   },
-  'a paused one waits for nothing': {
+  'while paused, it waits for nothing': {
     given: debianInCloud({ followsZuul: true, pause: true }),
     steps: [],
   },
-  'it is built for who asks': { given: debian().demanded('debian'), steps: ['build debian'] },
-  'it is built if it is absent for long, and a provider needs it': {
+  'it is built on request': { given: debian().requested('debian'), steps: ['build debian'] },
+  'it is built after a long absence if a provider needs it': {
     given: debian()
       .build(1, 'ready')
       .absent(1, 30 * MINUTE),
     steps: ['build debian'],
     waits: [/no builder offers image-upload/],
   },
-  'it is uploaded like any other': {
+  'it is uploaded like any other image': {
     given: debian().build(1, 'ready'),
     steps: ['upload 1 to cloud/debian'],
     waits: [NEXT],
   },
-  'one that ended before the newest, and was taken behind it, takes no place from it': {
+  'a build that ended earlier but was imported later counts as older': {
     given: debian()
       .build(5, 'ready', { ago: HOUR })
       .build(4, 'ready', { ago: 2 * HOUR })
@@ -54,7 +54,7 @@ testSituations({
     steps: ['delete-build 9'],
     waits: [NEXT],
   },
-  'what a person took away is remembered, what was too old is not': {
+  'a withdrawn build stays on record; a build deleted for its age does not': {
     given: debian()
       .build(1, 'deleted')
       .build(2, 'deleted', { withdrawn: true })

@@ -27,7 +27,7 @@ async function openNew(t: TestContext, location?: string): Promise<StateStore> {
   return await openUntilEnd(t, location ?? join(directory, `${files}.sqlite`));
 }
 
-/** Writes something of everything. */
+/** Writes records of every kind. */
 async function fill(store: StateStore): Promise<void> {
   const leadership = await store.lead();
   const numbers: number[] = [];
@@ -49,7 +49,7 @@ async function fill(store: StateStore): Promise<void> {
   await leadership.release();
 }
 
-/** An export of a store that was filled, changed by somebody. */
+/** Exports a filled store and changes the export. */
 async function changedExport(t: TestContext, change: (json: MutableExport) => void): Promise<unknown> {
   const store = await openNew(t);
   await fill(store);
@@ -65,7 +65,7 @@ type MutableExport = {
 } & Record<string, unknown>;
 
 describe('an export', () => {
-  it('is JSON with times that people read, and without what is absent', async (t) => {
+  it('has ISO 8601 times and no empty fields', async (t) => {
     const store = await openNew(t);
     await fill(store);
     const { owner } = store;
@@ -77,7 +77,7 @@ describe('an export', () => {
         diskimage: 'debian',
         state: 'building',
         configuration: 'c0ffee',
-        reason: 'there is none',
+        reason: 'it has no ready build',
         'requested-at': '2026-01-01T00:00:00.001Z',
         withdrawn: false,
       },
@@ -86,7 +86,7 @@ describe('an export', () => {
         diskimage: 'debian',
         state: 'failed',
         configuration: 'c0ffee',
-        reason: 'there is none',
+        reason: 'it has no ready build',
         'requested-at': '2026-01-01T00:00:00.002Z',
         'ended-at': '2026-01-01T00:00:00.123Z',
         withdrawn: false,
@@ -97,7 +97,7 @@ describe('an export', () => {
     assert.equal(json.uploads[1]?.['ended-at'], '1970-01-01T00:00:00.000Z');
   });
 
-  it('goes from SQLite to PostgreSQL and back, with owner and next number', async (t) => {
+  it('moves from SQLite to PostgreSQL and back, with owner and next number', async (t) => {
     const first = await openNew(t);
     await fill(first);
     const json = await exportState(first);
@@ -106,15 +106,15 @@ describe('an export', () => {
     assert.deepEqual(await exportState(second), json);
     assert.deepEqual(await second.read(), await first.read());
     const third = await openNew(t);
-    const drawn = third.owner;
+    const generated = third.owner;
     await importState(third, await exportState(second));
     assert.deepEqual(await exportState(third), json);
-    assert.notEqual(third.owner, drawn);
+    assert.notEqual(third.owner, generated);
     assert.equal(third.owner, first.owner);
     assert.equal(await (await third.lead()).takeNumbers(1), 5);
   });
 
-  it('is what one that waits for leadership goes by, when it leads', async (t) => {
+  it('gives its owner to a standby process once that is elected', async (t) => {
     const path = join(directory, 'shared.sqlite');
     const [importing, waiting] = [await openNew(t, path), await openNew(t, path)];
     const json = await changedExport(t, () => {});
@@ -124,7 +124,7 @@ describe('an export', () => {
     await leadership.release();
   });
 
-  it('is put only into a store that holds nothing and has given out no number', async (t) => {
+  it('can be imported only into a store without records and without a taken number', async (t) => {
     const json = await changedExport(t, () => {});
     for (const location of [undefined, await server.createDatabase()]) {
       const store = await openNew(t, location);
@@ -134,23 +134,23 @@ describe('an export', () => {
       const state = await store.read();
       await assert.rejects(importState(store, json), withCode('store-not-empty'));
       assert.deepEqual(await store.read(), state);
-      // It leads no more, and may be led.
+      // The import has given up leadership.
       await (await store.lead()).release();
     }
   });
 
-  it('waits for no leader longer than it is told', async (t) => {
+  it('stops waiting for leadership at the given time', async (t) => {
     const path = join(directory, 'led.sqlite');
-    const [leading, importing] = [await openNew(t, path), await openNew(t, path)];
-    await leading.lead();
+    const [leader, importing] = [await openNew(t, path), await openNew(t, path)];
+    await leader.lead();
     const json = await changedExport(t, () => {});
     const signal = AbortSignal.timeout(1);
     await assert.rejects(importState(importing, json, { signal }), { name: 'TimeoutError' });
   });
 
   for (const [what, change, message] of [
-    ['is of another version', (json) => (json.version = 2), /\/version must be equal to constant: 1/],
-    ['has another key', (json) => (json.extra = 1), /\/ must NOT have additional properties \("extra"\)/],
+    ['has another version', (json) => (json.version = 2), /\/version must be equal to constant: 1/],
+    ['has an unknown key', (json) => (json.extra = 1), /\/ must NOT have additional properties \("extra"\)/],
     ['lacks a key', (json) => delete json.uploads[0].seen, /\/uploads\/0 must have required property 'seen'/],
     [
       'has an unknown state',
@@ -158,43 +158,31 @@ describe('an export', () => {
       /\/builds\/1\/state .*building,ready,failed/,
     ],
     [
-      'has a number for a time',
+      'has a number as a time',
       (json) => (json.builds[0]['requested-at'] = 5),
       /\/builds\/0\/requested-at must be string/,
     ],
     [
-      'has no real time',
+      'has an impossible time',
       (json) => (json.builds[0]['requested-at'] = '2026-02-30T00:00:00.000Z'),
       /must match format/,
     ],
+    ['has null as a field', (json) => (json.builds[0].error = null), /\/builds\/0\/error must be string/],
+    ['has an invalid owner', (json) => (json.owner = 'Nobody'), /\/owner must match pattern/],
     [
-      'has null for what is absent',
-      (json) => (json.builds[0].error = null),
-      /\/builds\/0\/error must be string/,
-    ],
-    ['has no owner of ours', (json) => (json.owner = 'Nobody'), /\/owner must match pattern/],
-    [
-      'is of somebody else',
+      'has ids of another owner',
       (json) => (json.owner = 'aaaaaaaa'),
-      /\/builds\/0\/id: ".*" is not of the owner "aaaaaaaa"/,
+      /\/builds\/0\/id: ".*" does not belong to owner "aaaaaaaa"/,
     ],
     [
-      'would give a number twice',
+      'has a next number that is taken',
       (json) => (json['next-number'] = 4),
       /\/uploads\/1\/id: .* not below \/next-number, 4/,
     ],
-    [
-      'has a build twice',
-      (json) => (json.builds[1] = json.builds[0]),
-      /\/builds\/1\/id: ".*" is there twice/,
-    ],
-    [
-      'lacks the build of an upload',
-      (json) => json.builds.shift(),
-      /\/uploads\/0\/image-id: there is no build/,
-    ],
+    ['has a build twice', (json) => (json.builds[1] = json.builds[0]), /\/builds\/1\/id: ".*" occurs twice/],
+    ['lacks the build of an upload', (json) => json.builds.shift(), /\/uploads\/0\/image-id: no build/],
   ] satisfies readonly (readonly [string, (json: MutableExport) => unknown, RegExp])[]) {
-    it(`is refused when it ${what}, and the store stays empty`, async (t) => {
+    it(`is rejected if it ${what}, and the store stays empty`, async (t) => {
       const json = await changedExport(t, change);
       const store = await openNew(t);
       const empty = await store.read();
@@ -206,7 +194,7 @@ describe('an export', () => {
     });
   }
 
-  it('may have builds of Zuul, whose ids do not carry our mark', async (t) => {
+  it('may have builds of Zuul, whose ids have no mark', async (t) => {
     const id = importedImageId({ image: 'debian', uuid: 'a'.repeat(32), endTime: 0 });
     const json = await changedExport(t, ({ builds }) => builds.push({ ...builds[0], id }));
     const store = await openNew(t);
@@ -215,7 +203,7 @@ describe('an export', () => {
   });
 
   for (const json of [undefined, null, 'text', [], {}]) {
-    it(`is not ${JSON.stringify(json)}`, async (t) => {
+    it(`cannot be ${JSON.stringify(json)}`, async (t) => {
       await assert.rejects(importState(await openNew(t), json), withCode('invalid-export'));
     });
   }

@@ -1,7 +1,7 @@
 /**
- * A manager as a process of its own: `node leader-process.ts LOCATION`. It leads, prints `leads OWNER`, and then writes
- * one batch of builds after the other, each with a number of its own, and prints `wrote BATCH` when it is acknowledged.
- * When a write is refused it prints `refused CODE`, and ends.
+ * A leader in a process of its own: `node leader-process.ts LOCATION`. It prints `leads OWNER` once it is elected. Then it
+ * writes batches of builds, each with a new number, and prints `wrote BATCH` after each. After a failed write it prints
+ * `refused CODE` and ends.
  */
 import { StoreError } from '../../src/errors.ts';
 import { openStateStore } from '../../src/store/open-state-store.ts';

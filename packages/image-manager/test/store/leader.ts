@@ -19,14 +19,14 @@ export class LeaderProcess {
     this.#lines = createInterface(output)[Symbol.asyncIterator]();
   }
 
-  /** Starts one that lives at most as long as the test. */
+  /** Starts the process for the duration of the test. */
   static start(t: TestContext, location: string): LeaderProcess {
     const leader = new LeaderProcess(location);
     t.after(() => end(leader.child, 'SIGKILL'));
     return leader;
   }
 
-  /** The rest of the next line that begins with this word; undefined if the process ends without one. */
+  /** Returns the rest of the next line that starts with this word; undefined if the process ends first. */
   async says(word: string): Promise<string | undefined> {
     for (;;) {
       const { value, done } = await this.#lines.next();

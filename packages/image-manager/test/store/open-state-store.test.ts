@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import { openStateStore } from '../../src/store/open-state-store.ts';
 import { withCode } from './state-store-contract.ts';
 
-test('a URL of another database is refused without showing its password, and nothing is created', async (t) => {
+test('a URL of another database is rejected; the error has no password, and no file is created', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'open-state-store-'));
   const before = process.cwd();
   process.chdir(directory);
@@ -17,7 +17,10 @@ test('a URL of another database is refused without showing its password, and not
   });
   for (const scheme of ['mysql', 'mysql+pymysql', 'POSTGRESQL', 'sqlite', 'file']) {
     await assert.rejects(openStateStore(`${scheme}://manager:s3cret@db/images`), (error: Error) => {
-      assert.match(error.message, /not of a PostgreSQL database; write postgresql:\/\/USER@HOST\/DATABASE/);
+      assert.match(
+        error.message,
+        /does not name a PostgreSQL database; write postgresql:\/\/USER@HOST\/DATABASE/,
+      );
       assert.doesNotMatch(inspect(error, { depth: 10, showHidden: true }), /s3cret/);
       return withCode('store-not-usable')(error);
     });

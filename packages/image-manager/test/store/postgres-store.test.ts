@@ -17,9 +17,21 @@ before(async () => {
 });
 after(() => server.stop());
 
-stateStoreContract('PostgreSQL', () => server.createDatabase());
+stateStoreContract(
+  'PostgreSQL',
+  () => server.createDatabase(),
+  async (location, sql) => {
+    const client = new Client(location);
+    await client.connect();
+    try {
+      await client.query(`set search_path to image_manager; ${sql}`);
+    } finally {
+      await client.end();
+    }
+  },
+);
 
-/** As an administrator of the database. */
+/** Connects as an administrator of the database. */
 async function connectTo(t: TestContext, location: string): Promise<Client> {
   const client = new Client(location);
   await client.connect();
@@ -27,7 +39,7 @@ async function connectTo(t: TestContext, location: string): Promise<Client> {
   return client;
 }
 
-/** The time until something happens, in milliseconds. */
+/** Reports the milliseconds until an event. */
 async function timed(t: TestContext, what: string, event: Promise<unknown>): Promise<void> {
   const start = performance.now();
   await event;
@@ -35,7 +47,7 @@ async function timed(t: TestContext, what: string, event: Promise<unknown>): Pro
 }
 
 describe('PostgreSQL: a leader that lost its connection', () => {
-  it('is told when an administrator ends its session, and leads again', async (t) => {
+  it('notices when an administrator ends its session, and is elected again', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const leadership = await store.lead();
@@ -55,7 +67,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     await again.write({ builds: [build(store.owner, 1)] });
   });
 
-  it('leads again after a restart of the server, and so does one that waited', async (t) => {
+  it('is elected again after a restart of the server, as is a standby', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const other = await openUntilEnd(t, location);
@@ -75,7 +87,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     assert.equal(await again.takeNumbers(1), 2);
   });
 
-  it('gives up before another leads, when the network falls silent', async (t) => {
+  it('gives up before another is elected when the network breaks', async (t) => {
     const location = await server.createDatabase();
     const relay = await startRelay(t, join(server.directory, '.s.PGSQL.5432'));
     const { pathname } = new URL(location.replace('postgres@/', 'postgres@localhost/'));
@@ -86,13 +98,13 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     const waiting = other.lead();
     relay.fallSilent();
     const lost = timed(t, 'lost', once(leadership.lost, 'abort'));
-    await timed(t, 'another led', waiting);
+    await timed(t, 'another was elected', waiting);
     assert.equal(leadership.lost.aborted, true);
     await lost;
     await assert.rejects(leadership.write({ builds: [build(store.owner, 1)] }), withCode('not-leader'));
   });
 
-  it('writes no more when it wakes up, after it was stopped in the middle of a write', async (t) => {
+  it('cannot write when it continues after SIGSTOP during a write', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const leader = LeaderProcess.start(t, location);
@@ -100,7 +112,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     for (let batch = 1; batch <= 5; batch += 1) assert.equal(await leader.says('wrote'), String(batch));
     leader.child.kill('SIGSTOP');
     const waiting = store.lead();
-    await timed(t, 'another led', waiting);
+    await timed(t, 'another was elected', waiting);
     const leadership = await waiting;
     await leadership.write({ builds: [build(store.owner, await leadership.takeNumbers(1))] });
     const state = await store.read();
@@ -111,7 +123,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
     assert.deepEqual(await store.read(), state);
   });
 
-  it('is followed, too, when its statement waits for somebody else', async (t) => {
+  it('is replaced when its statement waits for a lock', async (t) => {
     const location = await server.createDatabase();
     const store = await openUntilEnd(t, location);
     const other = await openUntilEnd(t, location);
@@ -122,7 +134,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
       leadership.write({ builds: [build(store.owner, 1)] }),
       withCode('store-not-usable'),
     );
-    await timed(t, 'another led', other.lead());
+    await timed(t, 'another was elected', other.lead());
     await refused;
     assert.equal(leadership.lost.aborted, true);
     await admin.query('rollback');
@@ -131,7 +143,7 @@ describe('PostgreSQL: a leader that lost its connection', () => {
 });
 
 describe('PostgreSQL: a database that cannot be used', () => {
-  it('is migrated when an earlier release wrote it', async (t) => {
+  it('is upgraded if an earlier release wrote it', async (t) => {
     const location = await server.createDatabase();
     const store = await openStateStore(location);
     const record = build(store.owner, 1);
@@ -147,7 +159,7 @@ describe('PostgreSQL: a database that cannot be used', () => {
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });
 
-  it('is refused when a later release wrote it', async (t) => {
+  it('is rejected if a later release wrote it', async (t) => {
     const location = await server.createDatabase();
     await (await openStateStore(location)).close();
     const admin = await connectTo(t, location);
@@ -155,16 +167,16 @@ describe('PostgreSQL: a database that cannot be used', () => {
     await assert.rejects(openStateStore(location), withCode('store-too-new'));
   });
 
-  it('is refused without a word of the password', async () => {
+  it('is rejected with an error without the password', async () => {
     const socket = encodeURIComponent(server.directory);
     for (const [location, reason] of [
       [
         'postgresql://manager:s3cret@127.0.0.1:1/images',
         /"images" at 127\.0\.0\.1:1 cannot be used: .*ECONNREFUSED/,
       ],
-      [`postgresql://postgres:s3cret@/none?host=${socket}`, /make it with createdb/],
+      [`postgresql://postgres:s3cret@/none?host=${socket}`, /create it with createdb/],
       [`postgresql://nobody:s3cret@/postgres?host=${socket}`, /check user and password/],
-      ['postgresql://manager:s3cret@host:port/images', /it is no URL/],
+      ['postgresql://manager:s3cret@host:port/images', /it is not a URL/],
       ['postgresql://manager:s3cret@host/images?sslmode=verify-ca', /sslrootcert/],
     ] as const) {
       await assert.rejects(openStateStore(location), (error: Error) => {
@@ -175,12 +187,12 @@ describe('PostgreSQL: a database that cannot be used', () => {
     }
   });
 
-  it('is one in which this user may make no schema, unless somebody made it for them', async (t) => {
+  it('needs the right to create a schema, or ownership of the schema', async (t) => {
     const location = await server.createDatabase();
     const admin = await connectTo(t, location);
     await admin.query('drop role if exists manager; create role manager login');
     const own = location.replace('postgres@', 'manager@');
-    await assert.rejects(openStateStore(own), /let this user create a schema there/);
+    await assert.rejects(openStateStore(own), /allow this user to create a schema/);
     await admin.query('create schema image_manager authorization manager');
     const store = await openUntilEnd(t, own);
     await (await store.lead()).takeNumbers(1);

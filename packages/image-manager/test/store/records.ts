@@ -1,21 +1,21 @@
 import { imageIdOf, uploadIdOf } from '../../src/ownership.ts';
 import type { Build, Upload } from '../../src/records.ts';
 
-/** A build that has just been asked for, unless the fields say something else. */
+/** Makes the record of a new build, with some fields changed. */
 export function build(owner: string, number: number, fields: Partial<Build> = {}): Build {
   return {
     id: imageIdOf('debian', number, owner),
     diskimage: 'debian',
     state: 'building',
     configuration: 'c0ffee',
-    reason: 'there is none',
+    reason: 'it has no ready build',
     requestedAt: Date.UTC(2026, 0, 1) + number,
     withdrawn: false,
     ...fields,
   };
 }
 
-/** An upload of a build. */
+/** Makes the record of a new upload of a build, with some fields changed. */
 export function upload(owner: string, number: number, of: Build, fields: Partial<Upload> = {}): Upload {
   return {
     id: uploadIdOf(number, owner),
@@ -24,7 +24,7 @@ export function upload(owner: string, number: number, of: Build, fields: Partial
     provider: 'cloud',
     imageName: 'debian-bookworm',
     state: 'uploading',
-    reason: 'the provider has none',
+    reason: 'the provider lacks it',
     requestedAt: Date.UTC(2026, 0, 2) + number,
     leftovers: false,
     seen: false,

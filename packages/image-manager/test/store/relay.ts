@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** A network between a client and a Unix socket, which can fall silent. */
+/** A relay between a client and a Unix socket that can simulate a broken network. */
 export interface Relay {
   readonly port: number;
-  /** From now on nothing passes, and neither end is told. */
+  /** Stops all traffic without closing a connection. */
   fallSilent(): void;
 }
 
-/** Starts a relay on a free port of loopback, which ends with the test. */
+/** Starts a relay on a free port of loopback for the duration of the test. */
 export async function startRelay(t: TestContext, target: string): Promise<Relay> {
   const sockets = new Set<Socket>();
   const server = createServer((near) => {

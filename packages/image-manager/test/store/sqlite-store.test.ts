@@ -20,10 +20,18 @@ function newPath(): string {
   return join(directory, `${files}.sqlite`);
 }
 
-stateStoreContract('SQLite', async () => newPath());
+stateStoreContract(
+  'SQLite',
+  async () => newPath(),
+  async (location, sql) => {
+    const database = new DatabaseSync(location);
+    database.exec(sql);
+    database.close();
+  },
+);
 
 describe('SQLite: the file', () => {
-  it('is made with the last directory of its path, for this user alone', async (t) => {
+  it('is created with the last directory of its path, for this user only', async (t) => {
     const path = join(directory, 'new', 'state.sqlite');
     const store = await openUntilEnd(t, path);
     await (await store.lead()).takeNumbers(1);
@@ -46,21 +54,21 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is refused where it cannot be', async () => {
+  it('is rejected at an impossible path', async () => {
     const file = newPath();
     await writeFile(file, '');
     for (const path of [
       join(directory, 'no', 'such', 'directory', 'state.sqlite'),
       join(file, 'state.sqlite'),
       directory,
-      // Nobody may make a file there, not even root.
+      // Not even root can create a file there.
       '/sys/state.sqlite',
     ]) {
       await assert.rejects(openStateStore(path), withCode('store-not-usable'), path);
     }
   });
 
-  it('is refused, and left as it is, when it is something else', async () => {
+  it('is rejected and unchanged if it is not a store', async () => {
     const text = newPath();
     await writeFile(text, 'diskimages:\n'.repeat(100));
     const foreign = newPath();
@@ -80,7 +88,7 @@ describe('SQLite: the file', () => {
     }
   });
 
-  it('is migrated when an earlier release wrote it', async (t) => {
+  it('is upgraded if an earlier release wrote it', async (t) => {
     const path = newPath();
     const store = await openStateStore(path);
     const record = build(store.owner, 1);
@@ -96,7 +104,7 @@ describe('SQLite: the file', () => {
     assert.deepEqual([...(await updated.read()).builds.values()], [known]);
   });
 
-  it('is refused when a later release wrote it', async () => {
+  it('is rejected if a later release wrote it', async () => {
     const path = newPath();
     await (await openStateStore(path)).close();
     const database = new DatabaseSync(path);
@@ -113,12 +121,12 @@ describe('SQLite: the file', () => {
     await store.lead();
     const controller = new AbortController();
     const waiting = other.lead({ signal: controller.signal });
-    // What it tries already, it tries to the end.
+    // A started attempt is finished despite the abort.
     controller.abort(new Error('still waiting'));
     await assert.rejects(waiting, /still waiting/);
   });
 
-  it('is written no more by a leader whose lock somebody removed', async (t) => {
+  it('cannot be written by a leader whose lock file was deleted', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     const other = await openUntilEnd(t, path);
@@ -130,7 +138,7 @@ describe('SQLite: the file', () => {
     assert.equal((await store.read()).builds.size, 0);
   });
 
-  it('holds in a copy of a store that was closed all that was written', async (t) => {
+  it('is complete in a copy that is made after closing the store', async (t) => {
     const path = newPath();
     const store = await openUntilEnd(t, path);
     const leadership = await store.lead();

@@ -8,15 +8,24 @@ import type { StateStore } from '../../src/store/state-store.ts';
 import { LeaderProcess } from './leader.ts';
 import { build, upload } from './records.ts';
 
-/** Long past the five seconds in which a stand-by takes over, so that a slow machine fails no test. */
+/** Timeout in milliseconds; far above the five seconds of a takeover, for slow hosts. */
 const TAKE_OVER_LIMIT = 30_000;
 
-/** What every kind of store does; each test has an empty one of its own. */
-export function stateStoreContract(name: string, newLocation: () => Promise<string>): void {
+/**
+ * Declares the tests that every kind of store passes.
+ *
+ * @param newLocation returns the location of a new store
+ * @param execute runs SQL in the database of a store
+ */
+export function stateStoreContract(
+  name: string,
+  newLocation: () => Promise<string>,
+  execute: (location: string, sql: string) => Promise<void>,
+): void {
   const openNew = async (t: TestContext): Promise<StateStore> => await openUntilEnd(t, await newLocation());
 
   describe(`${name}: records`, () => {
-    it('keeps every field of a record, and leaves out what is absent', async (t) => {
+    it('keeps every field of a record and adds none', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const text = `"quotes" and 'quotes', a\nnewline, a \\backslash, {braces}, null, ünï©ode 🎉`;
@@ -53,7 +62,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       );
     });
 
-    it('keeps a text that no database takes, but for the part that is none', async (t) => {
+    it('replaces the characters that a database cannot store', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const one = build(store.owner, 1, { error: 'a NUL: \0, half a character: \ud83c' });
@@ -62,7 +71,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.equal(kept?.error, 'a NUL: \ufffd, half a character: \ufffd');
     });
 
-    it('puts a record in place of the one before, with the fields that are absent now', async (t) => {
+    it('replaces a record completely', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const before = build(store.owner, 1, { state: 'failed', endedAt: 5, error: 'no space' });
@@ -72,7 +81,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.deepEqual([...(await store.read()).builds.values()], [after]);
     });
 
-    it('forgets what is pruned, a build together with its uploads', async (t) => {
+    it('deletes pruned records, a build together with its uploads', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const [old, current] = [build(store.owner, 1), build(store.owner, 2)];
@@ -84,16 +93,16 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.deepEqual([...state.uploads.keys()], [currentUpload.id]);
     });
 
-    it('writes nothing of a change that cannot be written whole', async (t) => {
+    it('writes nothing of a change that fails in part', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const [present, absent] = [build(store.owner, 1), build(store.owner, 2)];
       const number = await store.ask({ kind: 'build', diskimage: 'debian' });
       await leadership.write({ builds: [present] });
-      const orphan = upload(store.owner, 3, absent);
+      const dangling = upload(store.owner, 3, absent);
       const change = {
         builds: [{ ...present, withdrawn: true }],
-        uploads: [orphan],
+        uploads: [dangling],
         handledRequests: [number],
       };
       await assert.rejects(leadership.write(change), withCode('store-not-usable'));
@@ -102,11 +111,11 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.deepEqual([...state.builds.values()], [present]);
       assert.equal(state.uploads.size, 0);
       assert.equal((await store.requests()).length, 1);
-      await leadership.write({ builds: [absent], uploads: [orphan] });
+      await leadership.write({ builds: [absent], uploads: [dangling] });
       assert.equal((await store.read()).uploads.size, 1);
     });
 
-    it('is read by others as of one moment, while it is written', async (t) => {
+    it('gives readers a consistent snapshot during writes', async (t) => {
       const location = await newLocation();
       const [store, other] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await store.lead();
@@ -123,8 +132,51 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
     });
   });
 
+  describe(`${name}: a damaged store`, () => {
+    for (const [what, sql, message] of [
+      [
+        'record',
+        `update builds set state = 'lost'`,
+        /damaged: record "debian-0000000001-\w+" in table builds: \/state must be .*building,ready.*; correct it in the/,
+      ],
+      [
+        'owner',
+        `update settings set owner = '../../'`,
+        /damaged: table settings: \/owner must match pattern .*; correct it in the database, or import an export/,
+      ],
+    ] as const) {
+      it(`reports a damaged ${what}, and works once that is corrected`, async (t) => {
+        const location = await newLocation();
+        const store = await openUntilEnd(t, location);
+        const leadership = await store.lead();
+        const one = build(store.owner, 1);
+        await leadership.write({ builds: [one] });
+        await execute(location, sql);
+        await assert.rejects(store.read(), (error: Error) => {
+          assert.match(error.message, message);
+          return withCode('store-not-usable')(error);
+        });
+        await execute(location, `update builds set state = 'building'`);
+        await execute(location, `update settings set owner = '${store.owner}'`);
+        assert.deepEqual([...(await store.read()).builds.values()], [one]);
+      });
+    }
+
+    it('returns a damaged request with the reason, beside the others', async (t) => {
+      const location = await newLocation();
+      const store = await openUntilEnd(t, location);
+      await store.ask({ kind: 'build', diskimage: 'debian' });
+      await execute(location, `update requests set request = '{"kind":'`);
+      await store.ask({ kind: 'rollback', diskimage: 'debian' });
+      const [damaged, intact] = (await store.requests()).map(({ request }) => request);
+      assert.equal(damaged?.kind, 'invalid');
+      assert.match(damaged.reason, /^it is not JSON: .*; make the request again$/);
+      assert.deepEqual(intact, { kind: 'rollback', diskimage: 'debian' });
+    });
+  });
+
   describe(`${name}: owner and numbers`, () => {
-    it('draws an owner once, for all who open the store, at once, too', async (t) => {
+    it('generates one owner, even if several processes create the store at once', async (t) => {
       const location = await newLocation();
       const stores = await Promise.all(Array.from({ length: 5 }, () => openUntilEnd(t, location)));
       const owners = new Set(stores.map(({ owner }) => owner));
@@ -134,7 +186,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.ok(!owners.has(another.owner));
     });
 
-    it('gives no number twice, and goes on after the leader before', async (t) => {
+    it('gives no number twice, not even to different leaders', async (t) => {
       const location = await newLocation();
       const first = await openUntilEnd(t, location);
       const leadership = await first.lead();
@@ -148,10 +200,10 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
   });
 
   describe(`${name}: requests`, () => {
-    it('hands requests of any process to the leader in their order, until they are handled', async (t) => {
+    it('keeps requests of any process in order until they are handled', async (t) => {
       const location = await newLocation();
-      const [asking, leading] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
-      const leadership = await leading.lead();
+      const [asking, leader] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
+      const leadership = await leader.lead();
       const asked: readonly Request[] = [
         { kind: 'build', diskimage: 'it\'s "debian"' },
         { kind: 'delete-build', imageId: 'debian-0000000001-k7f3q2xa' },
@@ -160,7 +212,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       ];
       const numbers: number[] = [];
       for (const request of asked) numbers.push(await asking.ask(request));
-      const pending = await leading.requests();
+      const pending = await leader.requests();
       assert.deepEqual(
         pending,
         asked.map((request, index) => ({ number: numbers[index], request })),
@@ -170,23 +222,23 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
         numbers,
       );
       await leadership.write({ handledRequests: numbers.slice(0, 3) });
-      assert.deepEqual(await leading.requests(), pending.slice(3));
+      assert.deepEqual(await leader.requests(), pending.slice(3));
       await leadership.write({ handledRequests: numbers });
-      assert.deepEqual(await leading.requests(), []);
+      assert.deepEqual(await leader.requests(), []);
       const later = await asking.ask({ kind: 'build', diskimage: 'debian' });
-      assert.ok(!numbers.includes(later), 'a number that was handled means another request now');
+      assert.ok(!numbers.includes(later), 'the number of a handled request is used again');
     });
   });
 
   describe(`${name}: leadership`, () => {
-    it('has one leader; who releases hands over, and writes no more', async (t) => {
+    it('has one leader, which cannot write after its release', async (t) => {
       const location = await newLocation();
       const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const before = await first.lead();
       const waiting = second.lead();
       const events: string[] = [];
-      void waiting.then(() => events.push('followed'));
-      // For a time in which the second tries more than once; were it let in, the first could not go on.
+      void waiting.then(() => events.push('elected'));
+      // Long enough for several attempts of the second; the first could not continue if one succeeded.
       for (const end = performance.now() + 600; performance.now() < end; await new Promise(setImmediate)) {
         await before.takeNumbers(1);
       }
@@ -201,7 +253,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       assert.equal((await first.read()).builds.size, 1);
     });
 
-    it('writes what was asked for before a release', async (t) => {
+    it('finishes pending writes before a release', async (t) => {
       const store = await openNew(t);
       const leadership = await store.lead();
       const written = leadership.write({ builds: [build(store.owner, 1)] });
@@ -222,13 +274,13 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       await assert.rejects(first.lead(), withCode('store-not-usable'));
     });
 
-    it('ends the wait of who is told to stop, with the reason', async (t) => {
+    it('ends the wait for leadership with the reason of the abort', async (t) => {
       const location = await newLocation();
       const [first, second] = [await openUntilEnd(t, location), await openUntilEnd(t, location)];
       const leadership = await first.lead();
       const controller = new AbortController();
       const waiting = second.lead({ signal: controller.signal });
-      const reason = new Error('told to stop');
+      const reason = new Error('stopped');
       controller.abort(reason);
       await assert.rejects(waiting, (error) => error === reason);
       await assert.rejects(second.lead({ signal: controller.signal }), (error) => error === reason);
@@ -236,7 +288,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       await second.lead();
     });
 
-    it('follows a leader that was killed while it wrote', { timeout: TAKE_OVER_LIMIT }, async (t) => {
+    it('elects another leader when one is killed during a write', { timeout: TAKE_OVER_LIMIT }, async (t) => {
       const location = await newLocation();
       const store = await openUntilEnd(t, location);
       const leader = LeaderProcess.start(t, location);
@@ -255,7 +307,7 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
       const reasons = Map.groupBy(builds.values(), ({ reason }) => reason);
       for (const [reason, batch] of reasons)
         assert.equal(reason, `${reason.split(' ')[0]} of ${batch.length}`);
-      // The last one may have been written, and its acknowledgement have come too late.
+      // The last batch may have been written without its acknowledgement.
       assert.ok(
         reasons.size === acknowledged || reasons.size === acknowledged + 1,
         `${reasons.size} batches`,
@@ -266,14 +318,14 @@ export function stateStoreContract(name: string, newLocation: () => Promise<stri
   });
 }
 
-/** Opens a store that is closed when the test ends. */
+/** Opens a store for the duration of the test. */
 export async function openUntilEnd(t: TestContext, location: string): Promise<StateStore> {
   const store = await openStateStore(location);
   t.after(() => store.close());
   return store;
 }
 
-/** For `assert.rejects`. */
+/** Makes a check of the error code for `assert.rejects`. */
 export function withCode(code: StoreError['code']): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof StoreError, String(error));

@@ -1,11 +1,11 @@
-import type { StrayImage } from '@nodepool-builder/image-manager';
+import type { UnrecordedImage } from '@nodepool-builder/image-manager';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
-import { strayImages } from './stray-images.ts';
+import { unrecordedImages } from './unrecorded-images.ts';
 
 /** `alien-image-list`: what lies in providers and at builders, and is in no record. */
 export function registerAlienImageList(program: Command, modules: Modules): void {
@@ -21,8 +21,8 @@ export function registerAlienImageList(program: Command, modules: Modules): void
     .addHelpText('after', '\nExample:\n  $ nodepool-builder alien-image-list -c nodepool.yaml')
     .action(async ({ config, json = false }: { config: string; json?: boolean }) => {
       const { configuration } = await loadConfiguration(config, { modules });
-      const strays = await withStore(configuration, (store) => strayImages(configuration, store));
-      await printRecords(strays.map(describeStray), COLUMNS, json);
+      const images = await withStore(configuration, (store) => unrecordedImages(configuration, store));
+      await printRecords(images.map(toShownRecord), COLUMNS, json);
     });
 }
 
@@ -34,12 +34,12 @@ const COLUMNS = {
   OURS: 'ours',
 } as const;
 
-function describeStray(stray: StrayImage): ShownRecord {
-  const ours = stray.isOurs ? 'yes' : 'no';
-  if (stray.place === 'builder') return { place: 'builder', 'image-id': stray.imageId, ours };
-  const { imageId, externalId, uploadId } = stray.image;
+function toShownRecord(unrecorded: UnrecordedImage): ShownRecord {
+  const ours = unrecorded.isOurs ? 'yes' : 'no';
+  if (unrecorded.location === 'builder') return { place: 'builder', 'image-id': unrecorded.imageId, ours };
+  const { imageId, externalId, uploadId } = unrecorded.image;
   return {
-    place: stray.provider,
+    place: unrecorded.provider,
     'image-id': imageId,
     'external-id': externalId,
     'upload-id': uploadId ?? null,

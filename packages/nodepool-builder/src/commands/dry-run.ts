@@ -1,24 +1,24 @@
-import type { StrayImage } from '@nodepool-builder/image-manager';
+import type { UnrecordedImage } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { withStateView } from './manager-store.ts';
 import { PLAN_COLUMNS, planRecords } from './plan-records.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
-import { strayImages } from './stray-images.ts';
+import { unrecordedImages } from './unrecorded-images.ts';
 
-/** Prints what a manager would begin with, and what it would remove as leaked. It changes nothing. */
+/** Prints the manager's next steps, and the orphans that it would delete. Changes nothing. */
 export async function dryRun(configuration: Configuration): Promise<void> {
-  const [plan, strays] = await withStateView(configuration, (state) =>
-    Promise.all([planRecords(configuration, state), strayImages(configuration, state)]),
+  const [plan, images] = await withStateView(configuration, (state) =>
+    Promise.all([planRecords(configuration, state), unrecordedImages(configuration, state)]),
   );
-  const leaks = strays.filter(({ isOurs }) => isOurs).map(describeLeak);
-  await printRecords([...plan, ...leaks], PLAN_COLUMNS, false);
+  const orphans = images.filter(({ isOurs }) => isOurs).map(toShownRecord);
+  await printRecords([...plan, ...orphans], PLAN_COLUMNS, false);
 }
 
-function describeLeak(leak: StrayImage): ShownRecord {
+function toShownRecord(orphan: UnrecordedImage): ShownRecord {
   const subject =
-    leak.place === 'builder'
-      ? `${leak.imageId} at a builder`
-      : `${leak.image.externalId} in ${leak.provider}`;
+    orphan.location === 'builder'
+      ? `${orphan.imageId} at a builder`
+      : `${orphan.image.externalId} in ${orphan.provider}`;
   return {
     what: 'remove-leak',
     subject,

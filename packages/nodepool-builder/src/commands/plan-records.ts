@@ -22,7 +22,7 @@ export async function planRecords(
     logger: STANDARD_ERROR_LOGGER,
   });
   return [
-    ...steps.map((step) => ({ what: step.act, subject: subjectOf(step), why: step.reason, when: 'now' })),
+    ...steps.map((step) => ({ what: step.kind, subject: subjectOf(step), why: step.reason, when: 'now' })),
     ...waits.map(({ subject, reason, until }) => ({
       what: 'wait',
       subject,
@@ -39,7 +39,7 @@ export async function planRecords(
 }
 
 function subjectOf(step: Step): string {
-  switch (step.act) {
+  switch (step.kind) {
     case 'build':
       return step.diskimage;
     case 'upload':

@@ -18,9 +18,9 @@ export async function cronFaults(
   const places = [...cronPlaces(source)];
   if (places.length === 0) return [];
   // Not at the top: a configuration without them is read the sooner.
-  const { cronFault } = await import('@nodepool-builder/image-manager');
+  const { cronError } = await import('@nodepool-builder/image-manager');
   return places.flatMap(({ pointer, expression, severity, remedy }) => {
-    const fault = cronFault(expression);
+    const fault = cronError(expression);
     if (fault === undefined) return [];
     const reason = `is no cron expression: ${fault.replace(/\.$/, '')}`;
     return [toFault(document, { pointer, severity, reason, remedy })];

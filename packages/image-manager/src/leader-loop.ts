@@ -1,0 +1,248 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import type { ManagerConfiguration } from './configuration.ts';
+import { FleetMonitor } from './fleet-monitor.ts';
+import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
+import { ImageGoneError } from './gearman/run-job.ts';
+import { LeaderState } from './leader-state.ts';
+import { OrphanCollector } from './orphans/orphan-collector.ts';
+import { buildsToAdopt } from './planning/adoption.ts';
+import { correctFutureDates } from './planning/future-dates.ts';
+import { plan } from './planning/plan.ts';
+import type { Observation } from './planning/plan-types.ts';
+import { handleRequests } from './request-handler.ts';
+import { RetryTimes } from './retry-times.ts';
+import type { Leadership, StateStore } from './store/state-store.ts';
+import { compareCopy } from './tasks/compare-copy.ts';
+import { startSteps } from './tasks/start-steps.ts';
+import type { TaskContext } from './tasks/task-context.ts';
+import { Tasks } from './tasks/tasks.ts';
+
+/** Settings of a {@link LeaderLoop}. */
+export interface LeaderLoopOptions {
+  readonly store: StateStore;
+  readonly leadership: Leadership;
+  readonly fleet: BuilderFleet;
+  /** Returns the current configuration. */
+  readonly configuration: () => ManagerConfiguration;
+  readonly provider: (name: string) => ImageProvider | undefined;
+  readonly logger: Logger;
+  /** Wall clock: milliseconds since 1970. */
+  readonly now: () => number;
+  /** Monotonic clock, in milliseconds. */
+  readonly elapsed: () => number;
+  /** Milliseconds between two polls of job servers and requests. */
+  readonly pollInterval: number;
+}
+
+/** Idle time after a planning pass, as a multiple of its duration: planning takes at most a fifth of the time. */
+const REST = 4;
+
+/** Longest time between two planning passes, in milliseconds, in case no event reports a change. */
+const LONGEST_PAUSE = 60_000;
+
+/**
+ * The work of the leader: polls the builders, plans, and starts each step as a task. The end of a task triggers the next
+ * planning pass. Each step is on record before it starts.
+ */
+export class LeaderLoop {
+  readonly #options: LeaderLoopOptions;
+  readonly #state: LeaderState;
+  readonly #monitor: FleetMonitor;
+  readonly #context: TaskContext;
+  readonly #tasks: Tasks;
+  readonly #retries: RetryTimes;
+  /** Times of the next comparisons of an image's copies. */
+  readonly #comparisons: RetryTimes;
+  readonly #orphans: OrphanCollector;
+  /** Numbers of the requests whose builds have not started, by disk image. */
+  #buildRequests: ReadonlyMap<string, readonly number[]> = new Map();
+  /** Configuration of the last plan. */
+  #planned: ManagerConfiguration | undefined;
+  /** Time of the next planning pass on the monotonic clock. */
+  #planDue = -Infinity;
+  /** Milliseconds. */
+  #rest = 0;
+  #wake: (() => void) | undefined;
+
+  private constructor(options: LeaderLoopOptions, state: LeaderState, status: FleetStatus) {
+    const { store, fleet, configuration, provider, logger, now, elapsed } = options;
+    this.#options = options;
+    this.#state = state;
+    this.#retries = new RetryTimes(() => configuration().timing);
+    this.#comparisons = new RetryTimes(() => configuration().timing);
+    this.#tasks = new Tasks({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
+    this.#monitor = new FleetMonitor({
+      fleet,
+      status,
+      elapsed,
+      expected: () => this.#imagesOnRecord(),
+      changed: () => {
+        this.#planDue = -Infinity;
+      },
+    });
+    this.#context = {
+      state,
+      owner: store.owner,
+      configuration,
+      fleet,
+      fleetStatus: () => this.#monitor.refresh(),
+      lastFleetStatus: () => this.#monitor.status,
+      absence: (imageId) => this.#monitor.absence(imageId),
+      provider,
+      logger,
+      now,
+      elapsed,
+    };
+    this.#orphans = new OrphanCollector(this.#context);
+  }
+
+  /** Runs until the signal aborts or the leadership is lost. Running tasks stay on record as they are. */
+  static async run(options: LeaderLoopOptions, signal: AbortSignal): Promise<void> {
+    const state = new LeaderState(await options.store.read(), options.leadership);
+    const loop = new LeaderLoop(options, state, await options.fleet.status());
+    await loop.#run(AbortSignal.any([signal, options.leadership.lost]));
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const stop = (): void => {
+      void this.#tasks.stop(signal.reason);
+      this.#wake?.();
+    };
+    signal.addEventListener('abort', stop);
+    try {
+      while (!signal.aborted) {
+        await this.#pass(signal);
+        await this.#pause(signal);
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
+      await Promise.all([this.#tasks.stop(signal.reason), this.#orphans.idle()]);
+    }
+  }
+
+  async #pass(signal: AbortSignal): Promise<void> {
+    const { now, elapsed } = this.#options;
+    const configuration = this.#options.configuration();
+    if (configuration !== this.#planned) this.#buildRequests = new Map();
+    await this.#monitor.refresh();
+    await this.#readRequests();
+    this.#failUploadsOfAbsentImages();
+    this.#compareCopies();
+    this.#orphans.scanWhenDue(signal, () => this.#replan());
+    if (signal.aborted || (configuration === this.#planned && elapsed() < this.#planDue)) return;
+    await this.#adopt(configuration);
+    await this.#correctFutureDates();
+    const begun = performance.now();
+    const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#observation());
+    this.#rest = REST * (performance.now() - begun);
+    this.#planned = configuration;
+    this.#planDue = elapsed() + Math.min(nextAt - now(), LONGEST_PAUSE);
+    await startSteps(this.#context, this.#tasks, steps, this.#buildRequests);
+  }
+
+  /** Records the builds of Zuul that builders have imported, in one write. */
+  async #adopt(configuration: ManagerConfiguration): Promise<void> {
+    const { now, logger } = this.#options;
+    const { offered } = this.#monitor.status;
+    const builds = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
+    if (builds.length === 0) return;
+    await this.#state.change({ builds });
+    for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has imported it`);
+  }
+
+  /** Corrects records that were written while the clock was ahead, so that their ages count. */
+  async #correctFutureDates(): Promise<void> {
+    const { now, logger } = this.#options;
+    const { builds, uploads } = correctFutureDates(this.#state, now());
+    if (builds.length + uploads.length === 0) return;
+    await this.#state.change({ builds, uploads });
+    const ids = [...builds, ...uploads].map(({ id }) => id).join(', ');
+    logger.warn(
+      `the records of ${ids} have dates in the future and count as made now: a clock was ahead, or this one is ` +
+        'behind; set the clock of this host',
+    );
+  }
+
+  /** Waits until the next poll is due or something has changed. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    await delay(this.#rest, undefined, { signal }).catch(() => {}); // an abort ends the pause early
+    this.#rest = 0;
+    if (signal.aborted || this.#planDue === -Infinity) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#options.pollInterval);
+    this.#wake = resolve;
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+
+  #replan(): void {
+    this.#planDue = -Infinity;
+    this.#wake?.();
+  }
+
+  /** Images that a builder should offer. */
+  *#imagesOnRecord(): Iterable<string> {
+    for (const { id, state } of this.#state.builds.values()) {
+      if (state === 'ready' || state === 'deleting') yield id;
+    }
+  }
+
+  async #readRequests(): Promise<void> {
+    const pending = await this.#options.store.requests();
+    const known = new Set([...this.#buildRequests.values()].flat());
+    if (pending.length === known.size && pending.every(({ number }) => known.has(number))) return;
+    const requested = await handleRequests(this.#context, pending);
+    const byDiskimage = Map.groupBy(requested, ({ diskimage }) => diskimage);
+    this.#buildRequests = new Map(
+      Array.from(byDiskimage, ([name, builds]) => [name, builds.map(({ number }) => number)]),
+    );
+    this.#planDue = -Infinity;
+  }
+
+  /** An upload whose image is gone with its builder never ends; another image is uploaded instead. */
+  #failUploadsOfAbsentImages(): void {
+    const limit = this.#options.configuration().timing.absenceLimit;
+    for (const id of this.#tasks.ids) {
+      const upload = this.#state.uploads.get(id);
+      if (upload?.state !== 'uploading') continue;
+      if ((this.#monitor.absence(upload.imageId) ?? -Infinity) < limit * 1000) continue;
+      const reason = `no builder has offered image ${upload.imageId} for ${limit} s`;
+      this.#tasks.abort(id, new ImageGoneError(reason));
+    }
+  }
+
+  /** After a network partition, two builders may have built different images under one image-id. */
+  #compareCopies(): void {
+    const { elapsed } = this.#options;
+    const { copied } = this.#monitor.status;
+    for (const id of this.#comparisons.all.keys()) {
+      if (!copied.has(id)) this.#comparisons.succeeded(id);
+    }
+    for (const imageId of copied) {
+      const { state, checksum } = this.#state.builds.get(imageId) ?? {};
+      const id = `copies of ${imageId}`;
+      if (state !== 'ready' || checksum === undefined || this.#tasks.ids.has(id)) continue;
+      if ((this.#comparisons.all.get(imageId) ?? -Infinity) > elapsed()) continue;
+      this.#comparisons.failed(imageId, elapsed()); // schedules the next comparison, should copies remain
+      this.#tasks.start(id, (signal) => compareCopy(this.#context, imageId, signal));
+    }
+  }
+
+  #observation(): Observation {
+    const now = this.#options.now();
+    const ahead = now - this.#options.elapsed();
+    /** Converts times from the monotonic clock to the wall clock. */
+    const toWallClock = (times: ReadonlyMap<string, number>): ReadonlyMap<string, number> =>
+      new Map([...times].map(([id, time]) => [id, time + ahead]));
+    return {
+      now,
+      offered: this.#monitor.status.offered,
+      inProgress: this.#tasks.ids,
+      absentSince: toWallClock(this.#monitor.absentSince),
+      retryAt: toWallClock(this.#retries.all),
+      requested: new Set(this.#buildRequests.keys()),
+    };
+  }
+}

@@ -1,0 +1,139 @@
+import type { Build, ManagerState, Upload } from './records.ts';
+import type { Leadership, StateChange } from './store/state-store.ts';
+
+/** Computes a change from the records at the time of the write. */
+type Derivation = (current: CurrentRecords) => StateChange;
+
+/** The records, with the earlier changes of the same write. */
+interface CurrentRecords {
+  readonly build: (id: string) => Build | undefined;
+  readonly upload: (id: string) => Upload | undefined;
+}
+
+interface WaitingChange {
+  readonly derive: Derivation;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The state while this manager is the leader. A change is in the store before it shows here. Changes that arrive during
+ * a write are written together by the next one.
+ */
+export class LeaderState implements ManagerState {
+  readonly builds: Map<string, Build>;
+  readonly uploads: Map<string, Upload>;
+  readonly #leadership: Leadership;
+  #waiting: WaitingChange[] = [];
+  #isWriting = false;
+
+  constructor(read: ManagerState, leadership: Leadership) {
+    this.builds = new Map(read.builds);
+    this.uploads = new Map(read.uploads);
+    this.#leadership = leadership;
+  }
+
+  /**
+   * Takes consecutive numbers.
+   *
+   * @returns the first number
+   * @throws StoreError `not-leader`
+   */
+  takeNumbers(count: number): Promise<number> {
+    return this.#leadership.takeNumbers(count);
+  }
+
+  /** @throws StoreError; nothing has changed */
+  change(change: StateChange): Promise<void> {
+    return this.#enqueue(() => change);
+  }
+
+  /** Changes fields of a build. A build that was pruned meanwhile stays pruned. */
+  updateBuild(id: string, fields: Partial<Build>): Promise<void> {
+    return this.#enqueue(({ build: find }) => {
+      const build = find(id);
+      return build === undefined ? {} : { builds: [{ ...build, ...fields }] };
+    });
+  }
+
+  /**
+   * Adds a checksum to a build without one.
+   *
+   * @returns the checksum on record; undefined if the build was pruned
+   */
+  async recordChecksum(id: string, checksum: string): Promise<string | undefined> {
+    await this.#enqueue(({ build: find }) => {
+      const build = find(id);
+      return build === undefined || build.checksum !== undefined ? {} : { builds: [{ ...build, checksum }] };
+    });
+    return this.builds.get(id)?.checksum;
+  }
+
+  /** Changes fields of an upload. An upload that was pruned meanwhile stays pruned. */
+  updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
+    return this.#enqueue(({ upload: find }) => {
+      const upload = find(id);
+      return upload === undefined ? {} : { uploads: [{ ...upload, ...fields }] };
+    });
+  }
+
+  #enqueue(derive: Derivation): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiting.push({ derive, resolve, reject });
+    if (!this.#isWriting) void this.#writeAll();
+    return promise;
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      // Includes all changes of this turn of the event loop.
+      await Promise.resolve();
+      const batch = this.#waiting;
+      this.#waiting = [];
+      try {
+        const change = this.#combine(batch);
+        await this.#leadership.write(change);
+        this.#apply(change);
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#isWriting = false;
+  }
+
+  #combine(changes: readonly WaitingChange[]): StateChange {
+    const builds = new Map<string, Build>();
+    const uploads = new Map<string, Upload>();
+    const prunedBuilds: string[] = [];
+    const prunedUploads: string[] = [];
+    const handledRequests: number[] = [];
+    const current: CurrentRecords = {
+      build: (id) => builds.get(id) ?? this.builds.get(id),
+      upload: (id) => uploads.get(id) ?? this.uploads.get(id),
+    };
+    for (const { derive } of changes) {
+      const change = derive(current);
+      for (const build of change.builds ?? []) builds.set(build.id, build);
+      for (const upload of change.uploads ?? []) uploads.set(upload.id, upload);
+      prunedBuilds.push(...(change.prunedBuilds ?? []));
+      prunedUploads.push(...(change.prunedUploads ?? []));
+      handledRequests.push(...(change.handledRequests ?? []));
+    }
+    return {
+      builds: [...builds.values()],
+      uploads: [...uploads.values()],
+      prunedBuilds,
+      prunedUploads,
+      handledRequests,
+    };
+  }
+
+  #apply(change: StateChange): void {
+    for (const build of change.builds ?? []) this.builds.set(build.id, build);
+    for (const upload of change.uploads ?? []) this.uploads.set(upload.id, upload);
+    for (const id of change.prunedBuilds ?? []) this.builds.delete(id);
+    for (const id of change.prunedUploads ?? []) this.uploads.delete(id);
+  }
+}

@@ -1,0 +1,94 @@
+import type { ProviderImage } from '@nodepool-builder/image-builder';
+import { isOwn } from '../ownership.ts';
+import type { ManagerState, Upload } from '../records.ts';
+
+/** The images in one provider. */
+export interface ProviderListing {
+  readonly provider: string;
+  readonly images: readonly ProviderImage[];
+}
+
+/** An image without a record. It is an orphan if it is ours. */
+export type UnrecordedImage =
+  | {
+      readonly location: 'provider';
+      readonly provider: string;
+      readonly image: ProviderImage;
+      /** True if the image carries the mark of this store. The manager never touches other images. */
+      readonly isOurs: boolean;
+    }
+  | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };
+
+/** Arguments of {@link findUnrecordedImages}. */
+export interface FindOptions {
+  readonly owner: string;
+  readonly state: ManagerState;
+  readonly listings: readonly ProviderListing[];
+  /** Ids of the images that builders offer to delete. */
+  readonly offered: Iterable<string>;
+}
+
+/** Finds images without a record, in providers and at builders: orphans, and images of others. */
+export function findUnrecordedImages({
+  owner,
+  state,
+  listings,
+  offered,
+}: FindOptions): readonly UnrecordedImage[] {
+  const inProviders = listings.flatMap(({ provider, images }) =>
+    images
+      .filter(({ uploadId }) => uploadId === undefined || !mayHaveImage(state.uploads.get(uploadId)))
+      .map((image): UnrecordedImage => {
+        const isOurs = image.uploadId !== undefined && isOwn(image.uploadId, owner);
+        return { location: 'provider', provider, image, isOurs };
+      }),
+  );
+  const atBuilders = [...offered]
+    .filter((imageId) => {
+      const build = state.builds.get(imageId);
+      return build === undefined || build.state === 'failed' || build.state === 'deleted';
+    })
+    .map((imageId): UnrecordedImage => {
+      // Adopted images carry no mark; their record shows that they are ours.
+      const isOurs = isOwn(imageId, owner) || state.builds.has(imageId);
+      return { location: 'builder', imageId, isOurs };
+    });
+  return [...inProviders, ...atBuilders];
+}
+
+/** How the ready uploads compare with the images that their providers list. */
+export interface UploadPresence {
+  /** Listed for the first time. */
+  readonly appeared: readonly Upload[];
+  /** Listed once before, but no longer. */
+  readonly vanished: readonly Upload[];
+  /** Never listed, although ready before the listing began: manager and builder look at different places. */
+  readonly invisible: readonly Upload[];
+}
+
+/** Compares the uploads that were ready before the listing began with the listed images. */
+export function compareUploads(
+  uploads: Iterable<Upload>,
+  listings: readonly ProviderListing[],
+  begun: number,
+): UploadPresence {
+  const listed = new Map(
+    listings.map(({ provider, images }) => [provider, new Set(images.map(({ externalId }) => externalId))]),
+  );
+  const appeared: Upload[] = [];
+  const vanished: Upload[] = [];
+  const invisible: Upload[] = [];
+  for (const upload of uploads) {
+    const found = listed.get(upload.provider);
+    if (found === undefined || upload.state !== 'ready' || (upload.endedAt ?? begun) >= begun) continue;
+    const isListed = found.has(upload.externalId ?? '');
+    if (isListed && !upload.seen) appeared.push(upload);
+    else if (!isListed) (upload.seen ? vanished : invisible).push(upload);
+  }
+  return { appeared, vanished, invisible };
+}
+
+/** Says if the provider may rightly hold an image of this upload. */
+function mayHaveImage(upload: Upload | undefined): boolean {
+  return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
+}

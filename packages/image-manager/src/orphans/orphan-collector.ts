@@ -1,0 +1,107 @@
+import { deleteFiles } from '../tasks/delete.ts';
+import type { TaskContext } from '../tasks/task-context.ts';
+import { compareUploads, findUnrecordedImages, type UnrecordedImage } from './find-orphans.ts';
+import { listProviders } from './list-providers.ts';
+
+/**
+ * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found, and notices uploads
+ * that somebody else deleted.
+ */
+export class OrphanCollector {
+  readonly #context: TaskContext;
+  /** Keys of the images that the last scan found. */
+  #found: ReadonlySet<string> = new Set();
+  #nextScan = -Infinity;
+  #scanning: Promise<void> = Promise.resolve();
+  #isScanning = false;
+  /** Providers that have had the warning about invisible uploads. */
+  readonly #warned = new Set<string>();
+
+  constructor(context: TaskContext) {
+    this.#context = context;
+  }
+
+  /** Starts a scan if one is due. Calls `changed` at its end. */
+  scanWhenDue(signal: AbortSignal, changed: () => void): void {
+    const { elapsed, logger, configuration } = this.#context;
+    if (this.#isScanning || signal.aborted || elapsed() < this.#nextScan) return;
+    this.#isScanning = true;
+    this.#scanning = this.#scan(signal)
+      .catch((error: unknown) => {
+        if (!signal.aborted) logger.warn(`the scan for orphans failed: ${String(error)}`);
+      })
+      .finally(() => {
+        this.#isScanning = false;
+        // The interval starts at the end of a scan, so that a slow scan is followed by a full pause.
+        this.#nextScan = elapsed() + configuration().timing.leakInterval * 1000;
+        changed();
+      });
+  }
+
+  /** Resolves when no scan is running. */
+  async idle(): Promise<void> {
+    await this.#scanning;
+  }
+
+  async #scan(signal: AbortSignal): Promise<void> {
+    const { state, owner, now, provider, logger, configuration } = this.#context;
+    const begun = now();
+    const listings = await listProviders({ providers: configuration().providers, provider, logger }, signal);
+    const { offered } = await this.#context.fleetStatus();
+    const presence = compareUploads(state.uploads.values(), listings, begun);
+    const unrecorded = findUnrecordedImages({ owner, state, listings, offered: offered.deletes });
+    const orphans = new Map(
+      unrecorded.filter(({ isOurs }) => isOurs).map((image) => [describe(image), image]),
+    );
+    const vanished = new Map(presence.vanished.map((upload) => [`upload ${upload.id}`, upload]));
+    const before = this.#found;
+    this.#found = new Set([...orphans.keys(), ...vanished.keys()]);
+    for (const { id } of presence.appeared) await state.updateUpload(id, { seen: true });
+    this.#warnOfInvisible(presence.invisible);
+    for (const key of this.#found) {
+      if (!before.has(key)) continue;
+      const upload = vanished.get(key);
+      const orphan = orphans.get(key);
+      if (upload !== undefined) await this.#markDeleted(upload.id);
+      if (orphan !== undefined) await this.#delete(orphan, signal);
+    }
+  }
+
+  async #markDeleted(uploadId: string): Promise<void> {
+    const { state, logger } = this.#context;
+    const upload = state.uploads.get(uploadId);
+    if (upload?.state !== 'ready') return;
+    logger.warn(`upload ${uploadId}: somebody deleted image ${upload.externalId} in ${upload.provider}`);
+    await state.updateUpload(uploadId, { state: 'deleted', error: 'somebody removed it from the provider' });
+  }
+
+  async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {
+    const { provider, logger } = this.#context;
+    try {
+      logger.warn(`orphan: ${describe(orphan)} has no record; deleting it`);
+      if (orphan.location === 'builder') await deleteFiles(this.#context, orphan.imageId, signal);
+      else await provider(orphan.provider)?.delete(orphan.image.externalId, { signal });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      logger.warn(`orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${reason}`);
+    }
+  }
+
+  #warnOfInvisible(uploads: readonly { readonly provider: string; readonly id: string }[]): void {
+    for (const { provider, id } of uploads) {
+      if (this.#warned.has(provider)) continue;
+      this.#warned.add(provider);
+      this.#context.logger.warn(
+        `provider ${provider} does not list upload ${id}: this host can neither see nor delete what the builders ` +
+          'upload there; give it the same credentials, or the same directory',
+      );
+    }
+  }
+}
+
+function describe(unrecorded: UnrecordedImage): string {
+  if (unrecorded.location === 'builder') return `image ${unrecorded.imageId} at a builder`;
+  const { provider, image } = unrecorded;
+  return `image ${image.externalId} (${image.imageId}) in provider ${provider}`;
+}

@@ -1,0 +1,61 @@
+import type { ManagedDiskImage } from '../configuration.ts';
+import { buildKeyOf, imageIdOf } from '../ownership.ts';
+import type { Build } from '../records.ts';
+import { jobFailure, textIn } from './job-failure.ts';
+import type { TaskContext } from './task-context.ts';
+
+/** Makes the record of a build. It is written before {@link followBuild} starts the build. */
+export function newBuild(
+  { owner, now }: Pick<TaskContext, 'owner' | 'now'>,
+  diskimage: ManagedDiskImage,
+  reason: string,
+  number: number,
+): Build {
+  return {
+    id: imageIdOf(diskimage.name, number, owner),
+    diskimage: diskimage.name,
+    state: 'building',
+    configuration: diskimage.digest,
+    reason,
+    requestedAt: now(),
+    withdrawn: false,
+  };
+}
+
+/**
+ * Submits the job of a build and waits for its end. The job may have started or ended before.
+ *
+ * @throws GearmanError if the fate of the job is unknown; the record stays as it is, and the build is resumed later
+ */
+export async function followBuild(context: TaskContext, imageId: string, signal: AbortSignal): Promise<void> {
+  const { state, logger } = context;
+  const build = state.builds.get(imageId);
+  if (build === undefined) return;
+  if (!context.lastFleetStatus().offered.uploads.has(imageId)) {
+    try {
+      const result = await context.fleet.run(
+        `image-build:${build.diskimage}`,
+        { 'image-id': imageId, checksum: true },
+        buildKeyOf(imageId),
+        { time: timeLimit(context, build.diskimage), signal },
+      );
+      const checksum = textIn(result, 'checksum');
+      if (checksum !== undefined) await state.recordChecksum(imageId, checksum);
+    } catch (error) {
+      const reason = jobFailure(error, signal);
+      if (reason === undefined) throw error;
+      await state.updateBuild(imageId, { state: 'failed', endedAt: context.now(), error: reason });
+      logger.warn(`build ${imageId} failed: ${reason}`);
+      return;
+    }
+  }
+  await state.updateBuild(imageId, { state: 'ready', endedAt: context.now() });
+  logger.info(`build ${imageId} is ready`);
+}
+
+/** A disk image that is no longer configured gets the longest limit of all. */
+function timeLimit(context: TaskContext, name: string): number {
+  const { diskimages } = context.configuration();
+  const found = diskimages.find((diskimage) => diskimage.name === name);
+  return found?.buildTimeout ?? Math.max(...diskimages.map(({ buildTimeout }) => buildTimeout), 28_800);
+}

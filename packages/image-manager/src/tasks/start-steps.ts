@@ -1,0 +1,91 @@
+import type { Step } from '../planning/plan-types.ts';
+import type { Build, Upload } from '../records.ts';
+import { followBuild, newBuild } from './build.ts';
+import { deleteBuild, deleteUpload, discardUpload } from './delete.ts';
+import type { TaskContext } from './task-context.ts';
+import type { Tasks } from './tasks.ts';
+import { describeUpload, followUpload, newUpload } from './upload.ts';
+
+/** Numbers of the requests that a build fulfils, by disk image. */
+type BuildRequests = ReadonlyMap<string, readonly number[]>;
+
+/** Steps that make a new record. */
+type NewStep = Extract<Step, { kind: 'build' | 'upload' }>;
+
+/** Steps that change a record. */
+type RecordStep = Exclude<Step, NewStep | { kind: 'prune' }>;
+
+/** Starts the steps of a plan as tasks. Resolves once all of them are on record. */
+export async function startSteps(
+  context: TaskContext,
+  tasks: Tasks,
+  steps: readonly Step[],
+  buildRequests: BuildRequests,
+): Promise<void> {
+  const fresh: NewStep[] = [];
+  for (const step of steps) {
+    if (step.kind === 'build' || step.kind === 'upload') fresh.push(step);
+    else if (step.kind === 'prune') {
+      await context.state.change({ prunedBuilds: step.builds, prunedUploads: step.uploads });
+    } else startStep(context, tasks, step);
+  }
+  await startNew(context, tasks, fresh, buildRequests);
+}
+
+const WORK: {
+  readonly [A in RecordStep['kind']]: (
+    context: TaskContext,
+    step: Extract<RecordStep, { kind: A }>,
+    signal: AbortSignal,
+  ) => Promise<void>;
+} = {
+  'resume-build': (context, { imageId }, signal) => followBuild(context, imageId, signal),
+  'resume-upload': (context, { uploadId }, signal) => followUpload(context, uploadId, signal),
+  'delete-upload': (context, { uploadId, reason }, signal) => deleteUpload(context, uploadId, reason, signal),
+  'delete-build': (context, { imageId, reason }, signal) => deleteBuild(context, imageId, reason, signal),
+  discard: (context, { uploadId }, signal) => discardUpload(context, uploadId, signal),
+};
+
+function startStep<A extends RecordStep['kind']>(
+  context: TaskContext,
+  tasks: Tasks,
+  step: Extract<RecordStep, { kind: A }>,
+): void {
+  const id = 'imageId' in step ? step.imageId : step.uploadId;
+  tasks.start(id, (signal) => WORK[step.kind](context, step, signal));
+}
+
+/** Writes all new records at once, because each durable write takes time. */
+async function startNew(
+  context: TaskContext,
+  tasks: Tasks,
+  steps: readonly NewStep[],
+  buildRequests: BuildRequests,
+): Promise<void> {
+  if (steps.length === 0) return;
+  const { state, configuration, logger } = context;
+  const diskimages = new Map(configuration().diskimages.map((diskimage) => [diskimage.name, diskimage]));
+  const builds: Build[] = [];
+  const uploads: Upload[] = [];
+  const handledRequests: number[] = [];
+  let number = await state.takeNumbers(steps.length);
+  for (const step of steps) {
+    if (step.kind === 'upload') uploads.push(newUpload(context, step, number));
+    else {
+      const diskimage = diskimages.get(step.diskimage);
+      if (diskimage === undefined) continue;
+      builds.push(newBuild(context, diskimage, step.reason, number));
+      handledRequests.push(...(buildRequests.get(step.diskimage) ?? []));
+    }
+    number += 1;
+  }
+  await state.change({ builds, uploads, handledRequests });
+  for (const { id, reason } of builds) {
+    logger.info(`build ${id}: ${reason}`);
+    tasks.start(id, (signal) => followBuild(context, id, signal));
+  }
+  for (const upload of uploads) {
+    logger.info(`${describeUpload(upload)}: ${upload.reason}`);
+    tasks.start(upload.id, (signal) => followUpload(context, upload.id, signal));
+  }
+}

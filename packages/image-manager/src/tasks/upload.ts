@@ -1,0 +1,104 @@
+import { uploadIdOf } from '../ownership.ts';
+import type { Step } from '../planning/plan-types.ts';
+import type { Upload } from '../records.ts';
+import { InvalidResultError, jobFailure, textIn } from './job-failure.ts';
+import type { TaskContext } from './task-context.ts';
+
+/** Makes the record of an upload. It is written before {@link followUpload} starts the upload. */
+export function newUpload(
+  { owner, now }: Pick<TaskContext, 'owner' | 'now'>,
+  { imageId, diskimage, provider, imageName, reason }: Extract<Step, { kind: 'upload' }>,
+  number: number,
+): Upload {
+  return {
+    id: uploadIdOf(number, owner),
+    imageId,
+    diskimage,
+    provider,
+    imageName,
+    state: 'uploading',
+    reason,
+    requestedAt: now(),
+    leftovers: true,
+    seen: false,
+  };
+}
+
+/**
+ * Submits the job of an upload and waits for its end. Submitting it again resumes the same upload, at the job server and
+ * at the builder, so that the provider gets one image.
+ *
+ * @throws GearmanError if the fate of the job is unknown; the record stays as it is, and the upload is resumed later
+ */
+export async function followUpload(
+  context: TaskContext,
+  uploadId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { state, logger } = context;
+  const upload = state.uploads.get(uploadId);
+  if (upload === undefined) return;
+  const description = describeUpload(upload);
+  try {
+    const result = await context.fleet.run(
+      `image-upload:${upload.imageId}`,
+      {
+        provider: upload.provider,
+        'image-name': upload.imageName,
+        checksum: state.builds.get(upload.imageId)?.checksum ?? '',
+      },
+      uploadId,
+      { time: timeLimit(context, upload), signal },
+    );
+    const externalId = readExternalId(result);
+    await verifyChecksum(context, upload, textIn(result, 'checksum'));
+    await state.updateUpload(uploadId, {
+      state: 'ready',
+      externalId,
+      endedAt: context.now(),
+      leftovers: false,
+    });
+    logger.info(`${description} is ready: ${externalId}`);
+  } catch (error) {
+    const reason = jobFailure(error, signal);
+    if (reason === undefined) throw error;
+    await state.updateUpload(uploadId, { state: 'failed', endedAt: context.now(), error: reason });
+    logger.warn(`${description} failed: ${reason}`);
+  }
+}
+
+/** Compares the uploaded checksum with the build's record, or adds it to a record without a checksum. */
+async function verifyChecksum(
+  { state }: TaskContext,
+  { imageId }: Upload,
+  uploaded: string | undefined,
+): Promise<void> {
+  if (uploaded === undefined) return;
+  const recorded = await state.recordChecksum(imageId, uploaded);
+  if (recorded === undefined || recorded === uploaded || formatOf(recorded) !== formatOf(uploaded)) return;
+  throw new InvalidResultError(
+    `the builder uploaded ${imageId} with checksum ${uploaded}, but the record has ${recorded}; the upload is discarded`,
+  );
+}
+
+/** Returns the format of the file that a checksum belongs to. */
+function formatOf(checksum: string): string | undefined {
+  return checksum.split(':')[0];
+}
+
+function readExternalId(result: Buffer): string {
+  const id = textIn(result, 'external-id');
+  if (id !== undefined) return id;
+  const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
+  throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);
+}
+
+function timeLimit(context: TaskContext, { provider }: Upload): number {
+  const found = context.configuration().providers.find(({ name }) => name === provider);
+  return found?.uploadTimeout ?? 3600;
+}
+
+/** Describes an upload for log lines. */
+export function describeUpload({ id, imageId, provider }: Upload): string {
+  return `upload ${id} of ${imageId} to ${provider}`;
+}

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { waitUntil } from '../../../test/fixtures/wait-until.ts';
+import { ManagerSite } from './manager-site.ts';
+
+const timing = { leakInterval: 0.03 };
+
+test('orphans are deleted; images of others and images without a mark stay', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing });
+  const builder = await site.builder();
+  const east = site.provider('east');
+  const { owner } = site.store;
+  east.plant({ externalId: 'orphan', uploadId: `0000000099-${owner}` });
+  east.plant({ externalId: 'of another owner', uploadId: '0000000099-aaaaaaaa' });
+  east.plant({ externalId: 'of a foreign tool', uploadId: 'upload-7' });
+  east.plant({ externalId: 'without a mark' });
+  builder.images.add(`debian-0000000098-${owner}`).add('debian-1').add('debian-0000000098-aaaaaaaa');
+  builder.offer();
+  site.manage();
+  await waitUntil('the orphans to be deleted', () => !east.images.has('orphan') && builder.images.size === 3);
+  const imageId = await site.untilInUse();
+  const seen = east.listings;
+  await waitUntil('two more scans', () => east.listings >= seen + 2);
+  assert.deepEqual(
+    [...east.images.keys()].filter((id) => !id.startsWith('east/')),
+    ['of another owner', 'of a foreign tool', 'without a mark'],
+  );
+  assert.deepEqual([...builder.images], ['debian-1', 'debian-0000000098-aaaaaaaa', imageId]);
+  assert.equal(site.countLogged(/^warn orphan: /), 2);
+});
+
+test('an image that somebody deleted in the provider is uploaded again', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing });
+  const builder = await site.builder();
+  const east = site.provider('east');
+  site.manage();
+  const imageId = await site.untilInUse();
+  await site.until('the upload to be seen', ({ uploads }) => [...uploads.values()].every(({ seen }) => seen));
+  const [lost = ''] = east.images.keys();
+  east.images.delete(lost);
+  await waitUntil('another upload', () => east.images.size === 1);
+  assert.equal(await site.untilInUse(), imageId);
+  assert.ok(!east.images.has(lost));
+  assert.equal(site.countLogged(/^warn upload .*: somebody deleted image .* in east/), 1);
+  assert.equal(builder.jobsOf('image-build').length, 1);
+});
+
+test('a provider that never lists our uploads causes one warning and nothing else', async (t) => {
+  const site = await ManagerSite.start(t, { providers: ['east'], timing });
+  const builder = await site.builder();
+  const east = site.provider('east');
+  let scans = 0;
+  east.list = async () => {
+    scans += 1;
+    return [];
+  };
+  site.manage();
+  await site.untilInUse();
+  await site.logged(/^warn provider east does not list upload/);
+  const before = scans;
+  await waitUntil('more scans', () => scans >= before + 4);
+  assert.equal(site.countLogged(/^warn /), 1);
+  assert.equal(builder.jobsOf('image-upload').length, 1);
+  assert.equal(east.images.size, 1);
+});
+
+test('a provider that cannot be listed causes a warning; orphans elsewhere are deleted', async (t) => {
+  const site = await ManagerSite.start(t, { timing });
+  await site.builder();
+  site.provider('west').beforeList = () => {
+    throw new Error('401');
+  };
+  site.provider('east').plant({ externalId: 'orphan', uploadId: `0000000099-${site.store.owner}` });
+  site.manage();
+  await waitUntil('the orphan to be deleted', () => !site.provider('east').images.has('orphan'));
+  await site.logged(/^warn provider west cannot be listed: 401/);
+  await site.untilInUse();
+});

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { importedImageId, type ProviderImage } from '@nodepool-builder/image-builder';
+import type { Build, BuildState, UploadState } from '@nodepool-builder/image-manager';
+import { compareUploads, findUnrecordedImages } from '../../src/orphans/find-orphans.ts';
+import { build, upload } from '../store/records.ts';
+
+const OWNER = 'ownerabc';
+const BUILD = build(OWNER, 1, { state: 'ready' });
+
+/** Maps each state to true if a record in it accounts for an image. */
+const STATES: Readonly<Record<BuildState | UploadState, boolean>> = {
+  building: true,
+  uploading: true,
+  ready: true,
+  failed: false,
+  deleting: true,
+  deleted: false,
+};
+
+for (const [state, isRecorded] of Object.entries(STATES)) {
+  test(`the image of a record in state ${state} is ${isRecorded ? 'not ' : ''}an orphan`, () => {
+    const builds = new Map([[BUILD.id, { ...BUILD, state: state as BuildState }]]);
+    const record = upload(OWNER, 2, BUILD, { state: state as UploadState });
+    const uploads = new Map([[record.id, record]]);
+    const listings = [{ provider: 'cloud', images: [image('x', record.id)] }];
+    const found = findUnrecordedImages({
+      owner: OWNER,
+      state: { builds, uploads },
+      listings,
+      offered: [BUILD.id],
+    });
+    assert.deepEqual(
+      found.map(({ location, isOurs }) => [location, isOurs]),
+      isRecorded
+        ? []
+        : [
+            ['provider', true],
+            ['builder', true],
+          ],
+    );
+  });
+}
+
+test('an adopted image that was deleted and comes back is ours; an unknown image of Zuul is not', () => {
+  const [known, unknown] = ['a', 'b'].map((digit) =>
+    importedImageId({ image: 'debian', uuid: digit.repeat(32), endTime: 0 }),
+  );
+  const record: Build = { ...BUILD, id: known ?? '', state: 'deleted' };
+  const found = findUnrecordedImages({
+    owner: OWNER,
+    state: { builds: new Map([[record.id, record]]), uploads: new Map() },
+    listings: [],
+    offered: [record.id, unknown ?? ''],
+  });
+  assert.deepEqual(
+    found.map(({ isOurs }) => isOurs),
+    [true, false],
+  );
+});
+
+test('ready uploads are compared with the listing of their provider', () => {
+  const ready = (number: number, fields: object) =>
+    upload(OWNER, number, BUILD, { state: 'ready', endedAt: 1000, externalId: `x${number}`, ...fields });
+  const [listed, known, gone, hidden, young, elsewhere, deleting] = [
+    ready(1, {}),
+    ready(2, { seen: true }),
+    ready(3, { seen: true }),
+    ready(4, {}),
+    ready(5, { endedAt: 5000 }),
+    ready(6, { seen: true, provider: 'away' }),
+    ready(7, { seen: true, state: 'deleting' }),
+  ];
+  const images = [image('x1', listed?.id), image('x2', known?.id)];
+  const all = [listed, known, gone, hidden, young, elsewhere, deleting].filter((each) => each !== undefined);
+  const found = compareUploads(all, [{ provider: 'cloud', images }], 5000);
+  assert.deepEqual(found, { appeared: [listed], vanished: [gone], invisible: [hidden] });
+});
+
+function image(externalId: string, uploadId: string | undefined): ProviderImage {
+  const fields = { imageId: BUILD.id, imageName: 'debian', format: 'qcow2', size: 1 } as const;
+  return { externalId, ...(uploadId !== undefined && { uploadId }), uploadedAt: new Date(0), ...fields };
+}

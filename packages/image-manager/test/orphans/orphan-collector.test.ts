@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { LeaderState } from '../../src/leader-state.ts';
+import { OrphanCollector } from '../../src/orphans/orphan-collector.ts';
+import type { Leadership } from '../../src/store/state-store.ts';
+import type { TaskContext } from '../../src/tasks/task-context.ts';
+import { Hold } from '../hold.ts';
+import { SiteProvider } from '../site-provider.ts';
+import { build, upload } from '../store/records.ts';
+
+const OWNER = 'ownerabc';
+const INTERVAL = 600_000;
+
+/** Leadership of a store that accepts every change. */
+const LEADERSHIP = { write: async () => {} } as unknown as Leadership;
+
+/** A collector with its provider, records and clock. */
+class Collection {
+  readonly provider = new SiteProvider({ name: 'cloud' });
+  readonly log = new RecordingLogger();
+  readonly state: LeaderState;
+  readonly #collector: OrphanCollector;
+  readonly #stop = new AbortController();
+  now = 0;
+  changes = 0;
+
+  constructor() {
+    this.state = new LeaderState({ builds: new Map(), uploads: new Map() }, LEADERSHIP);
+    const timing = {
+      retryDelay: 60,
+      longestRetryDelay: 3600,
+      leakInterval: INTERVAL / 1000,
+      absenceLimit: 1800,
+    };
+    const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
+    this.#collector = new OrphanCollector({
+      state: this.state,
+      owner: OWNER,
+      configuration: () => ({
+        diskimages: [],
+        providers: [{ name: 'cloud', pause: false, uploadTimeout: 3600, images: [] }],
+        timing,
+      }),
+      fleetStatus: async () => ({ offered, isComplete: true }),
+      provider: () => this.provider,
+      logger: this.log,
+      now: () => this.now,
+      elapsed: () => this.now,
+    } as unknown as TaskContext);
+  }
+
+  start(): void {
+    this.#collector.scanWhenDue(this.#stop.signal, () => {
+      this.changes += 1;
+    });
+  }
+
+  async scan(): Promise<void> {
+    this.start();
+    await this.#collector.idle();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error('stopped'));
+    await this.#collector.idle();
+  }
+}
+
+test('the second scan deletes an orphan, an interval after the first', async () => {
+  const collection = new Collection();
+  const { provider } = collection;
+  provider.plant({ externalId: 'orphan', uploadId: `0000000009-${OWNER}` });
+  await collection.scan();
+  collection.now = INTERVAL - 1;
+  await collection.scan();
+  assert.equal(provider.listings, 1);
+  assert.equal(provider.images.size, 1);
+  collection.now = INTERVAL;
+  await collection.scan();
+  assert.equal(provider.listings, 2);
+  assert.equal(provider.images.size, 0);
+  assert.equal(collection.changes, 2);
+});
+
+test('the interval starts at the end of a scan, and scans do not overlap', async () => {
+  const collection = new Collection();
+  const { provider } = collection;
+  const hold = new Hold();
+  provider.beforeList = (signal) => hold.wait(signal);
+  provider.plant({ externalId: 'orphan', uploadId: `0000000009-${OWNER}` });
+  collection.start();
+  await hold.reached;
+  collection.now = INTERVAL;
+  collection.start();
+  hold.release();
+  await collection.scan();
+  collection.now = 2 * INTERVAL - 1;
+  await collection.scan();
+  assert.equal(provider.listings, 1);
+  assert.equal(provider.images.size, 1);
+});
+
+test('after a failed deletion, the scan deletes other orphans, and the next scan retries', async () => {
+  const collection = new Collection();
+  const { provider, log } = collection;
+  for (const number of [8, 9]) {
+    provider.plant({ externalId: `orphan ${number}`, uploadId: `000000000${number}-${OWNER}` });
+  }
+  let refusals = 0;
+  provider.beforeDelete = () => {
+    refusals += 1;
+    if (refusals === 1) throw new Error('it is in use');
+  };
+  for (const time of [0, 1]) {
+    collection.now = time * INTERVAL;
+    await collection.scan();
+  }
+  assert.deepEqual([...provider.images.keys()], ['orphan 8']);
+  assert.match(
+    log.lines[1] ?? '',
+    /^warn orphan: image orphan 8 .* was not deleted; the next scan tries again: it is in use$/,
+  );
+  collection.now = 2 * INTERVAL;
+  await collection.scan();
+  assert.equal(provider.images.size, 0);
+});
+
+test('an orphan that one scan does not find is new to the next', async () => {
+  const collection = new Collection();
+  const { provider } = collection;
+  for (const [time, isListed] of [true, false, true].entries()) {
+    provider.images.clear();
+    if (isListed) provider.plant({ externalId: 'orphan', uploadId: `0000000009-${OWNER}` });
+    collection.now = time * INTERVAL;
+    await collection.scan();
+  }
+  assert.equal(provider.images.size, 1);
+});
+
+test('an upload that was listed once counts as deleted after two scans without it', async () => {
+  const collection = new Collection();
+  const { state, provider } = collection;
+  const of = build(OWNER, 1, { state: 'ready' });
+  const record = upload(OWNER, 2, of, { state: 'ready', externalId: 'x', endedAt: -1 });
+  await state.change({ builds: [of], uploads: [record] });
+  provider.plant({ externalId: 'x', uploadId: record.id });
+  await collection.scan();
+  assert.equal(state.uploads.get(record.id)?.seen, true);
+  provider.images.clear();
+  const states: unknown[] = [];
+  for (const time of [1, 2]) {
+    collection.now = time * INTERVAL;
+    await collection.scan();
+    states.push(state.uploads.get(record.id)?.state);
+  }
+  assert.deepEqual(states, ['ready', 'deleted']);
+});
+
+test('an aborted scan logs nothing', async () => {
+  const collection = new Collection();
+  const hold = new Hold();
+  collection.provider.beforeList = (signal) => hold.wait(signal);
+  collection.start();
+  await hold.reached;
+  await collection.stop();
+  assert.deepEqual(collection.log.lines, []);
+});

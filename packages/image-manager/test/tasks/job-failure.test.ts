@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  GearmanError,
+  JobExceptionError,
+  JobFailedError,
+  JobLostError,
+} from '@nodepool-builder/gearman-node';
+import { ImageGoneError } from '../../src/gearman/run-job.ts';
+import { InvalidResultError, jobFailure } from '../../src/tasks/job-failure.ts';
+
+const FUNCTION = 'image-build:debian';
+
+for (const [name, error, expected] of [
+  [
+    'an exception, with its text',
+    new JobExceptionError(FUNCTION, 'H:1', Buffer.from('no spaçe')),
+    /^no spaçe$/,
+  ],
+  ['a failure without a reason', new JobFailedError(FUNCTION, 'H:1'), /image-build:debian/],
+  ['a timeout', new GearmanError('job-timeout', 'too long'), /^too long$/],
+  ['an invalid result', new InvalidResultError('no external-id'), /^no external-id$/],
+] as const) {
+  test(`the job has failed after ${name}`, () =>
+    assert.match(jobFailure(error, AbortSignal.any([])) ?? '', expected));
+}
+
+for (const [name, error] of [
+  ['the loss of a job server', new JobLostError(FUNCTION, 'H:1')],
+  ['the stop of the manager', new GearmanError('aborted', 'stopped')],
+  ['a failed write to the store', new Error('disk full')],
+] as const) {
+  test(`the job may still run after ${name}`, () =>
+    assert.equal(jobFailure(error, AbortSignal.any([])), undefined));
+}
+
+test('a job whose image is gone has failed, whatever the error', () => {
+  const signal = AbortSignal.abort(new ImageGoneError('no builder offers it'));
+  assert.equal(jobFailure(new GearmanError('aborted', 'stopped'), signal), 'no builder offers it');
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RetryTimes } from '../../src/retry-times.ts';
+import { Tasks } from '../../src/tasks/tasks.ts';
+import { Hold } from '../hold.ts';
+
+function setUp() {
+  const retries = new RetryTimes(() => ({
+    retryDelay: 60,
+    longestRetryDelay: 3600,
+    leakInterval: 600,
+    absenceLimit: 1800,
+  }));
+  const logger = new RecordingLogger();
+  let endings = 0;
+  const next: (() => void)[] = [];
+  const ended = (): void => {
+    endings += 1;
+    for (const resolve of next.splice(0)) resolve();
+  };
+  const tasks = new Tasks({ retries, logger, elapsed: () => 1000, ended });
+  const anEnd = (): Promise<void> => new Promise((resolve) => next.push(resolve));
+  return { tasks, retries, logger, anEnd, endings: () => endings };
+}
+
+test('a task has its id listed until it ends', async () => {
+  const { tasks, anEnd } = setUp();
+  const hold = new Hold();
+  const end = anEnd();
+  tasks.start('a', (signal) => hold.wait(signal));
+  assert.deepEqual([...tasks.ids], ['a']);
+  hold.release();
+  await end;
+  assert.deepEqual([...tasks.ids], []);
+});
+
+test('a failure is logged with the pause before the next attempt; a success resets it', async () => {
+  const { tasks, retries, logger, anEnd } = setUp();
+  let end = anEnd();
+  tasks.start('a', async () => {
+    throw new Error('it is in use');
+  });
+  await end;
+  assert.deepEqual(logger.lines, ['warn a: it is in use; trying again in 60 s']);
+  assert.equal(retries.all.get('a'), 61_000);
+  end = anEnd();
+  tasks.start('a', async () => {});
+  await end;
+  assert.equal(retries.all.size, 0);
+});
+
+test('abort stops one task with a reason', async () => {
+  const { tasks, anEnd } = setUp();
+  const end = anEnd();
+  const reasons: unknown[] = [];
+  const work = (name: string) => (signal: AbortSignal) =>
+    new Hold().wait(signal).catch((error: unknown) => {
+      reasons.push(name, error);
+    });
+  tasks.start('a', work('a'));
+  tasks.start('b', work('b'));
+  const reason = new Error('image gone');
+  tasks.abort('a', reason);
+  await end;
+  assert.deepEqual(reasons, ['a', reason]);
+  assert.deepEqual([...tasks.ids], ['b']);
+  await tasks.stop(reason);
+});
+
+test('stop waits for all tasks, logs nothing, and prevents new tasks', async () => {
+  const { tasks, logger, endings } = setUp();
+  tasks.start('a', (signal) => new Hold().wait(signal));
+  tasks.start('b', (signal) => new Hold().wait(signal));
+  await tasks.stop(new Error('stopped'));
+  assert.equal(endings(), 2);
+  tasks.start('c', () => assert.fail('the task started'));
+  assert.deepEqual([...tasks.ids], []);
+  assert.deepEqual(logger.lines, []);
+});
