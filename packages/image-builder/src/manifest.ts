@@ -1,12 +1,7 @@
-import { readFile as readFileWithCallback } from 'node:fs';
-import { promisify } from 'node:util';
 import { ImageError } from './errors.ts';
-import { type ImageFormat, isImageFormat } from './formats.ts';
-import { unlessMissing } from './system-error.ts';
+import { FORMAT_NAMES, type ImageFormat } from './formats.ts';
+import { DamagedRecord, RecordType } from './record-directory.ts';
 import type { Snapshot } from './types.ts';
-
-/** Takes a third less time than that of `node:fs/promises`: with thousands of images a start consists of it. */
-const readFile = promisify(readFileWithCallback);
 
 /** One file of a {@link Manifest}. */
 export interface ManifestFile {
@@ -19,7 +14,7 @@ export interface ManifestFile {
   readonly sha256: string;
 }
 
-/** What is known of an image besides its files: `.nodepool-builder/manifests/<image-id>.json`. */
+/** Record of an image: `.nodepool-builder/manifests/<image-id>.json`. */
 export interface Manifest {
   readonly version: 1;
   readonly 'image-id': string;
@@ -33,18 +28,56 @@ export interface Manifest {
   /** Creation time of an image that was made elsewhere, ISO 8601. Default: {@link finished}. */
   readonly built?: string;
   readonly files: readonly ManifestFile[];
-  /** Where it lies already without an upload. */
+  /** Providers that have the image without an upload. */
   readonly snapshots?: readonly Snapshot[];
 }
 
-/** A file's time of modification as a manifest has it. */
+/** Time of modification of a file, in the notation of a manifest. */
 export function manifestTime(mtimeMs: number): string {
   return new Date(mtimeMs).toISOString();
 }
 
-/** A manifest as its file has it. */
-export function manifestText(manifest: Manifest): string {
-  return `${JSON.stringify(manifest, null, 2)}\n`;
+const TEXT = { type: 'string' } as const;
+
+const MANIFEST = new RecordType({
+  type: 'object',
+  required: ['version', 'image-id', 'files'],
+  properties: {
+    version: { const: 1 },
+    'image-id': TEXT,
+    'image-name': TEXT,
+    builder: TEXT,
+    started: TEXT,
+    finished: TEXT,
+    built: TEXT,
+    files: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['format', 'size', 'mtime', 'md5', 'sha256'],
+        properties: {
+          format: { enum: FORMAT_NAMES },
+          size: { type: 'number' },
+          mtime: TEXT,
+          md5: TEXT,
+          sha256: TEXT,
+        },
+      },
+    },
+    snapshots: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['provider', 'externalId'],
+        properties: { provider: TEXT, externalId: TEXT },
+      },
+    },
+  },
+});
+
+/** Writes a manifest durably. */
+export async function writeManifest(path: string, manifest: Manifest): Promise<void> {
+  await MANIFEST.write(path, manifest);
 }
 
 /**
@@ -53,60 +86,16 @@ export function manifestText(manifest: Manifest): string {
  * @throws ImageError `manifest-damaged`
  */
 export async function readManifest(path: string, imageId: string): Promise<Manifest | undefined> {
-  const text = await unlessMissing(readFile(path, 'utf8'));
-  return text === undefined ? undefined : parseManifest(text, path, imageId);
-}
-
-/**
- * Checks what {@link manifestText} wrote and others may have touched.
- *
- * @throws ImageError `manifest-damaged`
- */
-export function parseManifest(text: string, path: string, imageId: string): Manifest {
-  let value: unknown;
   try {
-    value = JSON.parse(text);
+    const manifest = await MANIFEST.read(path);
+    if (manifest === undefined || manifest['image-id'] === imageId) return manifest;
+    throw new DamagedRecord(path, `it is not about image ${imageId}`);
   } catch (cause) {
-    throw damaged(path, 'it is not JSON', cause);
+    if (!(cause instanceof DamagedRecord)) throw cause;
+    throw new ImageError(
+      'manifest-damaged',
+      `the manifest ${cause.message}; the image is offered without its name and checksums`,
+      { cause },
+    );
   }
-  if (!isRecord(value) || value.version !== 1) throw damaged(path, 'its version is not 1');
-  if (value['image-id'] !== imageId) throw damaged(path, `it is not about image ${imageId}`);
-  for (const key of ['image-name', 'builder', 'started', 'finished', 'built']) {
-    if (!['string', 'undefined'].includes(typeof value[key]))
-      throw damaged(path, `its ${key} is not a string`);
-  }
-  if (!Array.isArray(value.files) || !value.files.every(isManifestFile)) {
-    throw damaged(path, 'its list of files makes no sense');
-  }
-  const { snapshots = [] } = value;
-  if (!Array.isArray(snapshots) || !snapshots.every(isSnapshot)) {
-    throw damaged(path, 'its list of snapshots makes no sense');
-  }
-  return value as unknown as Manifest;
-}
-
-function isManifestFile(file: unknown): file is ManifestFile {
-  if (!isRecord(file)) return false;
-  const { format, size, ...texts } = file;
-  return (
-    isImageFormat(format) &&
-    typeof size === 'number' &&
-    ['mtime', 'md5', 'sha256'].every((key) => typeof texts[key] === 'string')
-  );
-}
-
-function isSnapshot(snapshot: unknown): snapshot is Snapshot {
-  return isRecord(snapshot) && ['provider', 'externalId'].every((key) => typeof snapshot[key] === 'string');
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function damaged(path: string, reason: string, cause?: unknown): ImageError {
-  return new ImageError(
-    'manifest-damaged',
-    `the manifest "${path}" is damaged: ${reason}; the image is offered without its name and checksums`,
-    { cause },
-  );
 }

@@ -11,8 +11,9 @@ export interface SettingsSchema {
   /**
    * Of text that is a path: {@link readSettings} resolves a relative one against the directory of the configuration file.
    * `directory`: a directory that exists; `validate` warns if this host lacks it.
+   * `time`: an ISO 8601 time.
    */
-  readonly format?: 'path' | 'directory';
+  readonly format?: 'path' | 'directory' | 'time';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SettingsSchema;
@@ -28,7 +29,7 @@ export interface SettingsSchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
-  readonly const?: string;
+  readonly const?: string | number;
   readonly if?: SettingsSchema;
   readonly else?: SettingsSchema;
 }
@@ -67,7 +68,7 @@ type ValueOf<S, T> = T extends keyof Scalars
     : T extends 'object'
       ? S extends { properties: infer P }
         ? PropertiesOf<P, S extends { required: readonly (infer R)[] } ? R : never>
-        : Readonly<Record<string, unknown>>
+        : Readonly<Record<string, S extends { additionalProperties: infer A } ? SettingsOf<A> : unknown>>
       : unknown;
 
 type PropertiesOf<P, R> = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Manifest, manifestText, parseManifest, readManifest } from '../src/manifest.ts';
+import { type Manifest, readManifest, writeManifest } from '../src/manifest.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 import { withCode } from './with-code.ts';
 
@@ -18,7 +18,7 @@ const MANIFEST: Manifest = {
 
 test('a manifest is read as it was written', async (t) => {
   const path = join(await temporaryDirectory(t), 'debian-1.json');
-  await writeFile(path, manifestText(MANIFEST));
+  await writeManifest(path, MANIFEST);
   assert.deepEqual(await readManifest(path, 'debian-1'), MANIFEST);
 });
 
@@ -27,7 +27,7 @@ test('an image without a manifest has none', async (t) => {
 });
 
 const DAMAGED = {
-  'cut short': manifestText(MANIFEST).slice(0, 40),
+  'cut short': JSON.stringify(MANIFEST).slice(0, 40),
   empty: '',
   'no object': '[]',
   'another version': JSON.stringify({ ...MANIFEST, version: 2 }),
@@ -45,10 +45,12 @@ const DAMAGED = {
 };
 
 for (const [what, text] of Object.entries(DAMAGED)) {
-  test(`a manifest is damaged: ${what}`, () => {
-    assert.throws(
-      () => parseManifest(text, '/images/debian-1.json', 'debian-1'),
-      withCode('manifest-damaged', /"\/images\/debian-1\.json" is damaged: /),
+  test(`a manifest is damaged: ${what}`, async (t) => {
+    const path = join(await temporaryDirectory(t), 'debian-1.json');
+    await writeFile(path, text);
+    await assert.rejects(
+      readManifest(path, 'debian-1'),
+      withCode('manifest-damaged', /debian-1\.json" is damaged: /),
     );
   });
 }

@@ -4,7 +4,7 @@ import type { DirectoryManifest } from './manifest.ts';
 
 /** An image in a directory as filters see it. Its name is that of its file; its times are those of its manifest. */
 export function toCandidate(externalId: string, manifest: DirectoryManifest): ImageCandidate {
-  const { metadata } = manifest;
+  const { metadata = {} } = manifest;
   return {
     externalId,
     name: externalId,

@@ -1,5 +1,6 @@
-import { lstat, readFile } from 'node:fs/promises';
-import { type ImageFormat, isImageFormat } from '../formats.ts';
+import { lstat } from 'node:fs/promises';
+import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
+import { DamagedRecord, RecordType } from '../record-directory.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { Checksums } from '../types.ts';
 
@@ -18,10 +19,32 @@ export interface DirectoryManifest extends Checksums {
   /** ISO 8601. */
   readonly uploaded: string;
   /** `meta` of `providers[].images`. */
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
-const STRINGS = ['image-id', 'image-name', 'format', 'md5', 'sha256', 'built', 'uploaded'] as const;
+const TEXT = { type: 'string' } as const;
+
+const MANIFEST = new RecordType({
+  type: 'object',
+  required: ['image-id', 'image-name', 'format', 'size', 'md5', 'sha256', 'built', 'uploaded'],
+  properties: {
+    'image-id': TEXT,
+    'image-name': TEXT,
+    'upload-id': TEXT,
+    format: { enum: FORMAT_NAMES },
+    size: { type: 'number' },
+    md5: TEXT,
+    sha256: TEXT,
+    built: TEXT,
+    uploaded: TEXT,
+    metadata: { type: 'object', additionalProperties: TEXT },
+  },
+});
+
+/** Content of the file of a manifest. */
+export function manifestText(manifest: DirectoryManifest): string {
+  return MANIFEST.text(manifest);
+}
 
 /** Where the manifest of an image file lies. */
 export function manifestPath(imagePath: string): string {
@@ -39,20 +62,9 @@ export async function readManifest(imagePath: string): Promise<DirectoryManifest
   // Reading a FIFO would never end, and a symbolic link is not ours.
   if ((await unlessMissing(lstat(path)))?.isFile() !== true) return undefined;
   try {
-    const manifest: unknown = JSON.parse(await readFile(path, 'utf8'));
-    return isManifest(manifest) ? manifest : undefined;
+    return await MANIFEST.read(path);
   } catch (error) {
-    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (error instanceof DamagedRecord) return undefined;
     throw error;
   }
-}
-
-function isManifest(value: unknown): value is DirectoryManifest {
-  if (typeof value !== 'object' || value === null) return false;
-  const fields = value as Record<string, unknown>;
-  return (
-    STRINGS.every((key) => typeof fields[key] === 'string') &&
-    typeof fields.size === 'number' &&
-    isImageFormat(fields.format)
-  );
 }

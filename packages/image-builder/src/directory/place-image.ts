@@ -6,7 +6,7 @@ import { unlessMissing } from '../system-error.ts';
 import type { Checksums, UploadRequest } from '../types.ts';
 import { copyImage } from './copy-image.ts';
 import { refuseForeign } from './foreign.ts';
-import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
+import { type DirectoryManifest, manifestPath, manifestText, readManifest } from './manifest.ts';
 import { partialPath, replaceFile, writePartial } from './partial-file.ts';
 import type { CopyOptions } from './sparse-copy.ts';
 
@@ -31,7 +31,7 @@ export async function placeImage(
   try {
     const copied = await copyImage(file, partial, options);
     options.signal?.throwIfAborted();
-    const text = manifestText(request, copied, (await stat(partial)).size, options);
+    const text = textOf(request, copied, (await stat(partial)).size, options);
     hidden = await writePartial(dirname(target), uploadId, text);
     const there = await refuseForeign(target, request); // again: the copy took time
     // An image never has the manifest of other bytes, not even for a moment.
@@ -68,18 +68,13 @@ export async function placeSharedImage(
     const copied = await copyImage(file, partial, options);
     options.signal?.throwIfAborted();
     const { size } = await stat(partial);
-    hidden = await writePartial(dirname(target), uploadId, manifestText(request, copied, size, options));
+    hidden = await writePartial(dirname(target), uploadId, textOf(request, copied, size, options));
     if (await linkUnlessThere(partial, target)) {
       await rename(hidden, manifestPath(target));
       return;
     }
     await refuseForeign(target, request);
-    const text = manifestText(
-      request,
-      await checksumsOf(target, options),
-      (await stat(target)).size,
-      options,
-    );
+    const text = textOf(request, await checksumsOf(target, options), (await stat(target)).size, options);
     await replaceFile(manifestPath(target), text, uploadId);
   } finally {
     await removeUnlessNeeded(partial, target).catch(() => {}); // `leftovers` lists it
@@ -87,13 +82,13 @@ export async function placeSharedImage(
   }
 }
 
-function manifestText(
+function textOf(
   { uploadId, imageId, imageName, file, metadata = {} }: UploadRequest,
   { md5, sha256 }: Checksums,
   size: number,
   { built, uploaded }: PlaceOptions,
 ): string {
-  const manifest: DirectoryManifest = {
+  return manifestText({
     'image-id': imageId,
     'image-name': imageName,
     'upload-id': uploadId,
@@ -104,8 +99,7 @@ function manifestText(
     built: built.toISOString(),
     uploaded: uploaded.toISOString(),
     metadata,
-  };
-  return `${JSON.stringify(manifest, null, 2)}\n`;
+  });
 }
 
 /** Whether a temporary file is gone, and its directory is not. */

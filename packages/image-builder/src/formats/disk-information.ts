@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
+import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile } from '../types.ts';
@@ -20,6 +21,18 @@ const SECTOR = 512;
 
 /** Default time limit of `qemu-img info`, `measure` and `check`, in seconds: they only read an image's tables. */
 const INSPECTION_LIMIT = 600;
+
+const INFORMATION = new JsonReader({
+  type: 'object',
+  required: ['virtual-size'],
+  properties: { 'virtual-size': { type: 'number' } },
+});
+
+const MEASUREMENT = new JsonReader({
+  type: 'object',
+  required: ['required'],
+  properties: { required: { type: 'number' } },
+});
 
 /** Settings for inspecting an image. */
 export interface InspectionOptions {
@@ -42,7 +55,7 @@ export async function diskInformation(
     const { size } = await stat(image.path);
     return { 'virtual-size': Math.ceil(size / SECTOR) * SECTOR };
   }
-  return JSON.parse(await qemuImg('info', image, [], options)) as DiskInformation;
+  return INFORMATION.parse(await qemuImg('info', image, [], options));
 }
 
 /**
@@ -54,7 +67,7 @@ export async function dataSize(image: DiskFile, options: InspectionOptions = {})
   if (image.format === 'raw') return (await stat(image.path)).blocks * SECTOR;
   // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
   const measured = await qemuImg('measure', image, ['-O', 'qcow2'], options);
-  return (JSON.parse(measured) as { required: number }).required;
+  return MEASUREMENT.parse(measured).required;
 }
 
 /**

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { ImageError } from '../errors.ts';
-import { STATE_FILE } from '../modes.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
+import { RecordType } from '../record-directory.ts';
 import { errnoOf } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
@@ -22,10 +22,11 @@ const RELEASE_PERIOD = 1;
  */
 const KEEPER = 'trap "" TERM INT HUP; echo held; exec cat';
 
-interface Owner {
-  readonly pid: number;
-  readonly host: string;
-}
+const OWNER = new RecordType({
+  type: 'object',
+  required: ['pid', 'host'],
+  properties: { pid: { type: 'number' }, host: { type: 'string' } },
+});
 
 /** Exclusive lock on a directory, which the kernel releases when this process dies. */
 export class DirectoryLock {
@@ -45,9 +46,8 @@ export class DirectoryLock {
    */
   static async take(layout: Layout): Promise<DirectoryLock> {
     const keeper = await startKeeper(layout.lock);
-    if (keeper === undefined) throw lockedBy(await readOwner(layout.owner), layout.root);
-    const owner: Owner = { pid: process.pid, host: hostname() };
-    await writeFile(layout.owner, JSON.stringify(owner), { mode: STATE_FILE });
+    if (keeper === undefined) throw await lockedBy(layout);
+    await OWNER.write(layout.owner, { pid: process.pid, host: hostname() });
     return new DirectoryLock(keeper, layout);
   }
 
@@ -110,18 +110,12 @@ function notStarted(cause: unknown): ImageError {
   });
 }
 
-async function readOwner(path: string): Promise<Owner | undefined> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as Owner;
-  } catch {
-    return undefined; // not written yet, or truncated by a full disk: only the lock counts
-  }
-}
-
-function lockedBy(owner: Owner | undefined, directory: string): ImageError {
-  const who = owner === undefined ? 'another process' : `process ${owner.pid} on host ${owner.host}`;
+async function lockedBy({ owner, root }: Layout): Promise<ImageError> {
+  // Not written yet, or truncated by a full disk: only the lock counts.
+  const other = await OWNER.read(owner).catch(() => undefined);
+  const who = other === undefined ? 'another process' : `process ${other.pid} on host ${other.host}`;
   return new ImageError(
     'directory-locked',
-    `"${directory}" is in use by ${who}; stop that process or give this one an images-dir of its own`,
+    `"${root}" is in use by ${who}; stop that process or give this one an images-dir of its own`,
   );
 }

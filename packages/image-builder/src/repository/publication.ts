@@ -1,12 +1,13 @@
-import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { lstat, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { checksumsOf } from '../checksums.ts';
-import { syncToDisk, writeDurably } from '../durable.ts';
+import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { checkSelfContained } from '../formats/self-contained.ts';
 import type { ImageFormat } from '../formats.ts';
-import { type Manifest, type ManifestFile, manifestText, manifestTime } from '../manifest.ts';
+import { type Manifest, type ManifestFile, manifestTime, writeManifest } from '../manifest.ts';
 import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
+import { RecordType } from '../record-directory.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { OperationOptions } from '../types.ts';
 import { imageFileName, type Layout } from './layout.ts';
@@ -21,6 +22,12 @@ interface Journal {
   /** Names in the staging directory and in `images-dir`, in the order of the renames. */
   readonly names: readonly string[];
 }
+
+const JOURNAL_TYPE = new RecordType({
+  type: 'object',
+  required: ['imageId', 'names'],
+  properties: { imageId: { type: 'string' }, names: { type: 'array', items: { type: 'string' } } },
+});
 
 /**
  * Prepares finished files: reads each once for its checksums, and flushes it to disk.
@@ -116,9 +123,9 @@ export async function publish(
   );
   const companions = await companionsOf(layout, staging, imageId, fresh);
   const images = fresh.map(({ format }) => imageFileName(imageId, format));
-  await writeDurably(staging.path(MANIFEST), manifestText(manifest));
+  await writeManifest(staging.path(MANIFEST), manifest);
   const journal: Journal = { imageId, names: [...companions, ...images] };
-  await writeDurably(staging.path(JOURNAL), JSON.stringify(journal));
+  await JOURNAL_TYPE.write(staging.path(JOURNAL), journal);
   try {
     await carryOut(layout, staging, journal);
   } catch (error) {
@@ -132,11 +139,11 @@ export async function publish(
  * Completes a publication that was interrupted by a crash.
  *
  * @returns the image id; undefined if the image was not ready
+ * @throws DamagedRecord
  */
 export async function completePublication(layout: Layout, staging: Staging): Promise<string | undefined> {
-  const text = await unlessMissing(readFile(staging.path(JOURNAL), 'utf8'));
-  if (text === undefined) return undefined;
-  const journal = JSON.parse(text) as Journal;
+  const journal = await JOURNAL_TYPE.read(staging.path(JOURNAL));
+  if (journal === undefined) return undefined;
   await carryOut(layout, staging, journal);
   return journal.imageId;
 }

@@ -5,14 +5,23 @@ import { join } from 'node:path';
 import { BuildNamespace } from '../cleanup/build-namespace.ts';
 import { type LoopDevice, loopDevices, loopsBelow } from '../cleanup/loop-devices.ts';
 import { removeTree } from '../cleanup/privileged.ts';
-import { type ProcessGroupRecord, recordOf } from '../cleanup/processes.ts';
+import { recordOf } from '../cleanup/processes.ts';
 import { undo } from '../cleanup/undo.ts';
+import { JsonReader } from '../json-reader.ts';
 import { STATE_DIRECTORY, STATE_FILE } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
 
 /** Hidden names, which cannot be image ids. Each file has one JSON value a line. */
 const PROCESS_GROUPS = '.process-groups';
 const TEMPORARY_DIRECTORIES = '.temporary-directories';
+
+const PROCESS_GROUP = new JsonReader({
+  type: 'object',
+  required: ['boot', 'leader', 'started'],
+  properties: { boot: { type: 'string' }, leader: { type: 'number' }, started: { type: 'string' } },
+});
+
+const DIRECTORY = new JsonReader({ type: 'string' });
 
 /**
  * A private directory for an unfinished build or conversion, with a record of everything that must be undone before the
@@ -86,22 +95,22 @@ export class Staging {
   async clear(): Promise<void> {
     await this.endNamespace();
     const temporary = await this.#temporaryDirectories();
-    const groups = await readLines<ProcessGroupRecord>(this.path(PROCESS_GROUPS));
+    const groups = await readLines(this.path(PROCESS_GROUPS), PROCESS_GROUP);
     await undo({ roots: [this.directory, ...temporary], groups }, this.#loops);
     // This directory last: it contains the record.
     for (const path of [...temporary, this.directory]) await removeTree(path);
   }
 
   async #temporaryDirectories(): Promise<string[]> {
-    return await readLines<string>(this.path(TEMPORARY_DIRECTORIES));
+    return await readLines(this.path(TEMPORARY_DIRECTORIES), DIRECTORY);
   }
 }
 
-async function readLines<T>(path: string): Promise<T[]> {
+async function readLines<T>(path: string, line: { parse(text: string): T }): Promise<T[]> {
   const text = (await unlessMissing(readFile(path, 'utf8'))) ?? '';
   // A truncated last line belongs to a process group or directory that was never started.
   return text
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as T);
+    .map((text) => line.parse(text));
 }

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Image } from '../../src/index.ts';
-import { manifestText } from '../../src/manifest.ts';
+import { writeManifest } from '../../src/manifest.ts';
 import { ImageCatalog } from '../../src/repository/image-catalog.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { describeFiles } from '../../src/repository/publication.ts';
@@ -46,7 +46,7 @@ class Fixture {
 
   async putManifest(imageId: string): Promise<void> {
     const manifest = { version: 1, 'image-id': imageId, 'image-name': 'debian', files: [] } as const;
-    await writeFile(this.layout.manifest(imageId), manifestText(manifest));
+    await writeManifest(this.layout.manifest(imageId), manifest);
   }
 
   /** Publishes an image as raw and qcow2. */

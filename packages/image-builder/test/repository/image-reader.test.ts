@@ -3,7 +3,7 @@ import { appendFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Image } from '../../src/index.ts';
-import { manifestText, manifestTime } from '../../src/manifest.ts';
+import { manifestTime, writeManifest } from '../../src/manifest.ts';
 import { isSameImage, readImage } from '../../src/repository/image-reader.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { SettledFiles } from '../../src/repository/settled-files.ts';
@@ -29,7 +29,7 @@ class Fixture {
     const { size, mtimeMs } = await stat(this.layout.image('a', 'raw'));
     const file = { format: 'raw', size, mtime: manifestTime(mtimeMs), md5: 'm', sha256: 's' } as const;
     const manifest = { version: 1, 'image-id': 'a', 'image-name': 'debian', finished: FINISHED } as const;
-    await writeFile(this.layout.manifest('a'), manifestText({ ...manifest, files: [file] }));
+    await writeManifest(this.layout.manifest('a'), { ...manifest, files: [file] });
   }
 
   async read(): Promise<Image | undefined> {

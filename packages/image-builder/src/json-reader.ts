@@ -1,0 +1,95 @@
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv';
+import { createAjv } from './create-ajv.ts';
+import type { SettingsOf, SettingsSchema } from './settings-schema.ts';
+
+let ajv: Ajv | undefined;
+
+/** Reads JSON of one schema: a record on disk, the reply of a server, the output of a program. */
+export class JsonReader<const S extends SettingsSchema> {
+  readonly #schema: S;
+  #validate: ValidateFunction | undefined;
+
+  constructor(schema: S) {
+    this.#schema = schema;
+  }
+
+  /** @throws Error that names the reason and the place, and quotes nothing of the text */
+  parse(text: string): SettingsOf<S> {
+    return this.check(parseJson(text));
+  }
+
+  /** The value with its type. @throws Error that names the place and what it should be */
+  check(value: unknown): SettingsOf<S> {
+    ajv ??= createAjv();
+    this.#validate ??= ajv.compile(this.#schema);
+    if (this.#validate(value)) return value as SettingsOf<S>;
+    throw new Error(reasonOf(this.#validate.errors?.[0]));
+  }
+
+  /** The value with its type; undefined if the schema does not accept it. */
+  accept(value: unknown): SettingsOf<S> | undefined {
+    try {
+      return this.check(value);
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** Parses a JSON text. @throws Error that quotes nothing of the text, unlike that of `JSON.parse` */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('it is not JSON');
+  }
+}
+
+/** Milliseconds since the epoch of an ISO 8601 time; a time without a zone is UTC. */
+export function utcTime(text: string): number {
+  return Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`);
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  integer: 'a whole number',
+  null: 'null',
+  number: 'a number',
+  object: 'an object',
+  string: 'a string',
+};
+
+function reasonOf(error: ErrorObject | undefined): string {
+  const { instancePath = '', keyword, params = {}, message = 'is not valid' } = error ?? {};
+  const place = placeOf(instancePath);
+  switch (keyword) {
+    case 'required':
+      return `${placeOf(`${instancePath}/${params.missingProperty}`)} is missing`;
+    case 'type':
+      return `${place} is not ${[params.type].flat().map(typeName).join(' or ')}`;
+    case 'const':
+      return `${place} is not ${JSON.stringify(params.allowedValue)}`;
+    case 'enum':
+      return `${place} is not one of ${(params.allowedValues as unknown[]).join(', ')}`;
+    case 'format':
+      return `${place} is not a ${params.format}`;
+    default:
+      return `${place} ${message}`;
+  }
+}
+
+function typeName(type: string): string {
+  return TYPE_NAMES[type] ?? type;
+}
+
+/** `/files/0/size` as `files[0].size`. */
+function placeOf(pointer: string): string {
+  const keys = pointer.split('/').slice(1);
+  const place = keys.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${unescaped(key)}`)).join('');
+  return place === '' ? 'it' : place.replace(/^\./, '');
+}
+
+function unescaped(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~');
+}

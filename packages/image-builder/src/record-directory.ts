@@ -1,0 +1,113 @@
+import { readFile as readFileWithCallback } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { UNFINISHED, writeDurably } from './durable.ts';
+import { JsonReader } from './json-reader.ts';
+import { makeStateDirectory } from './modes.ts';
+import type { SettingsOf, SettingsSchema } from './settings-schema.ts';
+import { unlessMissing } from './system-error.ts';
+
+/** Takes a third less time than that of `node:fs/promises`, which counts at a start with thousands of images. */
+const readFile = promisify(readFileWithCallback);
+
+const EXTENSION = '.json';
+
+/** A record on disk that its schema does not accept. */
+export class DamagedRecord extends Error {
+  override readonly name = 'DamagedRecord';
+  /** Such as `files[0].size is not a number`. */
+  readonly reason: string;
+
+  constructor(path: string, reason: string) {
+    super(`"${path}" is damaged: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/** A kind of record: its schema, and how a file of it is written and read. */
+export class RecordType<const S extends SettingsSchema> {
+  readonly #reader: JsonReader<S>;
+
+  constructor(schema: S) {
+    this.#reader = new JsonReader(schema);
+  }
+
+  /** Content of the file of a record. */
+  text(record: SettingsOf<S>): string {
+    return `${JSON.stringify(record, null, 2)}\n`;
+  }
+
+  /** Writes a record atomically; it survives a loss of power once this resolves. */
+  async write(path: string, record: SettingsOf<S>): Promise<void> {
+    await writeDurably(path, this.text(record));
+  }
+
+  /** Undefined if the file does not exist. @throws DamagedRecord */
+  async read(path: string): Promise<SettingsOf<S> | undefined> {
+    const text = await unlessMissing(readFile(path, 'utf8'));
+    return text === undefined ? undefined : this.parse(text, path);
+  }
+
+  /** @throws DamagedRecord */
+  parse(text: string, path: string): SettingsOf<S> {
+    try {
+      return this.#reader.parse(text);
+    } catch (error) {
+      throw new DamagedRecord(path, (error as Error).message);
+    }
+  }
+}
+
+/** A directory of records of one type, `<name>.json` each. */
+export class RecordDirectory<const S extends SettingsSchema> {
+  readonly path: string;
+  readonly #type: RecordType<S>;
+  readonly #companions: readonly string[];
+
+  /**
+   * @param path of the directory, which is created with the first record
+   * @param companions endings of files that belong to a record, such as `.key`
+   */
+  constructor(path: string, schema: S, companions: readonly string[] = []) {
+    this.path = path;
+    this.#type = new RecordType(schema);
+    this.#companions = companions;
+  }
+
+  /** Path of a record, or of a companion of it. */
+  file(name: string, ending: string = EXTENSION): string {
+    return join(this.path, name + ending);
+  }
+
+  /** Names with a file, including records and companions that a crash left half-written. */
+  async names(): Promise<string[]> {
+    const endings = this.#endings();
+    const files = (await unlessMissing(readdir(this.path))) ?? [];
+    const names = files.flatMap((file) => {
+      const ending = endings.find((candidate) => file.endsWith(candidate));
+      return ending === undefined ? [] : [file.slice(0, -ending.length)];
+    });
+    return [...new Set(names)];
+  }
+
+  /** Undefined if the record does not exist. @throws DamagedRecord */
+  async read(name: string): Promise<SettingsOf<S> | undefined> {
+    return await this.#type.read(this.file(name));
+  }
+
+  /** Writes a record, or replaces it. It survives a loss of power once this resolves. */
+  async write(name: string, record: SettingsOf<S>): Promise<void> {
+    await makeStateDirectory(this.path);
+    await this.#type.write(this.file(name), record);
+  }
+
+  /** Removes the files of a record, the record itself last: until then {@link names} has it. */
+  async remove(name: string): Promise<void> {
+    for (const ending of this.#endings()) await rm(this.file(name, ending), { force: true });
+  }
+
+  #endings(): string[] {
+    return [...this.#companions, EXTENSION].flatMap((ending) => [ending + UNFINISHED, ending]);
+  }
+}
