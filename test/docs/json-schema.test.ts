@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
+import { createAjv } from '../../packages/image-builder/src/create-ajv.ts';
 import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
-import { createAjv } from '../../packages/nodepool-builder/src/create-ajv.ts';
 import { jsonSchema } from '../../scripts/docs/json-schema.ts';
 import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
 

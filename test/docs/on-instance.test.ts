@@ -7,7 +7,7 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
-import { InstanceLedger } from '../../packages/on-instance/src/ledger.ts';
+import { InstanceRecords } from '../../packages/on-instance/src/instance-records.ts';
 import { HostKey } from '../../packages/on-instance/src/ssh/host-key.ts';
 import { sshLogin } from '../../packages/on-instance/src/ssh/ssh-login.ts';
 import { freePort } from '../../scripts/free-port.ts';
@@ -77,7 +77,7 @@ test('its other commands are scripts of the project', async () => {
 
 test('its login to a kept machine is what the builder says', async () => {
   const hint = /`(ssh -i [^`]+)`/.exec(page)?.[1] ?? '';
-  const ledger = new InstanceLedger({
+  const ledger = new InstanceRecords({
     recordDirectory: (name) => `/opt/nodepool/images/.nodepool-builder/${name}`,
   });
   const keyFile = ledger.tryClaim('0000000001')?.keyFile ?? '';

@@ -11,8 +11,8 @@ export function createAjv(options: Options = {}): Ajv {
   return new Validator({
     ...options,
     validateSchema: false,
-    allowUnionTypes: true,
+    strictTypes: false,
     code: { optimize: false },
-    formats: { path: true, time: (text: string) => !Number.isNaN(Date.parse(text)) },
+    formats: { path: true, directory: true, time: (text: string) => !Number.isNaN(Date.parse(text)) },
   });
 }

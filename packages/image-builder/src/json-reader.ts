@@ -18,21 +18,17 @@ export class JsonReader<const S extends SettingsSchema> {
     return this.check(parseJson(text));
   }
 
-  /** The value with its type. @throws Error that names the place and what it should be */
-  check(value: unknown): SettingsOf<S> {
+  /**
+   * Returns the value with its type.
+   *
+   * @param name of the value in an error
+   * @throws Error that names the place and what it should be
+   */
+  check(value: unknown, name = 'it'): SettingsOf<S> {
     ajv ??= createAjv();
     this.#validate ??= ajv.compile(this.#schema);
     if (this.#validate(value)) return value as SettingsOf<S>;
-    throw new Error(reasonOf(this.#validate.errors?.[0]));
-  }
-
-  /** The value with its type; undefined if the schema does not accept it. */
-  accept(value: unknown): SettingsOf<S> | undefined {
-    try {
-      return this.check(value);
-    } catch {
-      return undefined;
-    }
+    throw new Error(reasonOf(this.#validate.errors?.[0], name));
   }
 }
 
@@ -54,20 +50,19 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   array: 'a list',
   boolean: 'true or false',
   integer: 'a whole number',
-  null: 'null',
   number: 'a number',
   object: 'an object',
   string: 'a string',
 };
 
-function reasonOf(error: ErrorObject | undefined): string {
+function reasonOf(error: ErrorObject | undefined, name: string): string {
   const { instancePath = '', keyword, params = {}, message = 'is not valid' } = error ?? {};
-  const place = placeOf(instancePath);
+  const place = placeOf(instancePath, name);
   switch (keyword) {
     case 'required':
-      return `${placeOf(`${instancePath}/${params.missingProperty}`)} is missing`;
+      return `${placeOf(`${instancePath}/${params.missingProperty}`, name)} is missing`;
     case 'type':
-      return `${place} is not ${[params.type].flat().map(typeName).join(' or ')}`;
+      return `${place} is not ${typeNames([params.type].flat())}`;
     case 'const':
       return `${place} is not ${JSON.stringify(params.allowedValue)}`;
     case 'enum':
@@ -79,15 +74,16 @@ function reasonOf(error: ErrorObject | undefined): string {
   }
 }
 
-function typeName(type: string): string {
-  return TYPE_NAMES[type] ?? type;
+function typeNames(types: readonly string[]): string {
+  return types.flatMap((type) => TYPE_NAMES[type] ?? []).join(' or ');
 }
 
-/** `/files/0/size` as `files[0].size`. */
-function placeOf(pointer: string): string {
+/** `/files/0/size` as `files[0].size`; after a name that is not the default, `name.files[0].size`. */
+function placeOf(pointer: string, name: string): string {
   const keys = pointer.split('/').slice(1);
   const place = keys.map((key) => (/^\d+$/.test(key) ? `[${key}]` : `.${unescaped(key)}`)).join('');
-  return place === '' ? 'it' : place.replace(/^\./, '');
+  if (place === '') return name;
+  return name === 'it' ? place.replace(/^\./, '') : name + place;
 }
 
 function unescaped(key: string): string {

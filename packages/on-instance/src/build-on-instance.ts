@@ -5,9 +5,8 @@ import {
   type Instance,
   type InstanceProvider,
 } from '@nodepool-builder/image-builder';
-import { BuildRecord } from './build-record.ts';
 import { explainedError } from './failure.ts';
-import { type InstanceClaim, type InstanceEntry, InstanceLedger } from './ledger.ts';
+import { BuildRecord, type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
 import { loginOf } from './login.ts';
 import { Machine } from './machine.ts';
 import { powerOff } from './power-off.ts';
@@ -52,7 +51,7 @@ export async function buildOnInstance(
   services: BuilderServices,
   context: BuildContext,
 ): Promise<void> {
-  const claim = await new InstanceLedger(context).claim(context.imageId, context.signal);
+  const claim = await new InstanceRecords(context).claim(context.imageId, context.signal);
   let release = claim.release;
   try {
     const provider = services.instanceProvider(settings.provider);
@@ -72,7 +71,7 @@ export async function buildOnInstance(
   }
 }
 
-function newEntry({ provider, afterRestart }: OnInstance, recipe: string): InstanceEntry {
+function newEntry({ provider, afterRestart }: OnInstance, recipe: string): InstanceRecord {
   return { provider, phase: 'launching', stepsDone: 0, afterRestart, recipe };
 }
 

@@ -1,5 +1,5 @@
 export { InstanceKeeper, type InstanceKeeperOptions } from './instance-keeper.ts';
-export { InstanceLedger } from './ledger.ts';
+export { InstanceRecords } from './instance-records.ts';
 export { type InstanceDiskImage, OnInstanceBuilder } from './on-instance-builder.ts';
 export type { DirectBoot } from './qemu/instance-arguments.ts';
 export { QemuInstance } from './qemu/qemu-instance.ts';

@@ -8,7 +8,7 @@ import {
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import { within } from '@nodepool-builder/image-builder/module-kit';
-import { type InstanceClaim, type InstanceEntry, InstanceLedger } from './ledger.ts';
+import { type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
 import { endInstances } from './remains.ts';
 
 /** Between two looks, in milliseconds. */
@@ -77,7 +77,7 @@ export class InstanceKeeper {
   async #look(): Promise<void> {
     const { repository } = this.#options;
     const providers = new Map([...this.#options.providers()].map((provider) => [provider.name, provider]));
-    for (const imageId of await new InstanceLedger(repository).imageIds()) {
+    for (const imageId of await new InstanceRecords(repository).imageIds()) {
       await this.#unlessFailing(`the instances of image ${imageId}`, (signal) =>
         this.#withClaim(imageId, (claim) => this.#settle(claim, providers, signal)),
       );
@@ -116,7 +116,7 @@ export class InstanceKeeper {
       logger?.error(
         `the instance of image ${imageId} in provider ${entry.provider} cannot be ended: the provider is not ` +
           'configured any more; configure it again, or end the instance by hand and remove what is remembered of ' +
-          `it in ${new InstanceLedger(repository).directory}`,
+          `it in ${new InstanceRecords(repository).directory}`,
       );
       return;
     }
@@ -163,7 +163,7 @@ export class InstanceKeeper {
     });
   }
 
-  #isKept({ phase, keptUntil, afterRestart }: InstanceEntry): boolean {
+  #isKept({ phase, keptUntil, afterRestart }: InstanceRecord): boolean {
     if (phase === 'ending') return false;
     if (keptUntil !== undefined) return Date.now() < Date.parse(keptUntil);
     return afterRestart === 'resume' && Date.now() < this.#startedAt + RESUME_PERIOD;
@@ -171,7 +171,7 @@ export class InstanceKeeper {
 
   /** Leaves alone what a build is at. */
   async #withClaim(imageId: string, work: (claim: InstanceClaim) => Promise<void>): Promise<void> {
-    const claim = new InstanceLedger(this.#options.repository).tryClaim(imageId);
+    const claim = new InstanceRecords(this.#options.repository).tryClaim(imageId);
     if (claim === undefined) return;
     try {
       await work(claim);

@@ -1,8 +1,8 @@
 import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
 import { within } from '@nodepool-builder/image-builder/module-kit';
-import type { BuildRecord } from './build-record.ts';
 import { stepEnvironment } from './environment.ts';
 import { stepFailed } from './failure.ts';
+import type { BuildRecord } from './instance-records.ts';
 import type { Machine } from './machine.ts';
 import type { RemoteFile } from './remote-shell.ts';
 import { scriptFiles } from './script-files.ts';

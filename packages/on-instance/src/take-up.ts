@@ -1,5 +1,5 @@
 import type { BuildContext, BuilderServices, Instance, InstanceState } from '@nodepool-builder/image-builder';
-import type { InstanceClaim, InstanceEntry, InstancePhase } from './ledger.ts';
+import type { InstanceClaim, InstancePhase, InstanceRecord } from './instance-records.ts';
 import { discardCaptures, endInstances, instancesOf } from './remains.ts';
 import type { OnInstance } from './settings.ts';
 
@@ -13,7 +13,7 @@ const STATES_TO_GO_ON: Readonly<Partial<Record<InstancePhase, readonly InstanceS
 
 /** A build that a process before this one began. */
 export interface TakenUp {
-  readonly entry: InstanceEntry;
+  readonly entry: InstanceRecord;
   readonly instance: Instance;
 }
 

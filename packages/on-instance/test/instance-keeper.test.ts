@@ -8,7 +8,7 @@ import type { OperationOptions } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';
 import type { OnInstance } from '../src/index.ts';
-import { InstanceLedger } from '../src/ledger.ts';
+import { InstanceRecords } from '../src/instance-records.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
 
 const RESUME: Partial<OnInstance> = {
@@ -199,7 +199,7 @@ test('what is to be launched is remembered before', async (t) => {
   let remembered = '';
   const site: OnInstanceSite = await OnInstanceSite.start(t, {
     onLaunch: async () => {
-      const { directory } = new InstanceLedger(site.repository.repository);
+      const { directory } = new InstanceRecords(site.repository.repository);
       remembered = await readFile(join(directory, `${IMAGE_ID}.json`), 'utf8');
       throw new Error('no quota');
     },
@@ -264,7 +264,7 @@ test('an instance that does not go holds up no other', async (t) => {
 
 test('a look that fails is told, and another follows', async (t) => {
   const site = await OnInstanceSite.start(t);
-  const { directory } = new InstanceLedger(site.repository.repository);
+  const { directory } = new InstanceRecords(site.repository.repository);
   await writeFile(directory, 'no directory');
   const keeper = await site.keeper();
   undoAfter(t, () => keeper.close());
@@ -287,5 +287,5 @@ test('what lies in a provider that is not configured any more is told of, and re
     site.repository.logger.lines[0] ?? '',
     /^error the instance of image \S+ in provider gone cannot be ended/,
   );
-  assert.ok(existsSync(join(new InstanceLedger(site.repository.repository).directory, `${IMAGE_ID}.json`)));
+  assert.ok(existsSync(join(new InstanceRecords(site.repository.repository).directory, `${IMAGE_ID}.json`)));
 });

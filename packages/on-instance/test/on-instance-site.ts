@@ -6,7 +6,7 @@ import type { BuildJob, DiskImage, Image } from '@nodepool-builder/image-builder
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { RepositoryFixture } from '../../image-builder/test/repository-fixture.ts';
 import { InstanceKeeper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
-import { type InstanceEntry, InstanceLedger } from '../src/ledger.ts';
+import { type InstanceRecord, InstanceRecords } from '../src/instance-records.ts';
 import { recipeOf } from '../src/recipe.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
 import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
@@ -65,8 +65,8 @@ export class OnInstanceSite {
    */
   async crash(t: TestContext): Promise<OnInstanceSite> {
     const next = await RepositoryFixture.open(t);
-    const { directory } = new InstanceLedger(this.repository.repository);
-    await cp(directory, new InstanceLedger(next.repository).directory, { recursive: true });
+    const { directory } = new InstanceRecords(this.repository.repository);
+    await cp(directory, new InstanceRecords(next.repository).directory, { recursive: true });
     return new OnInstanceSite(next, this.provider.crash(), this.repository.outside);
   }
 
@@ -82,7 +82,7 @@ export class OnInstanceSite {
    * An instance that nobody can log in to, and what a process that ended as suddenly as a machine does remembers of the
    * build.
    */
-  async leaveBehind(settings: Partial<OnInstance>, entry: Partial<InstanceEntry>): Promise<SshdInstance> {
+  async leaveBehind(settings: Partial<OnInstance>, entry: Partial<InstanceRecord>): Promise<SshdInstance> {
     const silent = { ...this.provider.options, isDead: true };
     const instance = await new SshdInstances(this.provider.directory, silent, this.provider).launch({
       buildId: IMAGE_ID,
@@ -92,7 +92,7 @@ export class OnInstanceSite {
     });
     const diskimage = this.#diskimage(settings);
     const { onInstance } = diskimage;
-    const claim = new InstanceLedger(this.repository.repository).tryClaim(IMAGE_ID);
+    const claim = new InstanceRecords(this.repository.repository).tryClaim(IMAGE_ID);
     await claim?.keepKey(generateKeyPair('test').privateKey);
     await claim?.write({
       provider: this.provider.name,
@@ -130,12 +130,12 @@ export class OnInstanceSite {
 
   /** What is remembered of instances: the names of the files. */
   async remembered(): Promise<readonly string[]> {
-    return await readdir(new InstanceLedger(this.repository.repository).directory).catch(() => []);
+    return await readdir(new InstanceRecords(this.repository.repository).directory).catch(() => []);
   }
 
   /** What is remembered of the build, changed for the next one to find. */
-  async changeEntry(change: Partial<InstanceEntry>): Promise<void> {
-    const claim = new InstanceLedger(this.repository.repository).tryClaim(IMAGE_ID);
+  async changeEntry(change: Partial<InstanceRecord>): Promise<void> {
+    const claim = new InstanceRecords(this.repository.repository).tryClaim(IMAGE_ID);
     const entry = await claim?.read();
     if (claim === undefined || entry === undefined) throw new Error('nothing is remembered');
     await claim.write({ ...entry, ...change });

@@ -1,4 +1,7 @@
-import { list, record, text, time } from './session/answer-shape.ts';
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
 
 /** An image as Glance shows it. */
 export interface GlanceImage {
@@ -19,23 +22,30 @@ export interface GlanceImage {
   readonly properties: Readonly<Record<string, unknown>>;
 }
 
+const IMAGE = new JsonReader({
+  type: 'object',
+  required: ['id', 'status', 'created_at'],
+  properties: { id: TEXT, status: TEXT, created_at: TIME, updated_at: { ...TIME, type: ['string', 'null'] } },
+});
+
 /**
  * Checks and reads an image in an answer.
  *
- * @throws Error that says what is wrong with it.
+ * @throws Error that names the invalid field
  */
 export function readGlanceImage(value: unknown): GlanceImage {
-  const properties = record(value, 'the image');
+  const { id, status, created_at: created, updated_at: updated } = IMAGE.check(value);
+  const properties = value as Readonly<Record<string, unknown>>;
   const { size, checksum, os_hash_algo: algorithm, os_hash_value: hash, disk_format: format } = properties;
   return {
-    id: text(properties.id, 'id'),
-    status: text(properties.status, 'status'),
+    id,
+    status,
     ...(typeof size === 'number' && { size }),
     ...(typeof checksum === 'string' && { checksum }),
     ...(typeof algorithm === 'string' && typeof hash === 'string' && { hash: { algorithm, value: hash } }),
     ...(typeof format === 'string' && { diskFormat: format }),
-    createdAt: new Date(time(properties.created_at, 'created_at')),
-    updatedAt: new Date(time(properties.updated_at ?? properties.created_at, 'updated_at')),
+    createdAt: new Date(utcTime(created)),
+    updatedAt: new Date(utcTime(updated ?? created)),
     properties,
   };
 }
@@ -47,10 +57,16 @@ export interface ImagePage {
   readonly next?: string;
 }
 
+const IMAGE_PAGE = new JsonReader({
+  type: 'object',
+  required: ['images'],
+  properties: { images: { type: 'array' }, next: {} },
+});
+
 /** Checks and reads a page of images. */
 export function readImagePage(value: unknown): ImagePage {
-  const { images, next } = record(value, 'the list of images');
-  return { images: list(images, 'images').map(readGlanceImage), ...(typeof next === 'string' && { next }) };
+  const { images, next } = IMAGE_PAGE.check(value);
+  return { images: images.map(readGlanceImage), ...(typeof next === 'string' && { next }) };
 }
 
 /** A task of Glance (`/v2/tasks`). */
@@ -64,26 +80,44 @@ export interface GlanceTask {
   readonly imageId?: string;
 }
 
+const TASK = new JsonReader({
+  type: 'object',
+  required: ['id', 'status'],
+  properties: { id: TEXT, status: TEXT, message: {}, result: {} },
+});
+
 /** Checks and reads a task. */
 export function readGlanceTask(value: unknown): GlanceTask {
-  const task = record(value, 'the task');
-  const result = typeof task.result === 'object' && task.result !== null ? task.result : {};
+  const { id, status, message, result } = TASK.check(value);
+  const { image_id: imageId }: { image_id?: unknown } = Object(result);
   return {
-    id: text(task.id, 'id'),
-    status: text(task.status, 'status'),
-    message: typeof task.message === 'string' ? task.message : '',
-    ...('image_id' in result && typeof result.image_id === 'string' && { imageId: result.image_id }),
+    id,
+    status,
+    message: typeof message === 'string' ? message : '',
+    ...(typeof imageId === 'string' && { imageId }),
   };
 }
 
-/** Checks and reads the tasks of an image; none where a cloud does not tell them. */
+const IMAGE_TASKS = new JsonReader({ type: 'object', properties: { tasks: { type: 'array' } } });
+
+/** Checks and reads the tasks of an image; none if the cloud does not list them. */
 export function readImageTasks(value: unknown): readonly GlanceTask[] {
-  if (typeof value !== 'object' || value === null || !('tasks' in value)) return [];
-  return list(value.tasks, 'tasks').map(readGlanceTask);
+  return (IMAGE_TASKS.check(value ?? {}).tasks ?? []).map(readGlanceTask);
 }
+
+const IMPORT_INFORMATION = new JsonReader({
+  type: 'object',
+  required: ['import-methods'],
+  properties: {
+    'import-methods': {
+      type: 'object',
+      required: ['value'],
+      properties: { value: { type: 'array', items: TEXT } },
+    },
+  },
+});
 
 /** Checks and reads the import methods that a cloud offers (`/v2/info/import`). */
 export function readImportMethods(value: unknown): readonly string[] {
-  const offer = record(record(value, 'the import information')['import-methods'], 'import-methods');
-  return list(offer.value, 'import-methods.value').map((method) => text(method, 'import-methods.value[]'));
+  return IMPORT_INFORMATION.check(value)['import-methods'].value;
 }

@@ -1,4 +1,4 @@
-import { record, text, time } from './session/answer-shape.ts';
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import type { ServiceClient } from './session/service-client.ts';
 import { type CloudTask, type OnTask, timed } from './task-timing.ts';
 
@@ -113,15 +113,19 @@ function pathOf(...names: readonly string[]): string {
   return names.map((name) => `/${name.split('/').map(encodeURIComponent).join('/')}`).join('');
 }
 
-/** No container, and an empty one: no body. */
+const OBJECTS = new JsonReader({
+  type: 'array',
+  items: {
+    type: 'object',
+    required: ['name', 'last_modified'],
+    properties: { name: { type: 'string' }, last_modified: { type: 'string', format: 'time' } },
+  },
+});
+
+/** The answer for a missing or empty container has no body. */
 function readObjects(value: unknown): readonly ListedObject[] {
-  if (!Array.isArray(value)) return [];
-  return value.map((entry: unknown) => {
-    const { name, last_modified: changed } = record(entry, 'an object');
-    // Swift's times have no zone: they are UTC.
-    return {
-      name: text(name, 'name'),
-      changedAt: new Date(time(`${text(changed, 'last_modified')}Z`, 'last_modified')),
-    };
-  });
+  return OBJECTS.check(value ?? []).map(({ name, last_modified: changed }) => ({
+    name,
+    changedAt: new Date(utcTime(changed)), // Swift omits the zone
+  }));
 }

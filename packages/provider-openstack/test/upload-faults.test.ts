@@ -231,7 +231,7 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
     name: 'is shown without an id',
     fault: changesAnswer(({ id: _, ...image }) => image),
     code: 'invalid-answer',
-    words: 'id is not a string',
+    words: 'id is missing',
   },
 ];
 

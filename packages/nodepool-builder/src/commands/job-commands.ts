@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { checkImageId } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
@@ -61,10 +62,15 @@ export function registerImageUpload(program: Command, modules: Modules): void {
         provider: options.provider,
         'image-name': imageName,
       });
-      const { 'external-id': externalId }: { 'external-id': string } = JSON.parse(result.toString());
-      console.log(externalId);
+      console.log(UPLOAD_RESULT.parse(result.toString())['external-id']);
     });
 }
+
+const UPLOAD_RESULT = new JsonReader({
+  type: 'object',
+  required: ['external-id'],
+  properties: { 'external-id': { type: 'string' } },
+});
 
 function onlyImageName(configuration: Configuration, providerName: string): string {
   const provider = configuration.providers.find(({ name }) => name === providerName);

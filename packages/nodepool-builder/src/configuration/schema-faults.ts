@@ -1,6 +1,6 @@
+import { createAjv } from '@nodepool-builder/image-builder/module-kit';
 import type { DefinedError, ErrorObject } from 'ajv';
 import leven from 'leven';
-import { createAjv } from '../create-ajv.ts';
 import type { Fault } from './fault.ts';
 import { escapePointer, type YamlDocument } from './yaml-document.ts';
 

@@ -7,7 +7,7 @@ import {
   type InstanceProvider,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { InstanceLedger, QemuInstanceProvider } from '@nodepool-builder/on-instance';
+import { InstanceRecords, QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { type CloudSettings, OpenStackInstanceProvider } from '@nodepool-builder/provider-openstack';
 import type {
   Configuration,
@@ -117,7 +117,7 @@ function settingsOf(cloud: ProviderConfiguration['cloud']): CloudSettings {
 export async function rememberedProviders(
   repository: Pick<ImageRepository, 'recordDirectory' | 'images'>,
 ): Promise<readonly string[]> {
-  const instances = new InstanceLedger(repository);
+  const instances = new InstanceRecords(repository);
   const names = [...repository.images.values()].flatMap(({ snapshots = [] }) =>
     snapshots.map(({ provider }) => provider),
   );

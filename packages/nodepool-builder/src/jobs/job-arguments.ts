@@ -1,5 +1,5 @@
+import { createAjv } from '@nodepool-builder/image-builder/module-kit';
 import type { JSONSchemaType } from 'ajv';
-import { createAjv } from '../create-ajv.ts';
 
 /** The argument of `image-build:<name>`; other keys are ignored. */
 export interface BuildArguments {

@@ -5,7 +5,7 @@ import type {
   Snapshot,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import { InstanceLedger } from '@nodepool-builder/on-instance';
+import { InstanceRecords } from '@nodepool-builder/on-instance';
 
 /**
  * The images that lie in a provider as snapshots. Each belongs to its image here until an upload claims it, and from then
@@ -37,7 +37,7 @@ export class Snapshots {
     request: ClaimRequest,
     signal: AbortSignal,
   ): Promise<UploadResult | undefined> {
-    const turn = await new InstanceLedger(this.#repository).claim(request.imageId, signal);
+    const turn = await new InstanceRecords(this.#repository).claim(request.imageId, signal);
     try {
       return await provider.claim?.(externalId, request, { signal });
     } finally {

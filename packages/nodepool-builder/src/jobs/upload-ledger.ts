@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type Logger, makeStateDirectory, writeDurably } from '@nodepool-builder/image-builder';
-import type { JSONSchemaType } from 'ajv';
-import { createAjv } from '../create-ajv.ts';
+import type { Logger } from '@nodepool-builder/image-builder';
+import { DamagedRecord, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
 
 /** One upload that has begun and whose end no job server has acknowledged. */
 export interface LedgerEntry {
@@ -28,47 +25,48 @@ export type UploadKey = Pick<LedgerEntry, 'provider' | 'upload-id'>;
 
 const TEXT = { type: 'string' } as const;
 
-const SCHEMA: JSONSchemaType<LedgerEntry> = {
+const SCHEMA = {
   type: 'object',
   required: ['version', 'provider', 'upload-id', 'image-id', 'image-name', 'external-name', 'begun'],
   properties: {
-    version: { type: 'number', const: 1 },
+    version: { const: 1 },
     provider: TEXT,
     'upload-id': TEXT,
     'image-id': TEXT,
     'image-name': TEXT,
     'external-name': TEXT,
     begun: TEXT,
-    'external-id': { ...TEXT, nullable: true },
+    'external-id': TEXT,
   },
-};
-
-const ajv = createAjv();
+} as const;
 
 /**
- * What has been begun at providers, a small file for each upload: it is on the disk before a provider is asked for
- * anything, so that whatever a crash leaves in a cloud is known afterwards.
+ * Uploads that have begun, one small file each. A record is on disk before its provider gets the first request, so that
+ * a crash leaves nothing unknown in a cloud.
  */
 export class UploadLedger {
-  readonly #directory: string;
+  readonly #records: RecordDirectory<typeof SCHEMA>;
   readonly #entries = new Map<string, LedgerEntry>();
-  /** Writes happen in the order in which they are asked for. */
+  /** Writes happen in the order of the calls. */
   #written: Promise<void> = Promise.resolve();
 
   private constructor(directory: string) {
-    this.#directory = directory;
+    this.#records = new RecordDirectory(directory, SCHEMA);
   }
 
-  /** Reads what an earlier process left. A file that is no entry is logged, and stays. */
+  /** Reads the records of an earlier process. A damaged one is logged and left alone. */
   static async open(directory: string, logger: Logger): Promise<UploadLedger> {
     const ledger = new UploadLedger(directory);
-    await makeStateDirectory(directory);
-    for (const name of await readdir(directory)) {
-      const path = join(directory, name);
-      const entry: unknown = name.endsWith('.json') ? parse(await readFile(path, 'utf8')) : undefined;
-      if (ajv.validate(SCHEMA, entry)) ledger.#entries.set(fileName(entry), entry);
-      else if (name.endsWith('.json')) logger.warn(`"${path}" is no record of an upload; it is left alone`);
-      else await rm(path, { force: true }); // was being written: its upload never began
+    const records = ledger.#records;
+    for (const name of await records.names()) {
+      try {
+        const entry = await records.read(name);
+        if (entry !== undefined) ledger.#entries.set(recordName(entry), entry);
+        else await records.remove(name); // half-written: its upload never began
+      } catch (error) {
+        if (!(error instanceof DamagedRecord)) throw error;
+        logger.warn(`the upload record ${error.message}; it is left alone`);
+      }
     }
     return ledger;
   }
@@ -78,22 +76,22 @@ export class UploadLedger {
   }
 
   get(key: UploadKey): LedgerEntry | undefined {
-    return this.#entries.get(fileName(key));
+    return this.#entries.get(recordName(key));
   }
 
   /** Writes an entry, or replaces it. It is on the disk when this resolves. */
   async put(entry: LedgerEntry): Promise<void> {
-    const name = fileName(entry);
+    const name = recordName(entry);
     await this.#inOrder(async () => {
-      await writeDurably(join(this.#directory, name), JSON.stringify(entry));
+      await this.#records.write(name, entry);
       this.#entries.set(name, entry);
     });
   }
 
   async remove(key: UploadKey): Promise<void> {
-    const name = fileName(key);
+    const name = recordName(key);
     await this.#inOrder(async () => {
-      await rm(join(this.#directory, name), { force: true });
+      await this.#records.remove(name);
       this.#entries.delete(name);
     });
   }
@@ -106,14 +104,6 @@ export class UploadLedger {
 }
 
 /** An upload id may hold anything, and be longer than a file name. */
-function fileName({ provider, 'upload-id': uploadId }: UploadKey): string {
-  return `${createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex')}.json`;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function recordName({ provider, 'upload-id': uploadId }: UploadKey): string {
+  return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
 }

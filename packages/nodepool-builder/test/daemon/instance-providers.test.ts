@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
-import { InstanceLedger } from '@nodepool-builder/on-instance';
+import { InstanceRecords } from '@nodepool-builder/on-instance';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import type { Configuration } from '../../src/configuration/configuration.ts';
@@ -69,7 +69,7 @@ describe('the providers of instances', () => {
   it('are remembered by what builds left in them', async (t) => {
     const repository = await ImageRepository.open(temporaryDirectory(t));
     undoAfter(t, () => repository.close());
-    const claim = await new InstanceLedger(repository).claim('1', new AbortController().signal);
+    const claim = await new InstanceRecords(repository).claim('1', new AbortController().signal);
     await claim.write({
       provider: 'cloud',
       phase: 'running',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { JobServer } from '@nodepool-builder/gearman-node';
 import { BaseImageBuilder, type BuilderServices, ImageRepository } from '@nodepool-builder/image-builder';
-import { type InstanceDiskImage, InstanceLedger, QemuInstanceProvider } from '@nodepool-builder/on-instance';
+import { type InstanceDiskImage, InstanceRecords, QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
@@ -97,7 +97,7 @@ describe('a daemon that makes images on instances', () => {
   it('clears up what a dead one left', async (t) => {
     const { images, start } = await openSite(t);
     const dead = await ImageRepository.open(images);
-    const claim = await new InstanceLedger(dead).claim('1', new AbortController().signal);
+    const claim = await new InstanceRecords(dead).claim('1', new AbortController().signal);
     await claim.write({
       provider: 'qemu',
       phase: 'running',
@@ -110,7 +110,7 @@ describe('a daemon that makes images on instances', () => {
     const { repository } = await start();
     await waitUntil(
       'an empty ledger',
-      async () => (await new InstanceLedger(repository).imageIds()).length === 0,
+      async () => (await new InstanceRecords(repository).imageIds()).length === 0,
     );
   });
 });

@@ -53,7 +53,7 @@ it('changes of one entry that come at once take effect in their order', async (t
   assert.deepEqual((await UploadLedger.open(directory, logger)).entries, [last]);
 });
 
-it('a file that is no entry is left alone, and logged; one that was being written goes', async (t) => {
+it('a damaged record is logged and left alone; a half-written one is removed', async (t) => {
   const directory = temporaryDirectory(t);
   await writeFile(join(directory, 'torn.json'), '{"version": 1, "provider"');
   await writeFile(join(directory, 'newer.json'), JSON.stringify({ ...ledgerEntry(), version: 2 }));
@@ -61,5 +61,8 @@ it('a file that is no entry is left alone, and logged; one that was being writte
   const logger = new RecordingLogger();
   assert.deepEqual((await UploadLedger.open(directory, logger)).entries, []);
   assert.deepEqual((await readdir(directory)).toSorted(), ['newer.json', 'torn.json']);
-  assert.equal(logger.lines.filter((line) => /^warn .*no record of an upload/.test(line)).length, 2);
+  assert.equal(
+    logger.lines.filter((line) => /^warn the upload record .* is damaged: .* left alone/.test(line)).length,
+    2,
+  );
 });

@@ -1,17 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endProcesses, ImageError, unlessMissing, writeDurably } from '@nodepool-builder/image-builder';
+import { endProcesses, ImageError, unlessMissing } from '@nodepool-builder/image-builder';
+import { RecordType } from '@nodepool-builder/image-builder/module-kit';
 import { INSTANCE_FILES } from './instance-arguments.ts';
 
-/** What is remembered of an instance, for whoever comes after us. */
-export interface InstanceRecord {
+/** Record of the launch of an instance, for later processes. */
+export interface QemuLaunchRecord {
   readonly buildId: string;
   /** ISO 8601. */
   readonly launchedAt: string;
   /** Absolute path of the base image. */
   readonly image: string;
 }
+
+const RECORD = new RecordType({
+  type: 'object',
+  required: ['buildId', 'launchedAt', 'image'],
+  properties: {
+    buildId: { type: 'string' },
+    launchedAt: { type: 'string', format: 'time' },
+    image: { type: 'string' },
+  },
+});
 
 /** What is being made or removed: files alone, and no instance. */
 const HIDDEN = '.';
@@ -23,9 +34,9 @@ const TAIL = 256 * 1024;
 export class InstanceDirectory {
   readonly id: string;
   readonly path: string;
-  readonly record: InstanceRecord;
+  readonly record: QemuLaunchRecord;
 
-  constructor(parent: string, id: string, record: InstanceRecord) {
+  constructor(parent: string, id: string, record: QemuLaunchRecord) {
     this.id = id;
     this.path = join(parent, id);
     this.record = record;
@@ -34,7 +45,7 @@ export class InstanceDirectory {
   /** Makes one, with what `fill` puts there: whole or not at all. */
   static async create(
     parent: string,
-    record: InstanceRecord,
+    record: QemuLaunchRecord,
     fill: (directory: string, id: string) => Promise<void>,
   ): Promise<InstanceDirectory> {
     const made = new InstanceDirectory(parent, randomUUID(), record);
@@ -42,7 +53,7 @@ export class InstanceDirectory {
     try {
       await mkdir(hidden, { mode: 0o700 });
       await fill(hidden, made.id);
-      await writeDurably(join(hidden, INSTANCE_FILES.record), `${JSON.stringify(record)}\n`);
+      await RECORD.write(join(hidden, INSTANCE_FILES.record), record);
       await rename(hidden, made.path);
     } catch (error) {
       await rm(hidden, { recursive: true, force: true });
@@ -57,9 +68,8 @@ export class InstanceDirectory {
     for (const id of (await unlessMissing(readdir(parent))) ?? []) {
       if (id.startsWith(HIDDEN)) continue;
       // One that is being removed may go at any moment.
-      const text = await unlessMissing(readFile(join(parent, id, INSTANCE_FILES.record), 'utf8'));
-      if (text !== undefined)
-        found.push(new InstanceDirectory(parent, id, JSON.parse(text) as InstanceRecord));
+      const record = await RECORD.read(join(parent, id, INSTANCE_FILES.record));
+      if (record !== undefined) found.push(new InstanceDirectory(parent, id, record));
     }
     return found;
   }

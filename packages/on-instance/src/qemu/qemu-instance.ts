@@ -12,6 +12,7 @@ import {
   type Probe,
   untilAnswered,
 } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { forwardedPort, INSTANCE_FILES } from './instance-arguments.ts';
 import type { InstanceDirectory } from './instance-directory.ts';
 import type { QmpConnection } from './qmp-connection.ts';
@@ -52,9 +53,9 @@ export class QemuInstance implements Instance {
   async address({ signal }: OperationOptions = {}): Promise<InstanceAddress> {
     signal?.throwIfAborted();
     const usernet = await this.#monitor
-      .use((qmp) => qmp.execute<string>('human-monitor-command', { 'command-line': 'info usernet' }))
+      .use((qmp) => qmp.execute('human-monitor-command', { 'command-line': 'info usernet' }))
       .catch(unlessEnded);
-    const port = forwardedPort(usernet ?? '');
+    const port = typeof usernet === 'string' ? forwardedPort(usernet) : undefined;
     if (port === undefined) throw this.#failed('is not reached', await this.state());
     return { host: '127.0.0.1', port };
   }
@@ -145,8 +146,14 @@ const REASONS: Readonly<Record<InstanceState, string>> = {
   failed: 'its QEMU stands still, was ended, or is not there any more',
 };
 
+const STATUS = new JsonReader({
+  type: 'object',
+  required: ['status'],
+  properties: { status: { type: 'string' } },
+});
+
 async function machineState(qmp: QmpConnection): Promise<InstanceState> {
-  const { status } = await qmp.execute<{ readonly status: string }>('query-status');
+  const { status } = STATUS.check(await qmp.execute('query-status'));
   return STATES[status] ?? 'failed';
 }
 

@@ -4,6 +4,7 @@ import { Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
 /** In milliseconds. QEMU serves one client at a time: behind another one nothing is answered. */
 const TIMEOUT = 10_000;
@@ -11,13 +12,18 @@ const TIMEOUT = 10_000;
 /** Nobody is there to connect to. */
 const ABSENT: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED']);
 
-/** A message of QEMU's: a reply, an event, or the greeting. */
-interface Message {
-  readonly id?: number;
-  readonly return?: unknown;
-  readonly error?: { readonly desc: string };
-  readonly event?: string;
-}
+/** A message from QEMU: a reply, an event, or the greeting. */
+const MESSAGE = new JsonReader({
+  type: 'object',
+  properties: {
+    id: { type: 'integer' },
+    return: {},
+    error: { type: 'object', required: ['desc'], properties: { desc: { type: 'string' } } },
+    event: { type: 'string' },
+  },
+});
+
+type Message = ReturnType<typeof MESSAGE.parse>;
 
 const END: Message = { error: { desc: 'it has ended' } };
 
@@ -57,11 +63,12 @@ export class QmpConnection {
   }
 
   /**
-   * Has QEMU do something.
+   * Executes a command.
    *
+   * @returns what QEMU returned, unchecked
    * @throws ImageError `instance-failed` if it refuses, ends before it answers, or does not answer
    */
-  async execute<T>(command: string, args: Readonly<Record<string, unknown>> = {}): Promise<T> {
+  async execute(command: string, args: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
     const replied = Promise.withResolvers<Message>();
@@ -72,7 +79,7 @@ export class QmpConnection {
     const { error, return: result } = await replied.promise;
     clearTimeout(tooLate);
     this.#replies.delete(id);
-    if (error === undefined) return result as T;
+    if (error === undefined) return result;
     throw new ImageError(
       'instance-failed',
       `QEMU did not do "${command}": ${error.desc}; look at the console log of the instance`,
@@ -100,9 +107,9 @@ export class QmpConnection {
   #receive(line: string): void {
     let message: Message;
     try {
-      message = JSON.parse(line) as Message;
+      message = MESSAGE.parse(line);
     } catch {
-      this.#socket.destroy(); // half a line is the last that a QEMU says that is killed
+      this.#socket.destroy(); // QEMU was killed in the middle of a line
       return;
     }
     if (message.event !== undefined) this.#events.emit('event');

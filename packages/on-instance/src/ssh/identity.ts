@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import ssh2 from 'ssh2';
-import type { InstanceClaim } from '../ledger.ts';
+import type { InstanceClaim } from '../instance-records.ts';
 
 /** Who logs in to the machine of a build. */
 export interface Identity {

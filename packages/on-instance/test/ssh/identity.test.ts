@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import ssh2 from 'ssh2';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
 import { withCode } from '../../../image-builder/test/with-code.ts';
-import { InstanceLedger } from '../../src/ledger.ts';
+import { InstanceRecords } from '../../src/instance-records.ts';
 import { generateKeyPair, identityOf } from '../../src/ssh/identity.ts';
 
 test('a key that cannot be read is not used', (t) => {
@@ -20,7 +20,7 @@ test('a key that cannot be read is not used', (t) => {
 
 test('the private key of the base image is used, if it can be', async (t) => {
   const directory = await temporaryDirectory(t);
-  const claim = new InstanceLedger({ recordDirectory: (name) => join(directory, name) }).tryClaim('1');
+  const claim = new InstanceRecords({ recordDirectory: (name) => join(directory, name) }).tryClaim('1');
   assert.ok(claim !== undefined);
   const key = join(directory, 'key');
   execFileSync('ssh-keygen', ['-q', '-t', 'ecdsa', '-N', '', '-C', '', '-f', key]);

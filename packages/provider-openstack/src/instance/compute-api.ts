@@ -1,5 +1,5 @@
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
-import { list, record, text } from '../session/answer-shape.ts';
 import { listPages } from '../session/list-pages.ts';
 import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
@@ -7,8 +7,9 @@ import {
   type KeyPair,
   type NovaServer,
   readFlavor,
-  readKeyPair,
+  readKeyPairs,
   readServer,
+  readShownServer,
 } from './nova-server.ts';
 
 /** What a server is made with. */
@@ -150,18 +151,24 @@ function serverPath(id: string): string {
   return `/servers/${encodeURIComponent(id)}`;
 }
 
+const CREATED = new JsonReader({
+  type: 'object',
+  required: ['server'],
+  properties: {
+    server: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
+  },
+});
+
 function readServerId(answer: unknown): string {
-  return text(record(record(answer, 'the answer').server, 'server').id, 'server.id');
+  return CREATED.check(answer).server.id;
 }
 
-function readShownServer(answer: unknown): NovaServer {
-  return readServer(record(answer, 'the answer').server);
-}
+const OUTPUT = new JsonReader({
+  type: 'object',
+  required: ['output'],
+  properties: { output: { type: 'string' } },
+});
 
 function readOutput(answer: unknown): string {
-  return text(record(answer, 'the answer').output, 'output');
-}
-
-function readKeyPairs(answer: unknown): readonly KeyPair[] {
-  return list(record(answer, 'the answer').keypairs, 'keypairs').map(readKeyPair);
+  return OUTPUT.check(answer).output;
 }

@@ -1,4 +1,4 @@
-import { record, text, time } from '../session/answer-shape.ts';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { BUILD_ID, PROVIDER_NAME } from '../upload/image-properties.ts';
 import type { KeyPair, NovaServer } from './nova-server.ts';
 
@@ -6,6 +6,9 @@ import type { KeyPair, NovaServer } from './nova-server.ts';
 const PORT = 'nodepool_builder_port';
 /** The server metadata with the time of the launch, in ISO 8601. */
 const LAUNCHED_AT = 'nodepool_builder_launched_at';
+
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
 
 /** What is known of a launch before its server is there. */
 export interface LaunchRecord {
@@ -30,15 +33,19 @@ export function launchMetadata(
   };
 }
 
-/** Reads what a server carries; undefined for one that somebody changed so that it cannot be read. */
+const METADATA = new JsonReader({
+  type: 'object',
+  required: [BUILD_ID, LAUNCHED_AT, PORT],
+  properties: { [BUILD_ID]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
+});
+
+/** Reads the metadata of a server; undefined if somebody has changed it beyond recognition. */
 export function recordOfServer({ keyName: name, metadata }: NovaServer): LaunchRecord | undefined {
   if (name === undefined) return undefined;
-  return readable(() => ({
-    name,
-    buildId: text(metadata[BUILD_ID], BUILD_ID),
-    launchedAt: new Date(time(metadata[LAUNCHED_AT], LAUNCHED_AT)),
-    port: Number(text(metadata[PORT], PORT)),
-  }));
+  return readable(() => {
+    const { [BUILD_ID]: buildId, [LAUNCHED_AT]: launchedAt, [PORT]: port } = METADATA.check(metadata);
+    return { name, buildId, launchedAt: new Date(launchedAt), port: Number(port) };
+  });
 }
 
 /** A key pair has room for it in the comment of its key. */
@@ -47,17 +54,18 @@ export function keyPairOfLaunch({ name, ...rest }: LaunchRecord, publicKey: stri
   return { name, publicKey: `${type} ${key} ${encodeURIComponent(JSON.stringify(rest))}` };
 }
 
-/** Reads what a key pair carries; undefined for one of somebody else. */
+const COMMENT = new JsonReader({
+  type: 'object',
+  required: ['buildId', 'launchedAt', 'port'],
+  properties: { buildId: TEXT, launchedAt: TIME, port: { type: 'number' } },
+});
+
+/** Reads the comment of a key pair; undefined for a key pair of somebody else. */
 export function recordOfKeyPair({ name, publicKey }: KeyPair): LaunchRecord | undefined {
   const [, , comment = ''] = publicKey.trim().split(/\s+/);
   return readable(() => {
-    const { buildId, launchedAt, port } = record(JSON.parse(decodeURIComponent(comment)), 'the comment');
-    return {
-      name,
-      buildId: text(buildId, 'buildId'),
-      launchedAt: new Date(time(launchedAt, 'launchedAt')),
-      port: Number(port),
-    };
+    const { buildId, launchedAt, port } = COMMENT.parse(decodeURIComponent(comment));
+    return { name, buildId, launchedAt: new Date(launchedAt), port };
   });
 }
 

@@ -1,5 +1,5 @@
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
-import { text } from '../session/answer-shape.ts';
 import { listPages } from '../session/list-pages.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
@@ -23,14 +23,14 @@ export class NetworkApi {
   /** The ids of the networks of this name or id. */
   async networkIds(nameOrId: string, signal: AbortSignal): Promise<readonly string[]> {
     const ids = async (key: 'id' | 'name'): Promise<readonly string[]> =>
-      await this.#list('networks', { [key]: nameOrId }, signal, (network) => text(network.id, 'id'));
+      await this.#list('networks', { [key]: nameOrId }, signal, readId);
     const byId = await ids('id');
     return byId.length > 0 ? byId : await ids('name');
   }
 
   /** The ids of the ports of a server. */
   async portIds(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
-    return await this.#list('ports', { device_id: serverId }, signal, (port) => text(port.id, 'id'));
+    return await this.#list('ports', { device_id: serverId }, signal, readId);
   }
 
   async createFloatingIp(
@@ -65,12 +65,23 @@ export class NetworkApi {
     name: string,
     query: Readonly<Record<string, string>>,
     signal: AbortSignal,
-    read: (value: Readonly<Record<string, unknown>>) => T,
+    read: (value: unknown) => T,
   ): Promise<readonly T[]> {
     return await listPages(this.#client, { path: `/${name}`, name, query, read, signal });
   }
 }
 
-function readFloatingIp({ id, description }: Readonly<Record<string, unknown>>): FloatingIp {
-  return { id: text(id, 'id'), description: typeof description === 'string' ? description : '' };
+const RESOURCE = new JsonReader({
+  type: 'object',
+  required: ['id'],
+  properties: { id: { type: 'string' }, description: { type: ['string', 'null'] } },
+});
+
+function readId(value: unknown): string {
+  return RESOURCE.check(value).id;
+}
+
+function readFloatingIp(value: unknown): FloatingIp {
+  const { id, description } = RESOURCE.check(value);
+  return { id, description: description ?? '' };
 }

@@ -1,5 +1,5 @@
 import type { InstanceState } from '@nodepool-builder/image-builder';
-import { list, record, text } from '../session/answer-shape.ts';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
 /** One address of a server. */
 export interface ServerAddress {
@@ -44,39 +44,80 @@ export function isGone(server: NovaServer): boolean {
   return GONE.includes(server.status);
 }
 
+const TEXT = { type: 'string' } as const;
+
+const SERVER_SCHEMA = {
+  type: 'object',
+  required: ['id', 'status'],
+  properties: {
+    id: TEXT,
+    status: TEXT,
+    'OS-EXT-STS:task_state': {},
+    fault: { type: 'object', required: ['message'], properties: { message: TEXT } },
+    accessIPv4: {},
+    accessIPv6: {},
+    key_name: {},
+    addresses: {
+      type: ['object', 'null'],
+      additionalProperties: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['addr'],
+          properties: { addr: TEXT, version: {}, 'OS-EXT-IPS:type': {} },
+        },
+      },
+    },
+    metadata: { type: ['object', 'null'] },
+  },
+} as const;
+
+const SERVER = new JsonReader(SERVER_SCHEMA);
+
+const SHOWN_SERVER = new JsonReader({
+  type: 'object',
+  required: ['server'],
+  properties: { server: SERVER_SCHEMA },
+});
+
+/** Reads the answer to `GET /servers/{id}`. */
+export function readShownServer(value: unknown): NovaServer {
+  return novaServer(SHOWN_SERVER.check(value).server);
+}
+
 /**
  * Checks and reads a server in an answer.
  *
- * @throws Error that says what is wrong with it.
+ * @throws Error that names the invalid field
  */
 export function readServer(value: unknown): NovaServer {
-  const server = record(value, 'the server');
+  return novaServer(SERVER.check(value));
+}
+
+function novaServer(server: ReturnType<typeof SERVER.check>): NovaServer {
   const { 'OS-EXT-STS:task_state': taskState, fault, accessIPv4, accessIPv6, key_name: keyName } = server;
   return {
-    id: text(server.id, 'id'),
-    status: text(server.status, 'status'),
+    id: server.id,
+    status: server.status,
     ...((typeof taskState === 'string' || taskState === null) && { taskState }),
-    fault: fault === undefined ? '' : text(record(fault, 'fault').message, 'fault.message'),
+    fault: fault?.message ?? '',
     access: [...accessAddress(accessIPv4, 4), ...accessAddress(accessIPv6, 6)],
-    addresses: Object.values(record(server.addresses ?? {}, 'addresses')).flatMap((network) =>
-      list(network, 'addresses.*').map(readAddress),
+    addresses: Object.values(server.addresses ?? {}).flatMap((network) =>
+      network.map(
+        ({ addr, version, 'OS-EXT-IPS:type': kind }): ServerAddress => ({
+          address: addr,
+          version: version === 6 ? 6 : 4,
+          kind: kind === 'floating' ? 'floating' : 'fixed',
+        }),
+      ),
     ),
     ...(typeof keyName === 'string' && { keyName }),
-    metadata: record(server.metadata ?? {}, 'metadata'),
+    metadata: server.metadata ?? {},
   };
 }
 
 function accessAddress(address: unknown, version: 4 | 6): ServerAddress[] {
   return typeof address === 'string' && address !== '' ? [{ address, version, kind: 'fixed' }] : [];
-}
-
-function readAddress(value: unknown): ServerAddress {
-  const { addr, version, 'OS-EXT-IPS:type': kind } = record(value, 'addresses.*[]');
-  return {
-    address: text(addr, 'addresses.*[].addr'),
-    version: version === 6 ? 6 : 4,
-    kind: kind === 'floating' ? 'floating' : 'fixed',
-  };
 }
 
 /** A flavor as Nova shows it. */
@@ -87,10 +128,15 @@ export interface Flavor {
   readonly ram: number;
 }
 
+const FLAVOR = new JsonReader({
+  type: 'object',
+  required: ['id', 'name', 'ram'],
+  properties: { id: TEXT, name: TEXT, ram: { type: 'number' } },
+});
+
 export function readFlavor(value: unknown): Flavor {
-  const { id, name, ram } = record(value, 'the flavor');
-  if (typeof ram !== 'number') throw new Error('ram is not a number');
-  return { id: text(id, 'id'), name: text(name, 'name'), ram };
+  const { id, name, ram } = FLAVOR.check(value);
+  return { id, name, ram };
 }
 
 /** A key pair of the user. */
@@ -99,7 +145,30 @@ export interface KeyPair {
   readonly publicKey: string;
 }
 
-export function readKeyPair(value: unknown): KeyPair {
-  const { name, public_key: publicKey } = record(record(value, 'the entry').keypair, 'keypair');
-  return { name: text(name, 'name'), publicKey: text(publicKey, 'public_key') };
+const KEY_PAIRS = new JsonReader({
+  type: 'object',
+  required: ['keypairs'],
+  properties: {
+    keypairs: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['keypair'],
+        properties: {
+          keypair: {
+            type: 'object',
+            required: ['name', 'public_key'],
+            properties: { name: TEXT, public_key: TEXT },
+          },
+        },
+      },
+    },
+  },
+});
+
+export function readKeyPairs(value: unknown): readonly KeyPair[] {
+  return KEY_PAIRS.check(value).keypairs.map(({ keypair }) => ({
+    name: keypair.name,
+    publicKey: keypair.public_key,
+  }));
 }

@@ -1,5 +1,6 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudAuth, NamedInDomain } from '../cloud-settings.ts';
-import { list, record, text } from './answer-shape.ts';
 
 type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
 
@@ -30,16 +31,13 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
  * of domains, which it does not know; else v3. Undefined if there is none to use. Throws an Error at a fault in the list.
  */
 export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): IdentityApi | undefined {
-  const apis = versionsIn(answer).flatMap((value) => {
-    const { id, status, links } = record(value, 'versions[]');
-    const version = /^v(2|3)\b/.exec(text(id, 'versions[].id'))?.[1];
-    const self = list(links, 'versions[].links')
-      .map((link) => record(link, 'links[]'))
-      .find(({ rel }) => rel === 'self');
+  const apis = versionsIn(answer).flatMap(({ id, status, links }) => {
+    const version = /^v(2|3)\b/.exec(id)?.[1];
+    const self = links.find(({ rel }) => rel === 'self');
     if (version === undefined || self === undefined || !USABLE.includes(status)) return [];
     const api: IdentityApi = {
       version: version === '2' ? 2 : 3,
-      url: linked(auth.url, text(self.href, 'links[].href')),
+      url: linked(auth.url, self.href),
     };
     return [api];
   });
@@ -59,14 +57,37 @@ const USABLE: readonly unknown[] = [
   'DEPRECATED',
 ];
 
-/** Keystone's root has `versions.values`, a version's root has `version`. */
-function versionsIn(answer: unknown): readonly unknown[] {
-  const body = record(answer, 'the list of versions');
-  if (body.version !== undefined) return [body.version];
-  return list(
-    Array.isArray(body.versions) ? body.versions : record(body.versions, 'versions').values,
-    'versions.values',
-  );
+const VERSION = {
+  type: 'object',
+  required: ['id', 'links'],
+  properties: {
+    id: { type: 'string' },
+    status: {},
+    links: {
+      type: 'array',
+      items: { type: 'object', required: ['href'], properties: { rel: {}, href: { type: 'string' } } },
+    },
+  },
+} as const;
+
+const VERSIONS = new JsonReader({
+  type: 'object',
+  properties: {
+    version: VERSION,
+    versions: {
+      type: ['array', 'object'],
+      items: VERSION,
+      required: ['values'],
+      properties: { values: { type: 'array', items: VERSION } },
+    },
+  },
+});
+
+/** Keystone's root has `versions.values` or `versions`, a version's root has `version`. */
+function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
+  const { version, versions = [] } = VERSIONS.check(answer, 'the list of versions');
+  if (version !== undefined) return [version];
+  return 'length' in versions ? versions : versions.values;
 }
 
 /** A Keystone behind a proxy that ends TLS may list itself as http; a password does not follow it there. */

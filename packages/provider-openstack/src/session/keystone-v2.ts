@@ -1,5 +1,5 @@
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudAuth, NamedInDomain } from '../cloud-settings.ts';
-import { list, record, text, time } from './answer-shape.ts';
 import type { CatalogEndpoint } from './catalog.ts';
 import type { Token, TokenExchange } from './token.ts';
 
@@ -31,37 +31,76 @@ function tenant({ id, name }: NamedInDomain): object {
   return name === undefined ? {} : { tenantName: name };
 }
 
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
+
+const ANSWER = new JsonReader({
+  type: 'object',
+  required: ['access'],
+  properties: {
+    access: {
+      type: 'object',
+      required: ['token'],
+      properties: {
+        token: {
+          type: 'object',
+          required: ['id', 'expires'],
+          properties: {
+            id: TEXT,
+            expires: TIME,
+            /** Rackspace omits it. */
+            issued_at: TIME,
+            tenant: { type: 'object', properties: { id: {} } },
+          },
+        },
+        serviceCatalog: {
+          type: ['array', 'null'],
+          items: {
+            type: 'object',
+            required: ['type'],
+            properties: {
+              type: TEXT,
+              name: {},
+              endpoints: {
+                type: ['array', 'null'],
+                items: {
+                  type: 'object',
+                  properties: { region: {}, publicURL: TEXT, internalURL: TEXT, adminURL: TEXT },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
 function read({ value, now }: Parameters<TokenExchange['read']>[0]): Token {
-  const access = record(record(value, 'the answer').access, 'access');
-  const token = record(access.token, 'access.token');
-  const expiresAt = time(token.expires, 'access.token.expires');
-  // Rackspace gives no issued_at
-  const issuedAt = token.issued_at === undefined ? now : v2Time(token.issued_at);
-  const project = token.tenant === undefined ? undefined : record(token.tenant, 'access.token.tenant').id;
+  const { token, serviceCatalog } = ANSWER.check(value).access;
+  // v2 writes issued_at in UTC, without a zone
+  const issuedAt = token.issued_at === undefined ? now : utcTime(token.issued_at);
+  const project = token.tenant?.id;
   return {
-    id: text(token.id, 'access.token.id'),
-    expiresAt: now + (expiresAt - issuedAt),
-    catalog: list(access.serviceCatalog ?? [], 'access.serviceCatalog').flatMap(v2Endpoints),
+    id: token.id,
+    expiresAt: now + (utcTime(token.expires) - issuedAt),
+    catalog: (serviceCatalog ?? []).flatMap(({ type, name, endpoints }) =>
+      (endpoints ?? []).flatMap((endpoint) =>
+        INTERFACES.flatMap((which): CatalogEndpoint[] => {
+          const url = endpoint[`${which}URL`];
+          if (url === undefined) return [];
+          return [
+            {
+              type,
+              name: typeof name === 'string' ? name : undefined,
+              interface: which,
+              regionId: typeof endpoint.region === 'string' ? endpoint.region : undefined,
+              url,
+            },
+          ];
+        }),
+      ),
+    ),
     projectId: typeof project === 'string' ? project : undefined,
   };
-}
-
-/** v2 writes `issued_at` in UTC without saying so. */
-function v2Time(value: unknown): number {
-  const written = text(value, 'access.token.issued_at');
-  return time(/(Z|[+-]\d\d:?\d\d)$/.test(written) ? written : `${written}Z`, 'access.token.issued_at');
-}
-
-function v2Endpoints(entry: unknown): CatalogEndpoint[] {
-  const service = record(entry, 'access.serviceCatalog[]');
-  return list(service.endpoints ?? [], 'endpoints').flatMap((value) => {
-    const endpoint = record(value, 'endpoints[]');
-    return INTERFACES.filter((which) => endpoint[`${which}URL`] !== undefined).map((which) => ({
-      type: text(service.type, 'access.serviceCatalog[].type'),
-      name: typeof service.name === 'string' ? service.name : undefined,
-      interface: which,
-      regionId: typeof endpoint.region === 'string' ? endpoint.region : undefined,
-      url: text(endpoint[`${which}URL`], `endpoints[].${which}URL`),
-    }));
-  });
 }

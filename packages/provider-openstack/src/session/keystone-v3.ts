@@ -1,5 +1,5 @@
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import type { AuthScope, CloudAuth, NamedInDomain } from '../cloud-settings.ts';
-import { list, record, text, time } from './answer-shape.ts';
 import type { CatalogEndpoint } from './catalog.ts';
 import type { Token, TokenExchange } from './token.ts';
 
@@ -42,31 +42,68 @@ function named({ id, name, domainId, domainName }: NamedInDomain): object {
   return domainName === undefined ? { name } : { name, domain: { name: domainName } };
 }
 
-function read({ headers, value, now }: Parameters<TokenExchange['read']>[0]): Token {
-  const token = record(record(value, 'the answer').token, 'token');
-  const expiresAt = time(token.expires_at, 'token.expires_at');
-  const issuedAt = token.issued_at === undefined ? now : time(token.issued_at, 'token.issued_at');
-  return {
-    id: text(headers['x-subject-token'], 'the header X-Subject-Token'),
-    expiresAt: now + (expiresAt - issuedAt),
-    catalog: list(token.catalog ?? [], 'token.catalog').flatMap(v3Endpoints),
-    projectId:
-      token.project === undefined
-        ? undefined
-        : text(record(token.project, 'token.project').id, 'token.project.id'),
-  };
-}
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
 
-function v3Endpoints(entry: unknown): CatalogEndpoint[] {
-  const service = record(entry, 'token.catalog[]');
-  return list(service.endpoints ?? [], 'endpoints').map((value) => {
-    const endpoint = record(value, 'endpoints[]');
-    return {
-      type: text(service.type, 'token.catalog[].type'),
-      name: typeof service.name === 'string' ? service.name : undefined,
-      interface: text(endpoint.interface, 'endpoints[].interface'),
-      regionId: [endpoint.region_id, endpoint.region].find((region) => typeof region === 'string'),
-      url: text(endpoint.url, 'endpoints[].url'),
-    };
-  });
+const HEADERS = new JsonReader({
+  type: 'object',
+  required: ['x-subject-token'],
+  properties: { 'x-subject-token': TEXT },
+});
+
+const ANSWER = new JsonReader({
+  type: 'object',
+  required: ['token'],
+  properties: {
+    token: {
+      type: 'object',
+      required: ['expires_at'],
+      properties: {
+        expires_at: TIME,
+        issued_at: TIME,
+        project: { type: 'object', required: ['id'], properties: { id: TEXT } },
+        catalog: {
+          type: ['array', 'null'],
+          items: {
+            type: 'object',
+            required: ['type'],
+            properties: {
+              type: TEXT,
+              name: {},
+              endpoints: {
+                type: ['array', 'null'],
+                items: {
+                  type: 'object',
+                  required: ['interface', 'url'],
+                  properties: { interface: TEXT, url: TEXT, region_id: {}, region: {} },
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+});
+
+function read({ headers, value, now }: Parameters<TokenExchange['read']>[0]): Token {
+  const { 'x-subject-token': id } = HEADERS.check(headers, 'the headers');
+  const { token } = ANSWER.check(value);
+  const issuedAt = token.issued_at === undefined ? now : utcTime(token.issued_at);
+  return {
+    id,
+    expiresAt: now + (utcTime(token.expires_at) - issuedAt),
+    catalog: (token.catalog ?? []).flatMap(({ type, name, endpoints }) =>
+      (endpoints ?? []).map(
+        (endpoint): CatalogEndpoint => ({
+          type,
+          name: typeof name === 'string' ? name : undefined,
+          interface: endpoint.interface,
+          regionId: [endpoint.region_id, endpoint.region].find((region) => typeof region === 'string'),
+          url: endpoint.url,
+        }),
+      ),
+    ),
+    projectId: token.project?.id,
+  };
 }

@@ -1,4 +1,4 @@
-import { list, record, text } from './answer-shape.ts';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ServiceClient } from './service-client.ts';
 
 /** What is listed, and how its items are read. */
@@ -7,23 +7,31 @@ export interface ListRequest<T> {
   /** The key of the list in an answer. */
   readonly name: string;
   readonly query?: Readonly<Record<string, string>>;
-  readonly read: (item: Readonly<Record<string, unknown>>) => T;
+  readonly read: (item: unknown) => T;
   readonly signal: AbortSignal;
 }
 
+const PAGE = new JsonReader({ type: 'object' });
+
+const RESOURCES = new JsonReader({
+  type: 'array',
+  items: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
+});
+
+const LINKS = new JsonReader({ type: 'array', items: { type: 'object', properties: { rel: {} } } });
+
 /**
- * Asks Nova or Neutron for a list, page by page: each says with a link that there is more.
+ * Lists resources of Nova or Neutron, page by page. A page with a successor has a link to it.
  *
  * @throws OpenStackError
  */
 export async function listPages<T>(client: ServiceClient, request: ListRequest<T>): Promise<readonly T[]> {
   const { path, name, query, read, signal } = request;
   const validate = (answer: unknown): Page<T> => {
-    const { [name]: items, [`${name}_links`]: links = [] } = record(answer, 'the answer');
-    const records = list(items, name).map((item) => record(item, `${name}[]`));
-    const hasNext = list(links, `${name}_links`).some((link) => record(link, 'link').rel === 'next');
-    const last = hasNext ? records.at(-1) : undefined;
-    return { items: records.map(read), marker: last && text(last.id, `${name}[].id`) };
+    const { [name]: items, [`${name}_links`]: links = [] } = PAGE.check(answer);
+    const resources = RESOURCES.check(items, name);
+    const hasNext = LINKS.check(links, `${name}_links`).some(({ rel }) => rel === 'next');
+    return { items: resources.map(read), marker: hasNext ? resources.at(-1)?.id : undefined };
   };
   const found: T[] = [];
   for (let marker: string | undefined; ; ) {

@@ -126,7 +126,7 @@ describe('Keystone', () => {
 
   it('answers without a token: names what is missing', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 201, json: {} } }));
-    const wrong = failsWith('invalid-answer', 'token is not an object');
+    const wrong = failsWith('invalid-answer', 'token is missing');
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
   });
 

@@ -7,7 +7,6 @@ import { before, describe, it, type TestContext } from 'node:test';
 import type { Account } from '../../../../test/fixtures/openstack/account.ts';
 import { openStack } from '../../../../test/fixtures/openstack/openstack.ts';
 import type { CloudAuth } from '../../src/cloud-settings.ts';
-import { record, text } from '../../src/session/answer-shape.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import type { ServiceClient } from '../../src/session/service-client.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
@@ -40,7 +39,7 @@ function openSession(auth: CloudAuth): OpenStackSession {
 
 /** Reads one field of an image. */
 function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
-  return (image) => text(record(image, 'the image')[key], key);
+  return (image) => String(Object(image)[key]);
 }
 
 /** Creates an image in Glance as this user; the id of its project. */

@@ -66,7 +66,7 @@ function codeOf(status: number): ZuulErrorCode {
 /** The words of a 401 quote the token's claims: only the name of the error is told. */
 function errorName(body: string): string | undefined {
   try {
-    const { error } = JSON.parse(body) as { error?: unknown };
+    const { error }: { error?: unknown } = Object(JSON.parse(body));
     return typeof error === 'string' && ERROR_NAME.test(error) ? error : undefined;
   } catch {
     return undefined;

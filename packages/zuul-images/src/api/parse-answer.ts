@@ -1,3 +1,4 @@
+import { parseJson } from '@nodepool-builder/image-builder/module-kit';
 import type { HttpAnswer } from './http-client.ts';
 import { ZuulError } from './zuul-error.ts';
 
@@ -19,12 +20,10 @@ export function parseAnswer<T>(request: string, answer: HttpAnswer, read: (value
     );
   }
   try {
-    return read(JSON.parse(answer.body));
-  } catch (cause) {
-    // a parser's message quotes what it could not read
-    const reason = cause instanceof SyntaxError ? 'it is no JSON' : (cause as Error).message;
+    return read(parseJson(answer.body));
+  } catch (error) {
     throw invalid(
-      `${request}: the answer is not as expected: ${reason}`,
+      `${request}: the answer is not as expected: ${(error as Error).message}`,
       'check that the URL is that of the service',
     );
   }

@@ -1,41 +1,77 @@
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 import { artifactUrl } from '../builds/artifact-url.ts';
-import { list, optionalText, record, text } from './json-shape.ts';
 import type { ZuulArtifact, ZuulBuild } from './zuul-build.ts';
 
+/** Zuul sends null for unknown values. */
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const TIME_OR_NULL = { type: ['string', 'null'], format: 'time' } as const;
+
+const CHANGE = { project: TEXT_OR_NULL, branch: TEXT_OR_NULL } as const;
+
+const IDENTITY = new JsonReader({
+  type: 'object',
+  required: ['uuid'],
+  properties: { uuid: { type: 'string' } },
+});
+
+const BUILD = new JsonReader({
+  type: 'object',
+  required: ['job_name'],
+  properties: {
+    ...CHANGE,
+    /** From Zuul 10 on an object; before, a text such as `refs/heads/master`. */
+    ref: { type: ['object', 'string', 'null'], properties: CHANGE },
+    job_name: { type: 'string' },
+    result: TEXT_OR_NULL,
+    start_time: TIME_OR_NULL,
+    end_time: TIME_OR_NULL,
+    pipeline: TEXT_OR_NULL,
+    log_url: TEXT_OR_NULL,
+    artifacts: { type: ['array', 'null'] },
+  },
+});
+
+const ARTIFACT = new JsonReader({
+  type: 'object',
+  required: ['name', 'url'],
+  properties: {
+    name: { type: 'string' },
+    url: { type: 'string' },
+    metadata: { type: ['object', 'null'] },
+  },
+});
+
 /**
- * Reads one build of `…/builds`. From Zuul 10 on, what a build is about lies under `ref`; before, beside the rest.
+ * Reads one build of `…/builds`. The change of a build is in `ref` from Zuul 10 on; before, beside the other fields.
  *
- * @throws Error that names the field at fault
+ * @throws Error that names the invalid field
  */
 export function parseBuild(value: unknown): ZuulBuild {
-  const build = record(value, 'the build');
-  const { _id: id } = build;
-  const uuid = text(build.uuid, 'uuid');
+  const { uuid } = IDENTITY.check(value);
   try {
-    const ref = build.ref !== null && typeof build.ref === 'object' ? record(build.ref, 'ref') : build;
-    const result = optionalText(build.result, 'result');
-    const startTime = time(build.start_time, 'start_time');
-    const endTime = time(build.end_time, 'end_time');
-    const branch = optionalText(ref.branch, 'branch');
+    const build = BUILD.check(value);
+    const { _id: id, final } = value as Readonly<Record<string, unknown>>;
+    const { project, branch } = typeof build.ref === 'object' && build.ref !== null ? build.ref : build;
+    const { result, start_time: start, end_time: end } = build;
     return {
       uuid,
       id: rowNumber(id),
-      jobName: text(build.job_name, 'job_name'),
-      ...(result !== undefined && { result }),
-      final: build.final !== false,
-      ...(startTime !== undefined && { startTime }),
-      ...(endTime !== undefined && { endTime }),
-      project: optionalText(ref.project, 'project') ?? '',
-      ...(branch !== undefined && { branch }),
-      pipeline: optionalText(build.pipeline, 'pipeline') ?? '',
-      ...parseArtifacts(build.artifacts, optionalText(build.log_url, 'log_url')),
+      jobName: build.job_name,
+      ...(typeof result === 'string' && { result }),
+      final: final !== false,
+      ...(typeof start === 'string' && { startTime: utcTime(start) }),
+      ...(typeof end === 'string' && { endTime: utcTime(end) }),
+      project: project ?? '',
+      ...(typeof branch === 'string' && { branch }),
+      pipeline: build.pipeline ?? '',
+      ...parseArtifacts(build.artifacts ?? [], build.log_url ?? undefined),
     };
   } catch (cause) {
     throw new Error(`of build ${uuid}, ${(cause as Error).message}`, { cause });
   }
 }
 
-/** Declared to be a string, and sent as a number. */
+/** Declared as a string, and sent as a number. */
 function rowNumber(value: unknown): number {
   if (value === undefined || value === null) return 0;
   const number = Number(value);
@@ -43,33 +79,18 @@ function rowNumber(value: unknown): number {
   return number;
 }
 
-/** Zuul's times are UTC and do not say so: without the Z they would be read as local time. */
-function time(value: unknown, field: string): number | undefined {
-  const written = optionalText(value, field);
-  if (written === undefined) return undefined;
-  const zoned = /(?:Z|[+-]\d\d:?\d\d)$/i.test(written) ? written : `${written}Z`;
-  const milliseconds = Date.parse(zoned);
-  if (Number.isNaN(milliseconds)) throw new Error(`${field} is not a time`);
-  return milliseconds;
-}
-
 function parseArtifacts(
-  value: unknown,
+  items: readonly unknown[],
   logUrl: string | undefined,
 ): Pick<ZuulBuild, 'artifacts' | 'unusableArtifacts'> {
   const artifacts: ZuulArtifact[] = [];
   const unusableArtifacts: string[] = [];
-  for (const item of list(value ?? [], 'artifacts')) {
-    const name = (item as { name?: unknown } | null)?.name;
+  for (const item of items) {
     try {
-      const artifact = record(item, 'it');
-      const url = artifactUrl(text(artifact.url, 'its URL'), logUrl);
-      artifacts.push({
-        name: text(name, 'its name'),
-        url,
-        metadata: record(artifact.metadata ?? {}, 'its metadata'),
-      });
+      const { name, url, metadata } = ARTIFACT.check(item);
+      artifacts.push({ name, url: artifactUrl(url, logUrl), metadata: metadata ?? {} });
     } catch (error) {
+      const name: unknown = Object(item).name;
       unusableArtifacts.push(`artifact ${JSON.stringify(name)}: ${(error as Error).message}`);
     }
   }

@@ -1,6 +1,6 @@
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ApiSession } from './api-session.ts';
 import type { ApiUrl } from './api-url.ts';
-import { list, optionalText, record, text } from './json-shape.ts';
 import { ZuulError } from './zuul-error.ts';
 
 /** How many tenants a message names. */
@@ -39,8 +39,14 @@ export async function findTenantApi(
   return { tenant: name, base: `${root}api/tenant/${encodeURIComponent(name)}/` };
 }
 
+const INFO = new JsonReader({
+  type: 'object',
+  required: ['info'],
+  properties: { info: { type: 'object', properties: { tenant: { type: ['string', 'null'] } } } },
+});
+
 function servedTenant(value: unknown): string | undefined {
-  return optionalText(record(record(value, 'the answer').info, 'info').tenant, 'tenant');
+  return INFO.check(value).info.tenant ?? undefined;
 }
 
 async function onlyTenant(session: ApiSession, root: string, signal: AbortSignal): Promise<string> {
@@ -60,8 +66,11 @@ async function onlyTenant(session: ApiSession, root: string, signal: AbortSignal
   );
 }
 
+const TENANTS = new JsonReader({
+  type: 'array',
+  items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+});
+
 function tenantNames(value: unknown): string[] {
-  return list(value, 'the answer').map((tenant) =>
-    text(record(tenant, 'a tenant').name, 'the name of a tenant'),
-  );
+  return TENANTS.check(value).map(({ name }) => name);
 }

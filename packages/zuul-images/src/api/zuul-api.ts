@@ -1,8 +1,8 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { ApiSession, type ApiSessionOptions } from './api-session.ts';
 import { type ApiUrl, parseApiUrl } from './api-url.ts';
 import { type BuildQuery, buildParameters, matchesQuery, SERVER_GENERATIONS } from './build-query.ts';
-import { list } from './json-shape.ts';
 import { parseBuild } from './parse-build.ts';
 import { findTenantApi, type TenantApi } from './tenant-api.ts';
 import type { ZuulBuild } from './zuul-build.ts';
@@ -101,6 +101,8 @@ export class ZuulApi {
   }
 }
 
+const LIST = new JsonReader({ type: 'array' });
+
 function parseBuilds(value: unknown): readonly ZuulBuild[] {
-  return list(value, 'the answer').map(parseBuild);
+  return LIST.check(value).map(parseBuild);
 }

@@ -1,8 +1,40 @@
-import { readFile } from 'node:fs/promises';
-import { asImageError, unlessMissing, writeDurably } from '@nodepool-builder/image-builder';
-import { Mutex } from '@nodepool-builder/image-builder/module-kit';
-import { type BuildMemory, type Remembrance, withGivenUp, withTaken } from './build-memory.ts';
-import { memoryText, parseMemory } from './memory-file.ts';
+import { asImageError, FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { DamagedRecord, Mutex, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { ZuulError } from '../api/zuul-error.ts';
+import { type BuildMemory, NOTHING_SEEN, type Remembrance, withGivenUp, withTaken } from './build-memory.ts';
+
+const TEXT = { type: 'string' } as const;
+const INTEGER = { type: 'integer', maximum: Number.MAX_SAFE_INTEGER } as const;
+const AGE = { endTime: INTEGER, id: INTEGER } as const;
+
+const RECORD = new RecordType({
+  type: 'object',
+  required: ['version', 'builds'],
+  properties: {
+    version: { const: 1 },
+    newest: { type: 'object', required: ['endTime', 'id'], properties: AGE },
+    builds: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['uuid', 'endTime', 'id', 'pipeline', 'content'],
+        properties: {
+          ...AGE,
+          uuid: TEXT,
+          pipeline: TEXT,
+          content: {
+            type: 'array',
+            items: {
+              type: 'object',
+              required: ['format', 'url'],
+              properties: { format: { enum: FORMAT_NAMES }, url: TEXT, sha256: TEXT },
+            },
+          },
+        },
+      },
+    },
+  },
+});
 
 /** The builds of one image that were dealt with, kept in a file: "since the last run" survives restarts. */
 export class SeenBuilds {
@@ -22,10 +54,7 @@ export class SeenBuilds {
    * @throws ImageError `directory-not-usable`
    */
   static async open(path: string): Promise<SeenBuilds> {
-    const text = await unlessMissing(readFile(path, 'utf8')).catch((error: unknown) => {
-      throw asImageError(error, `reading ${path}`);
-    });
-    return new SeenBuilds(path, parseMemory(text, path));
+    return new SeenBuilds(path, await readMemory(path));
   }
 
   /** As it is now; what is recorded later does not change it. */
@@ -54,10 +83,38 @@ export class SeenBuilds {
   async #become(next: (memory: BuildMemory) => BuildMemory): Promise<void> {
     await this.#mutex.run(async () => {
       const memory = next(this.#memory);
-      await writeDurably(this.#path, memoryText(memory)).catch((error: unknown) => {
+      await RECORD.write(this.#path, recordOf(memory)).catch((error: unknown) => {
         throw asImageError(error, `writing ${this.#path}`);
       });
       this.#memory = memory;
     });
   }
+}
+
+function recordOf({ newest, builds }: BuildMemory): Parameters<typeof RECORD.text>[0] {
+  return { version: 1, ...(newest !== undefined && { newest }), builds: [...builds.values()] };
+}
+
+async function readMemory(path: string): Promise<BuildMemory> {
+  try {
+    const record = await RECORD.read(path);
+    if (record === undefined) return NOTHING_SEEN;
+    const { newest, builds } = record;
+    return {
+      newest: newest && notInFuture(newest),
+      builds: new Map(builds.map((build) => [build.uuid, notInFuture(build)])),
+    };
+  } catch (cause) {
+    if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${path}`);
+    throw new ZuulError(
+      'memory-damaged',
+      `the record of builds ${cause.message}; remove it, and the newest image is fetched once more`,
+      { cause },
+    );
+  }
+}
+
+/** An earlier release stored ends in the future unchanged. */
+function notInFuture<T extends { readonly endTime: number }>(build: T): T {
+  return { ...build, endTime: Math.min(build.endTime, Date.now()) };
 }

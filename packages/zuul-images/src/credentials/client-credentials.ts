@@ -1,7 +1,7 @@
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { answerError } from '../api/answer-error.ts';
 import type { Clock } from '../api/clock.ts';
 import type { HttpClient } from '../api/http-client.ts';
-import { list, record, text } from '../api/json-shape.ts';
 import { parseAnswer } from '../api/parse-answer.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import { bearerToken } from './bearer-token.ts';
@@ -82,27 +82,39 @@ async function discover(issuer: string, { http, clock, signal }: TokenRequestOpt
   return parseAnswer(request, answer, (value) => readProvider(value, base));
 }
 
+const PROVIDER = new JsonReader({
+  type: 'object',
+  required: ['issuer', 'token_endpoint'],
+  properties: {
+    issuer: { type: 'string' },
+    token_endpoint: { type: 'string' },
+    token_endpoint_auth_methods_supported: { type: ['array', 'null'] },
+  },
+});
+
 function readProvider(value: unknown, issuer: URL): Provider {
-  const provider = record(value, 'the answer');
+  const provider = PROVIDER.check(value);
   // OpenID Connect Discovery, 4.3: another's document must not direct the secret elsewhere
-  const named = text(provider.issuer, 'issuer').replace(/\/?$/, '/');
+  const named = provider.issuer.replace(/\/?$/, '/');
   if (URL.parse(named)?.href !== issuer.href) throw new Error('it is about another issuer');
-  const tokenEndpoint = URL.parse(text(provider.token_endpoint, 'token_endpoint'));
+  const tokenEndpoint = URL.parse(provider.token_endpoint);
   if (tokenEndpoint === null || ![issuer.protocol, 'https:'].includes(tokenEndpoint.protocol)) {
     throw new Error(`token_endpoint is no ${issuer.protocol} URL`);
   }
-  const methods = list(
-    provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'],
-    'the methods',
-  );
+  const methods = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   return { tokenEndpoint, secretInBody: !methods.includes('client_secret_basic') };
 }
 
+const TOKEN = new JsonReader({
+  type: 'object',
+  required: ['access_token'],
+  properties: { access_token: { type: 'string' }, expires_in: {} },
+});
+
 function readToken(value: unknown, request: string, asked: number): IssuedToken {
-  const token = record(value, 'the answer');
-  const life = token.expires_in;
+  const { access_token: token, expires_in: life } = TOKEN.check(value);
   return {
-    value: bearerToken(text(token.access_token, 'access_token'), request),
+    value: bearerToken(token, request),
     ...(typeof life === 'number' && { expiresAt: asked + life * 1000 }),
   };
 }

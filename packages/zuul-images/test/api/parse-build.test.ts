@@ -80,7 +80,7 @@ describe('a build', () => {
     const build = parseBuild({ ...FLAT, artifacts });
     assert.deepEqual(build.artifacts, [{ name: 'image', url: 's3://b/k', metadata: {} }]);
     assert.match(build.unusableArtifacts[0] ?? '', /^artifact "logs": .*file:/);
-    assert.match(build.unusableArtifacts[1] ?? '', /^artifact "no url": its URL is not a string/);
+    assert.match(build.unusableArtifacts[1] ?? '', /^artifact "no url": url is missing/);
     assert.equal(build.unusableArtifacts.length, 3);
   });
 

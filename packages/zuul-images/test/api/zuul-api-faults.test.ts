@@ -58,9 +58,9 @@ describe('an answer that is not the list of builds', () => {
     ['bad-request', 'bad-request', '400 Bad Request'],
     ['login-page', 'invalid-answer', 'text/html', 'login'],
     ['login-redirect', 'redirected', '302 Found to http://localhost:9;', 'login'],
-    ['half-json', 'invalid-answer', 'no JSON'],
+    ['half-json', 'invalid-answer', 'not JSON'],
     ['no-list', 'invalid-answer', 'not a list'],
-    ['no-uuid', 'invalid-answer', 'uuid is not a string'],
+    ['no-uuid', 'invalid-answer', 'uuid is missing'],
   ];
   for (const [fault, code, ...words] of faults) {
     test(`${fault} is told at once`, async (t) => {

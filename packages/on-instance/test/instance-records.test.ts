@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
-import { InstanceLedger } from '../src/ledger.ts';
+import { InstanceRecords } from '../src/instance-records.ts';
 
 test('what a crash leaves of an entry or a key is known, and goes with it', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'ledger-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const left = ['a.json.new', 'b.key', 'c.key.new', 'd.json', 'd.json.new', 'd.key', 'foreign.txt'];
   for (const name of left) await writeFile(join(directory, name), '{}');
-  const ledger = new InstanceLedger({ recordDirectory: () => directory });
+  const ledger = new InstanceRecords({ recordDirectory: () => directory });
   const imageIds = await ledger.imageIds();
   assert.deepEqual(imageIds.toSorted(), ['a', 'b', 'c', 'd']);
   for (const imageId of imageIds) await ledger.tryClaim(imageId)?.remove();

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { JsonReader, utcTime } from '../src/json-reader.ts';
+
+const PERSON = new JsonReader({
+  type: 'object',
+  required: ['name', 'born'],
+  properties: {
+    name: { type: 'string' },
+    born: { type: 'string', format: 'time' },
+    pets: { type: 'array', items: { enum: ['cat', 'dog'] } },
+    version: { const: 1 },
+    'a/b': { type: ['integer', 'null'] },
+  },
+});
+
+test('a valid text is read, with unknown keys', () => {
+  const person = { name: 'Ada', born: '1815-12-10T00:00:00Z', pets: ['cat'], 'a/b': null, more: 1 };
+  assert.deepEqual(PERSON.parse(JSON.stringify(person)), person);
+});
+
+describe('an error names the place and the reason, and quotes no secret:', () => {
+  const valid = { name: 'Ada', born: '1815-12-10' };
+  const invalid: readonly (readonly [string, string])[] = [
+    ['{"name": "secret', 'it is not JSON'],
+    ['[]', 'it is not an object'],
+    ['{"name": "Ada"}', 'born is missing'],
+    [JSON.stringify({ ...valid, name: 1 }), 'name is not a string'],
+    [JSON.stringify({ ...valid, born: 'long ago' }), 'born is not a time'],
+    [JSON.stringify({ ...valid, pets: ['cat', 'owl'] }), 'pets[1] is not one of cat, dog'],
+    [JSON.stringify({ ...valid, version: 2 }), 'version is not 1'],
+    [JSON.stringify({ ...valid, 'a/b': 0.5 }), 'a/b is not a whole number'],
+  ];
+  for (const [text, message] of invalid) {
+    test(message, () => assert.throws(() => PERSON.parse(text), { message }));
+  }
+});
+
+test('an error names the value that is checked', () => {
+  assert.throws(
+    () => PERSON.check({ born: 'x', name: 1 }, 'the answer'),
+    /^Error: the answer\./,
+  );
+  assert.throws(() => PERSON.check(undefined, 'the answer'), { message: 'the answer is not an object' });
+});
+
+test('a time without a zone is UTC', () => {
+  const noon = Date.UTC(2026, 0, 2, 12);
+  for (const time of ['2026-01-02T12:00:00', '2026-01-02T12:00:00Z', '2026-01-02T14:00:00.000+02:00']) {
+    assert.equal(utcTime(time), noon);
+  }
+});
