@@ -89,6 +89,9 @@ describe("Keystone's version, as it lists them", () => {
   it('a list with a fault in it: names the place', () => {
     const auth = withDomains('http://k');
     assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
-    assert.throws(() => listedIdentityApi(auth, { versions: { values: [{ id: 3 }] } }), /versions\[\]\.id/);
+    assert.throws(
+      () => listedIdentityApi(auth, { versions: { values: [{ id: 3, links: [] }] } }),
+      /values\[0\]\.id is not/,
+    );
   });
 });
