@@ -106,11 +106,11 @@ export class Staging {
   }
 }
 
-async function readLines<T>(path: string, line: { parse(text: string): T }): Promise<T[]> {
+async function readLines<T>(path: string, reader: { parse(line: string): T }): Promise<T[]> {
   const text = (await unlessMissing(readFile(path, 'utf8'))) ?? '';
   // A truncated last line belongs to a process group or directory that was never started.
   return text
     .split('\n')
     .slice(0, -1)
-    .map((text) => line.parse(text));
+    .map((line) => reader.parse(line));
 }
