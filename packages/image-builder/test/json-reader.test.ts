@@ -37,10 +37,7 @@ describe('an error names the place and the reason, and quotes no secret:', () =>
 });
 
 test('an error names the value that is checked', () => {
-  assert.throws(
-    () => PERSON.check({ born: 'x', name: 1 }, 'the answer'),
-    /^Error: the answer\./,
-  );
+  assert.throws(() => PERSON.check({ born: 'x', name: 1 }, 'the answer'), /^Error: the answer\./);
   assert.throws(() => PERSON.check(undefined, 'the answer'), { message: 'the answer is not an object' });
 });
 
