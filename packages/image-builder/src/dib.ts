@@ -1,6 +1,6 @@
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
+import { temporaryDirectory } from './build/temporary-directory.ts';
 import type { BuildContext } from './context.ts';
 import { dibArguments } from './dib/arguments.ts';
 import { dibEnvironment } from './dib/environment.ts';
@@ -32,20 +32,11 @@ export class DibBuilder extends BaseImageBuilder {
     const withheld = withheldVariables(context.environment);
     if (withheld.length > 0) context.log(`# variables that this build does not get: ${withheld.join(', ')}`);
     await context.run(diskimage.command ?? 'disk-image-create', args, {
-      env: { ...env, TMP_DIR: await temporaryDirectory(context, env.TMP_DIR) },
+      env: { ...env, TMP_DIR: await temporaryDirectory(context, env.TMP_DIR ?? context.environment.TMP_DIR) },
       onLine: (line) => {
         const done = progressOfLine(line);
         if (done !== undefined) context.progress(done, 100);
       },
     });
   }
-}
-
-/** A private directory for chroots: in the operator's TMP_DIR if there is one, else beside the image. */
-async function temporaryDirectory(context: BuildContext, configured: string | undefined): Promise<string> {
-  const parent = configured ?? context.environment.TMP_DIR;
-  if (parent !== undefined && parent !== '') return await context.temporaryDirectory(parent);
-  const path = join(context.directory, 'tmp');
-  await mkdir(path);
-  return path;
 }

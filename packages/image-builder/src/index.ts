@@ -5,6 +5,7 @@ export { visible } from './build/visible.ts';
 export { byBuild, type DatedImage } from './build-order.ts';
 export { checksumsOf } from './checksums.ts';
 export { endProcesses, type ProcessTraits } from './cleanup/processes.ts';
+export { COMMAND, CommandBuilder, type CommandSettings } from './command.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';

@@ -10,10 +10,10 @@ export interface SettingsSchema {
   readonly default?: string | number | boolean;
   /**
    * Of text that is a path: {@link readSettings} resolves a relative one against the directory of the configuration file.
-   * `directory`: a directory that exists; `validate` warns if this host lacks it.
-   * `time`: an ISO 8601 time.
+   * `directory`: a directory that exists; `validate` warns if this host lacks it. `program`: a path, or a name without a
+   * slash, which is looked up in PATH; of a list: its first item is a program. `time`: an ISO 8601 time.
    */
-  readonly format?: 'path' | 'directory' | 'time';
+  readonly format?: 'path' | 'directory' | 'program' | 'time';
   readonly properties?: Readonly<Record<string, SettingsSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | SettingsSchema;
@@ -95,11 +95,14 @@ export function readSettings<const S extends SettingsSchema>(
 
 function read(schema: SettingsSchema, value: unknown, absolute: (path: string) => string): unknown {
   if (value === undefined) return schema.default;
-  if (typeof value === 'string') return schema.format === undefined ? value : absolute(value);
+  if (typeof value === 'string') return readText(schema, value, absolute);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
-    const { items } = schema;
-    return items === undefined ? value : value.map((item) => read(items, item, absolute));
+    const { format, items = {} } = schema;
+    return value.map((item, index) => {
+      const isProgram = format === 'program' && index === 0;
+      return read(isProgram ? { ...items, format } : items, item, absolute);
+    });
   }
   const { properties = {} } = schema;
   const settings: Record<string, unknown> = { ...value };
@@ -108,4 +111,9 @@ function read(schema: SettingsSchema, value: unknown, absolute: (path: string) =
     if (setting !== undefined) settings[key] = setting;
   }
   return settings;
+}
+
+function readText({ format }: SettingsSchema, text: string, absolute: (path: string) => string): string {
+  const isPath = format === 'program' ? text.includes('/') : format === 'path' || format === 'directory';
+  return isPath ? absolute(text) : text;
 }
