@@ -57,7 +57,7 @@ describe('the builder command', () => {
   });
 
   it('leaves variables of shells and placeholders of templates as they are', async (t) => {
-    const rest = ['$' + '{image-id}', '{{image-id}}', '{ image-id }', '{IMAGE}', '{print $1}'];
+    const rest = [`$\{image-id}`, '{{image-id}}', '{ image-id }', '{IMAGE}', '{print $1}'];
     const script = 'echo "$@"; echo content > "$1"';
     const { lines } = await build(t, { command: ['sh', '-ec', script, 'sh', '{output.raw}', ...rest] });
     assert.ok(lines.some((line) => line.endsWith(` ${rest.join(' ')}`)));

@@ -30,9 +30,12 @@ test('defaults are filled in and paths are absolute, at every depth', () => {
   assert.deepEqual(settings.steps, ['true', { script: '/etc/nodepool/a.sh' }]);
 });
 
+function absolute(path: string): string {
+  return `/etc/nodepool/${path}`;
+}
+
 test('a program is a path if it has a slash, also as the first item of a list', () => {
   const command = { type: 'array', format: 'program', items: { type: 'string' } } as const;
-  const absolute = (path: string): string => `/etc/nodepool/${path}`;
   assert.deepEqual(readSettings(command, ['bin/make', 'a/b'], absolute), ['/etc/nodepool/bin/make', 'a/b']);
   assert.deepEqual(readSettings(command, ['make', 'a/b'], absolute), ['make', 'a/b']);
   assert.equal(
