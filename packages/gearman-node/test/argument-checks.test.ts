@@ -42,14 +42,14 @@ test('a count is a non-negative integer', () => {
   }
 });
 
-test('a refused text is cut short in the message', () => {
+test('an invalid text is truncated in the error', () => {
   assert.throws(
     () => checkFunctionName('x'.repeat(100_000)),
     (error: Error) => error.message.length < 300,
   );
 });
 
-test('an argument of any wrong type is refused', () => {
+test('an argument of a wrong type is rejected', () => {
   const wrong: readonly unknown[] = [undefined, null, 1, {}, [], Symbol('s'), () => {}, Object.create(null)];
   for (const value of wrong as readonly never[]) {
     for (const check of [checkFunctionName, checkHandle, checkPayload, checkUnique]) {
@@ -59,7 +59,7 @@ test('an argument of any wrong type is refused', () => {
   checkPayload(new Uint8Array(1));
 });
 
-test('an unknown choice and a number out of range are refused', () => {
+test('an unknown choice and a number out of range are rejected', () => {
   checkChoice('priority', 'low', ['high', 'low']);
   assert.throws(() => checkChoice('priority', 'urgent', ['high', 'low']), refused(/"urgent".*high or low/));
   for (const value of [1, 2, undefined]) checkRange('timeout', value, 1, 2);

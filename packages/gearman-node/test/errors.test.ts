@@ -31,7 +31,7 @@ test('each error is a GearmanError with a name and a code', () => {
   }
 });
 
-test('whether a call may be repeated follows from the code', () => {
+test('the code determines whether an error is retriable', () => {
   for (const [error, , code] of ERRORS) {
     assert.equal(error.retriable, GEARMAN_ERRORS[code as keyof typeof GEARMAN_ERRORS].retriable);
   }

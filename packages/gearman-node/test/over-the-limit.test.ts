@@ -54,13 +54,13 @@ async function limited(t: TestContext, limits: Limits, handler: JobHandler = ({ 
 const tooLarge = { code: 'packet-too-large', retriable: false, message: /limit of 10000; maxPacketSize/ };
 const exception = { code: 'job-exception', retriable: false, message: /limit of 10000; maxPacketSize/ };
 
-test('client: a payload over its limit is refused at the call', async (t) => {
+test('client: a payload over the limit is rejected at the call', async (t) => {
   const { client, over } = await limited(t, { client: { maxPacketSize: LIMIT } });
   assert.throws(() => client.submit('f', TOO_LARGE), tooLarge);
   await over();
 });
 
-test('client: a result over its limit ends that job alone, and it is not submitted again', async (t) => {
+test('client: a result over the limit fails only its job, which is not resubmitted', async (t) => {
   const { client, over, runs } = await limited(t, { client: { maxPacketSize: LIMIT } }, () => TOO_LARGE);
   const job = client.submit('f', '', { onServerLost: 'resubmit' });
   await assert.rejects(job.result, tooLarge);
@@ -68,7 +68,7 @@ test('client: a result over its limit ends that job alone, and it is not submitt
   await over();
 });
 
-test('client: a piece of a result over its limit ends that job alone', async (t) => {
+test('client: a part of a result over the limit fails only its job', async (t) => {
   const { client, over } = await limited(t, { client: { maxPacketSize: LIMIT } }, async (job) => {
     await job.sendData('small');
     await job.sendData(TOO_LARGE);
@@ -83,21 +83,21 @@ test('client: a piece of a result over its limit ends that job alone', async (t)
   await over();
 });
 
-test('worker: a payload over its limit ends that job with an exception, and the handler is not called', async (t) => {
+test('worker: a payload over the limit ends the job with an exception, without a call of the handler', async (t) => {
   const { client, over, runs } = await limited(t, { worker: { maxPacketSize: LIMIT } });
   await assert.rejects(client.submit('f', TOO_LARGE).result, exception);
   assert.equal(runs(), 0);
   await over();
 });
 
-test('worker: a result over its limit ends that job with an exception', async (t) => {
+test('worker: a result over the limit ends the job with an exception', async (t) => {
   const { client, over, runs } = await limited(t, { worker: { maxPacketSize: LIMIT } }, () => TOO_LARGE);
   await assert.rejects(client.submit('f').result, exception);
   assert.equal(runs(), 1);
   await over();
 });
 
-test('worker: a piece of a result over its limit is an error of the handler’s', async (t) => {
+test('worker: a part of a result over the limit throws in the handler', async (t) => {
   const { client, over } = await limited(t, { worker: { maxPacketSize: LIMIT } }, async (job) => {
     await assert.rejects(job.sendData(TOO_LARGE), tooLarge);
     await assert.rejects(job.sendWarning(TOO_LARGE), tooLarge);
@@ -108,7 +108,7 @@ test('worker: a piece of a result over its limit is an error of the handler’s'
   await over();
 });
 
-test('server: only a submission over its limit is refused', async (t) => {
+test('server: only the submission over the limit is rejected', async (t) => {
   const { client, over, runs } = await limited(t, { server: { maxPacketSize: LIMIT } });
   const [before, refused, after] = [
     client.submit('f', 'before').result,
@@ -121,7 +121,7 @@ test('server: only a submission over its limit is refused', async (t) => {
   await over();
 });
 
-test('server: a result over its limit ends that job with an exception, and it does not run again', async (t) => {
+test('server: a result over the limit ends the job with an exception, and it does not run again', async (t) => {
   const { client, over, runs, site } = await limited(
     t,
     { server: { maxPacketSize: LIMIT } },
@@ -137,7 +137,7 @@ test('server: a result over its limit ends that job with an exception, and it do
   await over();
 });
 
-test('server: a client without exceptions gets WORK_FAIL, a worker that does not run the job gets JOB_NOT_FOUND', async (t) => {
+test('server: a client without exceptions gets WORK_FAIL, another worker gets JOB_NOT_FOUND', async (t) => {
   const site = await JobServerSite.start(t, { maxPacketSize: LIMIT });
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PACKET_TYPES, PACKETS } from '../src/packets.ts';
 
-test('numbers 1 to 42 are packet types, but for 5, which the protocol does not use', () => {
+test('the numbers 1 to 42 are packet types, except 5, which the protocol does not use', () => {
   const numbers = PACKET_TYPES.flatMap((type) => type?.number ?? []);
   assert.deepEqual(
     numbers,
@@ -10,14 +10,14 @@ test('numbers 1 to 42 are packet types, but for 5, which the protocol does not u
   );
 });
 
-test('each row is found under its number, with its name', () => {
+test('rows are indexed by their number', () => {
   for (const [name, row] of Object.entries(PACKETS)) {
     assert.equal(PACKET_TYPES[row.number]?.name, name);
     assert.equal(PACKET_TYPES[row.number]?.arguments, row.arguments);
   }
 });
 
-test('only arguments called data are payloads, and only as the last one', () => {
+test('only a last argument called data is a payload', () => {
   for (const type of PACKET_TYPES) {
     if (!type) continue;
     assert.equal(type.hasPayload, type.arguments.includes('data'), type.name);
@@ -25,6 +25,6 @@ test('only arguments called data are payloads, and only as the last one', () => 
   }
 });
 
-test('no type is sent by nobody', () => {
+test('each type has a sender', () => {
   for (const type of PACKET_TYPES) assert.notEqual(type?.senders.length, 0, type?.name);
 });

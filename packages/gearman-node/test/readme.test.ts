@@ -12,7 +12,7 @@ import { JobServerSite } from './fixtures/job-server-site.ts';
 const packageDirectory = join(import.meta.dirname, '..');
 const readme = await readFile(join(packageDirectory, 'README.md'), 'utf8');
 
-/** The code below a heading of the README. */
+/** The code under a heading of the README. */
 function code(heading: string): string {
   const [, section = ''] = readme.split(`\n## ${heading}\n`);
   const [, block] = /```ts\n(.*?)```/s.exec(section) ?? [];
@@ -20,7 +20,7 @@ function code(heading: string): string {
   return block;
 }
 
-/** Runs code as a module of this package, with a job server of the test's in place of the usual one. */
+/** Runs code as a module of this package, with the test's job server instead of the default one. */
 function run(t: TestContext, source: string, port: number): ChildProcess & { stdout: NodeJS.ReadableStream } {
   const options = ['--conditions=@nodepool-builder/source', '--disable-warning=ExperimentalWarning'];
   const module = source.replaceAll(String(DEFAULT_PORT), String(port));
@@ -32,7 +32,7 @@ function run(t: TestContext, source: string, port: number): ChildProcess & { std
   return child;
 }
 
-/** Runs code to its end. Returns what it printed. */
+/** Runs code to its end. Returns its output. */
 async function output(t: TestContext, source: string, port: number): Promise<string> {
   const child = run(t, source, port);
   const [printed, [status]] = await Promise.all([text(child.stdout), once(child, 'exit')]);
@@ -40,7 +40,7 @@ async function output(t: TestContext, source: string, port: number): Promise<str
   return printed;
 }
 
-test('worker, client and admin client do what the README says', async (t) => {
+test('worker, client and admin client behave as the README says', async (t) => {
   const { port } = await JobServerSite.start(t);
   run(t, code('A worker'), port);
   const lines = (await output(t, code('A client'), port)).split('\n');
@@ -51,10 +51,10 @@ test('worker, client and admin client do what the README says', async (t) => {
   assert.match(status, new RegExp(`^${VERSION}\nreverse: \\d jobs, \\d of them running, 1 workers\n$`));
 });
 
-test('the program of the first screen does what the README says', async (t) => {
+test('the first program of the README behaves as it says', async (t) => {
   assert.equal(await output(t, code('Try it'), 0), 'Hello, world!\n');
 });
 
-test('all code in the README is run here', () => {
+test('these tests run all code of the README', () => {
   assert.equal(readme.match(/^```ts$/gm)?.length, 4);
 });

@@ -5,7 +5,7 @@ import { unlessAborted } from '../src/unless-aborted.ts';
 
 const forever = new Promise<never>(() => {});
 
-test('gives what the promise gives, and leaves no listener behind', async () => {
+test('settles like the promise, and removes its listener', async () => {
   const { signal } = new AbortController();
   assert.equal(await unlessAborted(Promise.resolve(1), signal), 1);
   assert.equal(await unlessAborted(Promise.resolve(2), undefined), 2);
@@ -21,7 +21,7 @@ test('rejects with the signal’s reason as the cause', async () => {
   await assert.rejects(waiting, { code: 'aborted', message: 'aborted: enough', cause: reason });
 });
 
-test('rejects at once for a signal that is aborted already, with a reason that is no Error too', async () => {
+test('rejects at once for an aborted signal, also with a reason that is not an Error', async () => {
   await assert.rejects(unlessAborted(forever, AbortSignal.abort('tired')), {
     code: 'aborted',
     message: 'aborted: tired',

@@ -18,13 +18,13 @@ test('a command is one line', () => {
   assert.equal(formatCommand('createFunction', ['f']), 'create function f\r\n');
 });
 
-test('an argument that would end early, or begin another command, is refused', () => {
+test('an argument with white space or a line break is rejected', () => {
   for (const argument of ['', 'a b', 'a\tb', 'a\nshutdown', 'a\r']) {
     assert.throws(() => formatCommand('dropFunction', [argument]), { code: 'invalid-argument' });
   }
 });
 
-test('status lines are read from the end: a name may hold tabs', () => {
+test('status lines are parsed from the end: a name may contain tabs', () => {
   assert.deepEqual(parseStatus('image-build:debian\t3\t1\t2'), {
     name: 'image-build:debian',
     total: 3,
@@ -62,7 +62,7 @@ test('job lines', () => {
   assert.equal(parseJob('H:x:1\t0\t1\t0').ignored, true);
 });
 
-test('a value comes after OK, or, from Perl’s server, by itself', () => {
+test('the prefix OK of a value is optional: Perl’s server omits it', () => {
   assert.equal(parseValue('OK 1.1.20'), '1.1.20');
   assert.equal(parseValue('1.130'), '1.130');
   assert.equal(parsePid('OK 4711'), 4711);
@@ -91,7 +91,7 @@ const MALFORMED = [
 ] as const;
 
 for (const [parse, lines] of MALFORMED) {
-  test(`${parse.name} refuses what is no line of its reply`, () => {
+  test(`${parse.name} rejects an invalid line`, () => {
     for (const line of lines) {
       assert.throws(
         () => parse(line),
@@ -102,6 +102,6 @@ for (const [parse, lines] of MALFORMED) {
   });
 }
 
-test('of a long line that is refused the message shows the beginning', () => {
+test('the error shows the beginning of a long invalid line', () => {
   assert.throws(() => parseStatus('x'.repeat(5000)), { message: /"x{80}"/ });
 });

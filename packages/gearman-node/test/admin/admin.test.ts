@@ -13,7 +13,7 @@ async function administered(t: TestContext): Promise<{ site: JobServerSite; admi
   return { site, admin };
 }
 
-/** An operator and the job server, played by the test. */
+/** An admin client and its job server, which the test plays. */
 async function scripted(t: TestContext, timeout = 5000): Promise<{ server: ScriptedServer; admin: Admin }> {
   const server = await ScriptedServer.listen();
   const admin = new Admin(server.address, { timeout });
@@ -21,7 +21,7 @@ async function scripted(t: TestContext, timeout = 5000): Promise<{ server: Scrip
   return { server, admin };
 }
 
-test('each command of the embedded server', async (t) => {
+test('the embedded server supports each command', async (t) => {
   const { site, admin } = await administered(t);
   const worker = await site.worker('f');
   worker.send('SET_CLIENT_ID', 'me');
@@ -48,7 +48,7 @@ test('each command of the embedded server', async (t) => {
   assert.equal((await admin.status()).length, 1);
 });
 
-test('a command that is refused is a ServerError, and the next one works', async (t) => {
+test('a rejected command is a ServerError, and the next one works', async (t) => {
   const { admin } = await administered(t);
   await assert.rejects(
     admin.cancelJob('H:x:1'),
@@ -58,7 +58,7 @@ test('a command that is refused is a ServerError, and the next one works', async
   assert.deepEqual(await admin.status(), []);
 });
 
-test('commands given at once get their own replies', async (t) => {
+test('concurrent commands get their own replies', async (t) => {
   const { admin } = await administered(t);
   const [version, status, failure, workers] = await Promise.allSettled([
     admin.version(),
@@ -72,7 +72,7 @@ test('commands given at once get their own replies', async (t) => {
   );
 });
 
-test('a reply may come in pieces, with either line ending', async (t) => {
+test('a reply may arrive in parts, with either line ending', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();
@@ -87,7 +87,7 @@ test('a reply may come in pieces, with either line ending', async (t) => {
   );
 });
 
-test('a function may be called like an error, or hold a dot', async (t) => {
+test('a function name may look like an error or contain a dot', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   (await server.accept()).sendBytes('ERR x\t1\t0\t0\n..\t0\t0\t0\n.\n');
@@ -97,7 +97,7 @@ test('a function may be called like an error, or hold a dot', async (t) => {
   );
 });
 
-test('a server that leaves a command unanswered is server-silent, and the next command connects anew', async (t) => {
+test('an unanswered command fails with server-silent, and the next command reconnects', async (t) => {
   const { server, admin } = await scripted(t, 50);
   await assert.rejects(admin.version(), { code: 'server-silent' });
   await (await server.accept()).closed;
@@ -106,7 +106,7 @@ test('a server that leaves a command unanswered is server-silent, and the next c
   assert.equal(await again, '1.1.20');
 });
 
-test('a server that hangs up rejects what waits, and the next command connects anew', async (t) => {
+test('a closed connection rejects unanswered commands, and the next command reconnects', async (t) => {
   const { server, admin } = await scripted(t);
   const waiting = [admin.version(), admin.status()];
   (await server.accept()).socket.end();
@@ -116,7 +116,7 @@ test('a server that hangs up rejects what waits, and the next command connects a
   assert.equal(await again, '1');
 });
 
-test('a server that is not there is connect-failed', async () => {
+test('an unreachable server is connect-failed', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -125,7 +125,7 @@ test('a server that is not there is connect-failed', async () => {
   await admin.close();
 });
 
-test('close rejects what waits, and what comes later', async (t) => {
+test('close rejects unanswered and later commands', async (t) => {
   const { server, admin } = await scripted(t);
   const waiting = admin.version();
   await (await server.accept()).next();
@@ -135,7 +135,7 @@ test('close rejects what waits, and what comes later', async (t) => {
   await admin.close();
 });
 
-test('arguments that the protocol cannot carry are refused before anything is sent', async (t) => {
+test('arguments that the protocol cannot transmit are rejected before a packet is sent', async (t) => {
   const { admin } = await administered(t);
   for (const name of ['', 'a b', 'x'.repeat(513)]) {
     await assert.rejects(admin.createFunction(name), { code: 'invalid-argument' });
@@ -143,7 +143,7 @@ test('arguments that the protocol cannot carry are refused before anything is se
   await assert.rejects(admin.cancelJob('H x'), { code: 'invalid-argument' });
 });
 
-test('a reply that makes no sense is refused, and the next command works', async (t) => {
+test('a malformed reply is rejected, and the next command works', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();
@@ -157,7 +157,7 @@ test('a reply that makes no sense is refused, and the next command works', async
   assert.equal(await pid, 12);
 });
 
-test('an endless line and an endless list are cut off', async (t) => {
+test('an endless line or list closes the connection', async (t) => {
   for (const piece of ['x'.repeat(1000), 'f\t1\t1\t1\n', '\n']) {
     const server = await ScriptedServer.listen();
     const admin = new Admin(server.address, { maxReplySize: 10_000 });
@@ -175,7 +175,7 @@ test('an endless line and an endless list are cut off', async (t) => {
   }
 });
 
-test('the limit is for a reply, not for all of them', async (t) => {
+test('the limit applies to each reply separately', async (t) => {
   const server = await ScriptedServer.listen();
   const admin = new Admin(server.address, { maxReplySize: 10_000 });
   t.after(() => Promise.all([server.close(), admin.close()]));
@@ -186,7 +186,7 @@ test('the limit is for a reply, not for all of them', async (t) => {
   for (const reply of replies) assert.deepEqual(await reply, keys);
 });
 
-test('a long line that begins like an error is read in linear time', async (t) => {
+test('a long line that begins like an error is parsed in linear time', async (t) => {
   const { server, admin } = await scripted(t);
   const status = admin.status();
   const peer = await server.accept();

@@ -7,7 +7,7 @@ import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/err
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A client and the job server it talks to, played by the test. */
+/** A client and its job server, which the test plays. */
 async function scripted(
   t: TestContext,
   options: Partial<ClientOptions> = {},
@@ -30,7 +30,7 @@ async function scripted(
   };
 }
 
-/** What a peer has not sent when, for many turns of the event loop, no more of it leaves. */
+/** Bytes that a peer has not sent once their number is stable for many turns of the event loop. */
 async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
   let unsent = socket.writableLength;
   for (let turns = 0; turns < 1000; turns += 1) {
@@ -44,7 +44,7 @@ async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
 const lostBecauseOf = (code: GearmanErrorCode) => (error: unknown) =>
   error instanceof JobLostError && error.cause instanceof GearmanError && error.cause.code === code;
 
-test('it asks for exceptions, names itself, and submits', async (t) => {
+test('a client requests exceptions, sends its client id, and submits', async (t) => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], clientId: 'me' });
   t.after(() => Promise.all([server.close(), client.close()]));
@@ -62,7 +62,7 @@ test('it asks for exceptions, names itself, and submits', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a job may be created, run and ended in one chunk', async (t) => {
+test('JOB_CREATED and the packets of the job may be in one chunk', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.sendBytes(
@@ -92,7 +92,7 @@ test('JOB_CREATED and ERROR answer submissions in their order', async (t) => {
   assert.equal(await third.handle, 'H:x:3');
 });
 
-test('a handle that ends in a NUL, as gearmand sends it with WORK_FAIL, is the same handle', async (t) => {
+test('a NUL after a handle, as in gearmand’s WORK_FAIL, is ignored', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -100,7 +100,7 @@ test('a handle that ends in a NUL, as gearmand sends it with WORK_FAIL, is the s
   await assert.rejects(job.result, { code: 'job-failed', handle: 'H:x:1' });
 });
 
-test('a packet with the magic of a request counts, as python’s server sends it', async (t) => {
+test('a packet with the magic of a request is accepted, as Python’s server sends it', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -108,7 +108,7 @@ test('a packet with the magic of a request counts, as python’s server sends it
   await assert.rejects(job.result, { code: 'job-failed' });
 });
 
-test('packets for jobs that are over, or were never there, are ignored', async (t) => {
+test('packets for finished and unknown jobs are ignored', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('WORK_COMPLETE', 'H:other:1', 'not mine');
@@ -122,7 +122,7 @@ test('packets for jobs that are over, or were never there, are ignored', async (
   assert.equal(String(await next), 'done');
 });
 
-test('two jobs of one key share a handle, and each gets its result', async (t) => {
+test('two jobs with the same key share a handle, and each gets its result', async (t) => {
   const { submit } = await scripted(t);
   const [peer, first] = await submit('f', '', { unique: 'key' });
   const [, second] = await submit('f', '', { unique: 'key' });
@@ -131,7 +131,7 @@ test('two jobs of one key share a handle, and each gets its result', async (t) =
   assert.deepEqual((await Promise.all([first, second])).map(String), ['done', 'done']);
 });
 
-test('a background job that shares its handle with a foreground job takes none of its packets', async (t) => {
+test('a background job gets no packets of a foreground job with the same handle', async (t) => {
   const { client, submit } = await scripted(t);
   const background = client.submit('f', '', { unique: 'key', background: true });
   const [peer, foreground] = await submit('f', '', { unique: 'key' });
@@ -141,14 +141,14 @@ test('a background job that shares its handle with a foreground job takes none o
   assert.equal(await background.handle, 'H:x:1');
 });
 
-test('a server that leaves a submission unanswered is given up', async (t) => {
+test('an unanswered submission closes the connection', async (t) => {
   const { submit } = await scripted(t, { timeout: 50 });
   const [peer, job] = await submit('f');
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
   await peer.closed;
 });
 
-test('a job that runs for longer than the timeout is not given up', async (t) => {
+test('a job may run for longer than the timeout', async (t) => {
   const { submit } = await scripted(t, { timeout: 1000 });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -158,14 +158,14 @@ test('a job that runs for longer than the timeout is not given up', async (t) =>
   assert.equal(String(await job), 'done');
 });
 
-test('a malformed packet costs the connection, and the jobs in flight are lost', async (t) => {
+test('a malformed packet closes the connection, and jobs in flight are lost', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.sendBytes(Buffer.alloc(12, 'x'));
   await assert.rejects(job.result, lostBecauseOf('bad-magic'));
 });
 
-test('events that are read slowly hold the server up', async (t) => {
+test('slow reading of events applies back-pressure to the server', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   const events = job[Symbol.asyncIterator]();
@@ -174,7 +174,7 @@ test('events that are read slowly hold the server up', async (t) => {
   for (let sent = 0; sent < pieces; sent += 1) peer.send('WORK_DATA', 'H:x:1', Buffer.alloc(1024 * 1024));
   peer.send('WORK_COMPLETE', 'H:x:1', '');
   await events.next();
-  // What the server could not send is still with it: the client keeps little.
+  // The client buffers little: the server still has the rest.
   assert.ok((await unsentInTheEnd(peer)) > 16 * 1024 * 1024);
   let count = 1;
   while (!(await events.next()).done) count += 1;
@@ -182,7 +182,7 @@ test('events that are read slowly hold the server up', async (t) => {
   assert.equal(peer.socket.writableLength, 0);
 });
 
-test('a job whose signal aborts rejects, and its packets are taken no notice of', async (t) => {
+test('an aborted job rejects, and its packets are ignored', async (t) => {
   const { submit } = await scripted(t);
   const controller = new AbortController();
   const [peer, job] = await submit('f', '', { signal: controller.signal });
@@ -196,7 +196,7 @@ test('a job whose signal aborts rejects, and its packets are taken no notice of'
   assert.equal(String(await next), 'done');
 });
 
-test('a job by its unique key: its status, and how many wait for it', async (t) => {
+test('the status by unique key includes the number of clients', async (t) => {
   const { client, submit } = await scripted(t);
   const [peer] = await submit('f', '', { unique: 'key' });
   peer.send('JOB_CREATED', 'H:x:1');
@@ -207,7 +207,7 @@ test('a job by its unique key: its status, and how many wait for it', async (t) 
   await assert.rejects(client.statusByUnique('x'.repeat(64)), { code: 'invalid-argument' });
 });
 
-test('what a job gets with a request’s magic counts, as python’s server sends WORK_FAIL', async (t) => {
+test('a job accepts packets with the magic of a request, as in the WORK_FAIL of Python’s server', async (t) => {
   const { submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -215,7 +215,7 @@ test('what a job gets with a request’s magic counts, as python’s server send
   await assert.rejects(job.result, { code: 'job-failed' });
 });
 
-test('a status whose numbers are none ends the events of its job alone', async (t) => {
+test('a status with invalid numbers ends only the events of its job', async (t) => {
   const { submit } = await scripted(t);
   const [peer, odd] = await submit('f');
   const [, other] = await submit('f');
@@ -232,7 +232,7 @@ test('a status whose numbers are none ends the events of its job alone', async (
   assert.equal(String(await other), 'done');
 });
 
-test('an answer whose numbers are none fails its request alone', async (t) => {
+test('an answer with invalid numbers fails only its request', async (t) => {
   const { client, submit } = await scripted(t);
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -244,7 +244,7 @@ test('an answer whose numbers are none fails its request alone', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a server that freezes after it accepted a job is noticed', async (t) => {
+test('a server that freezes after it accepted a job is detected', async (t) => {
   const { submit } = await scripted(t, { timeout: 100 });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
@@ -252,7 +252,7 @@ test('a server that freezes after it accepted a job is noticed', async (t) => {
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
 });
 
-test('a job that its server no longer knows is lost; one that it knows goes on', async (t) => {
+test('a job that its server no longer knows is lost; a known job continues', async (t) => {
   const { client, submit } = await scripted(t, { timeout: 100 });
   const [peer, forgotten] = await submit('f');
   const running = client.submit('f');

@@ -7,7 +7,7 @@ import { GearmanError, type GearmanErrorCode, JobLostError } from '../../src/err
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A client with one job in flight, and its job server, played by the test. */
+/** A client with one job in flight, and its job server, which the test plays. */
 async function scripted(t: TestContext, timeout?: number): Promise<{ job: Job; server: RawPeer }> {
   const scriptedServer = await ScriptedServer.listen();
   const client = new Client({ servers: [scriptedServer.address], timeout });
@@ -30,7 +30,7 @@ async function assertLost(job: Job, code: GearmanErrorCode): Promise<void> {
   });
 }
 
-test('4 GiB: a server that claims such a length is hung up on', async (t) => {
+test('4 GiB: a server that declares this length is disconnected', async (t) => {
   const { job, server } = await scripted(t);
   const header = encodePacket('RES', 'JOB_CREATED', '');
   header.writeUInt32BE(0xffff_ffff, 8);
@@ -39,7 +39,7 @@ test('4 GiB: a server that claims such a length is hung up on', async (t) => {
   await server.closed;
 });
 
-test('slow-loris: a server that never sends the end of its answer is given up', async (t) => {
+test('slow-loris: a server that never sends the end of its answer is disconnected', async (t) => {
   const { job, server } = await scripted(t, 500);
   server.sendBytes(encodePacket('RES', 'JOB_CREATED', 'H:x:1').subarray(0, -1));
   await assertLost(job, 'server-silent');
@@ -49,7 +49,7 @@ test('slow-loris: a server that never sends the end of its answer is given up', 
 test('half-open: a server that ends its sending side is lost', async (t) => {
   const { job, server } = await scripted(t);
   server.send('JOB_CREATED', 'H:x:1');
-  server.socket.end(); // and goes on to read
+  server.socket.end(); // but still reads
   await assertLost(job, 'connection-lost');
   await server.closed;
 });

@@ -6,7 +6,7 @@ import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A client and a worker of one job server; all end with the test. */
+/** A client and a worker of one job server, closed after the test. */
 async function working(t: TestContext): Promise<{ site: JobServerSite; client: Client; worker: Worker }> {
   const site = await JobServerSite.start(t);
   const client = new Client({ servers: [site.address] });
@@ -15,7 +15,7 @@ async function working(t: TestContext): Promise<{ site: JobServerSite; client: C
   return { site, client, worker };
 }
 
-test('a result is what the worker returned, byte by byte', async (t) => {
+test('a result has exactly the bytes that the worker returned', async (t) => {
   const { client, worker } = await working(t);
   worker.add('reverse', (job) => job.payload.toReversed());
   const payload = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
@@ -23,7 +23,7 @@ test('a result is what the worker returned, byte by byte', async (t) => {
   assert.deepEqual(await client.submit('reverse').result, Buffer.alloc(0));
 });
 
-test('progress is read as it comes, then the result', async (t) => {
+test('events arrive in order, before the result', async (t) => {
   const { client, worker } = await working(t);
   worker.add('count', async (job) => {
     job.sendStatus(1, 2);
@@ -40,7 +40,7 @@ test('progress is read as it comes, then the result', async (t) => {
   assert.equal(String(await job), 'done');
 });
 
-test('a failure and an exception reject, each as what it is', async (t) => {
+test('a failure and an exception reject with their own errors', async (t) => {
   const { client, worker } = await working(t);
   worker.setFunctions({
     fails: () => Promise.reject(new JobFailure('no')),
@@ -50,7 +50,7 @@ test('a failure and an exception reject, each as what it is', async (t) => {
   await assert.rejects(client.submit('throws').result, { code: 'job-exception', data: Buffer.from('boom') });
 });
 
-test('a background job gives its handle, by which its status can be asked', async (t) => {
+test('the status of a background job can be requested by its handle', async (t) => {
   const { client, worker } = await working(t);
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<void>();
@@ -72,14 +72,14 @@ test('a background job gives its handle, by which its status can be asked', asyn
   assert.equal((await client.status(handle)).known, false);
 });
 
-test('many jobs at a time each get their own result', async (t) => {
+test('concurrent jobs get their own results', async (t) => {
   const { client, worker } = await working(t);
   worker.add('echo', (job) => job.payload);
   const jobs = Array.from({ length: 500 }, (_, index) => client.submit('echo', String(index)).result);
   assert.deepEqual((await Promise.all(jobs)).map(Number), [...jobs.keys()]);
 });
 
-test('the first server that can be reached gets the jobs', async (t) => {
+test('the first reachable server gets the jobs', async (t) => {
   const { site, worker } = await working(t);
   const gone = await ScriptedServer.listen();
   const { address } = gone;
@@ -90,7 +90,7 @@ test('the first server that can be reached gets the jobs', async (t) => {
   assert.equal(String(await client.submit('f')), 'done');
 });
 
-test('when no server can be reached the job rejects, and each server is named', async (t) => {
+test('without a reachable server the job rejects with an error that names each server', async (t) => {
   const gone = await Promise.all([ScriptedServer.listen(), ScriptedServer.listen()]);
   const servers = gone.map((server) => server.address);
   await Promise.all(gone.map((server) => server.close()));
@@ -105,7 +105,7 @@ test('when no server can be reached the job rejects, and each server is named', 
   }
 });
 
-test('a job in flight when its server is lost rejects with JobLostError', async (t) => {
+test('a job in flight rejects with JobLostError when its server is lost', async (t) => {
   const { site, client } = await working(t);
   const job = client.submit('f');
   await job.handle;
@@ -125,7 +125,7 @@ test('a job may be resubmitted to another server', async (t) => {
   assert.equal(String(await job), 'done after all');
 });
 
-test('a job that is resubmitted waits for a server that comes back', async (t) => {
+test('a resubmitted job waits until a server is reachable again', async (t) => {
   const site = await JobServerSite.start(t);
   const client = new Client({ servers: [site.address], reconnect: { minDelay: 1, maxDelay: 10 } });
   const worker = new Worker({ servers: [site.address], reconnect: { minDelay: 1, maxDelay: 10 } });
@@ -133,14 +133,14 @@ test('a job that is resubmitted waits for a server that comes back', async (t) =
   const job = client.submit('f', '', { onServerLost: 'resubmit' });
   await job.handle;
   await site.server.close();
-  // Only a job that was in flight waits: this one finds no server.
+  // Only resubmitted jobs wait: this one fails.
   await assert.rejects(client.submit('f').result, { code: 'connect-failed' });
   worker.add('f', () => 'done after all');
   await site.server.listen(site.port);
   assert.equal(String(await job), 'done after all');
 });
 
-test('after its server was lost a client connects again by itself', async (t) => {
+test('a client reconnects after its server was lost', async (t) => {
   const { site, client, worker } = await working(t);
   const lost = client.submit('f');
   await lost.handle;
@@ -151,7 +151,7 @@ test('after its server was lost a client connects again by itself', async (t) =>
   assert.equal(String(await client.submit('f')), 'done');
 });
 
-test('close rejects the jobs in flight and those that come later', async (t) => {
+test('close rejects jobs in flight and later jobs', async (t) => {
   const { client } = await working(t);
   const job = client.submit('f');
   await job.handle;
@@ -162,7 +162,7 @@ test('close rejects the jobs in flight and those that come later', async (t) => 
   await client.close();
 });
 
-test('close ends an attempt to connect', async () => {
+test('close aborts an attempt to connect', async () => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address] });
   const job = client.submit('f');
@@ -178,7 +178,7 @@ test('a timeout covers the wait for a worker', async (t) => {
   });
 });
 
-test('a resubmitted job backs off from a server that accepts and hangs up', async (t) => {
+test('a resubmitted job backs off from a server that accepts and closes connections', async (t) => {
   const server = await ScriptedServer.listen();
   const client = new Client({ servers: [server.address], reconnect: { minDelay: 10, maxDelay: 10_000 } });
   t.after(() => Promise.all([server.close(), client.close()]));
@@ -196,7 +196,7 @@ test('a resubmitted job backs off from a server that accepts and hangs up', asyn
   await closed;
 });
 
-test('a resubmitted job goes to another server than the one that hung up', async (t) => {
+test('a resubmitted job prefers another server to the one that closed the connection', async (t) => {
   const [hangsUp, site] = [await ScriptedServer.listen(), await JobServerSite.start(t)];
   const client = new Client({ servers: [hangsUp.address, site.address] });
   const worker = new Worker({ servers: [site.address] });
@@ -207,7 +207,7 @@ test('a resubmitted job goes to another server than the one that hung up', async
   assert.equal(String(await job), 'done after all');
 });
 
-/** Invalid submissions, as an untyped program makes them. */
+/** Invalid submissions, as an untyped program may make them. */
 const WRONG: readonly (readonly unknown[])[] = [
   [undefined],
   [{ name: 'f' }],
@@ -229,7 +229,7 @@ const WRONG: readonly (readonly unknown[])[] = [
   ['f', '', { onServerLost: 'retry' }],
 ];
 
-test('an invalid submission is refused at the call and harms no other waiting request', async (t) => {
+test('an invalid submission throws at the call and does not affect other waiting requests', async (t) => {
   const { client, worker } = await working(t);
   worker.add('echo', (job) => job.payload);
   const before = client.submit('echo', 'before').result;
@@ -244,7 +244,7 @@ test('an invalid submission is refused at the call and harms no other waiting re
   assert.deepEqual((await Promise.all([before, after])).map(String), ['before', 'after']);
 });
 
-test('a request that cannot be sent fails by itself, and close ends', async (t) => {
+test('a request that cannot be sent fails alone, and close resolves', async (t) => {
   const { client } = await working(t);
   const payload = Buffer.from('payload');
   const [first, second, third] = [client.submit('f'), client.submit('f', payload), client.submit('f')];
@@ -281,7 +281,7 @@ test('two loops over one job both end', async (t) => {
   assert.deepEqual(read.toSorted(), ['1', '2', '3']);
 });
 
-test('what makes no sense is refused at once, and nothing is sent', async (t) => {
+test('invalid options are rejected at the call, and no packet is sent', async (t) => {
   const { client } = await working(t);
   const refused = { code: 'invalid-argument' };
   assert.throws(() => new Client({ servers: [] }), refused);

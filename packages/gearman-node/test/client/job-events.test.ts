@@ -18,7 +18,7 @@ async function readAll(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
 const piece = (bytes = 1): JobEvent => ({ type: 'data', data: Buffer.alloc(bytes) });
 const HALF = 512 * 1024;
 
-test('events that came before the loop are read, in order, to the end', async () => {
+test('a loop reads earlier events in order, up to the end', async () => {
   const { events } = recorded();
   const all: JobEvent[] = [
     { type: 'status', numerator: 1, denominator: 2 },
@@ -30,7 +30,7 @@ test('events that came before the loop are read, in order, to the end', async ()
   assert.deepEqual(await readAll(events), all);
 });
 
-test('a loop waits for events, and for the end', async () => {
+test('a loop waits for events and for the end', async () => {
   const { events } = recorded();
   const reading = readAll(events);
   for (let count = 0; count < 3; count += 1) {
@@ -42,7 +42,7 @@ test('a loop waits for events, and for the end', async () => {
   assert.equal((await reading).length, 3);
 });
 
-test('an error comes after the last event', async () => {
+test('an error follows the last event', async () => {
   const { events } = recorded();
   events.push(piece());
   events.end(new GearmanError('job-timeout', 'm'));
@@ -50,7 +50,7 @@ test('an error comes after the last event', async () => {
   await assert.rejects(events.next(), { code: 'job-timeout' });
 });
 
-test('the sender is held up while the loop lags behind, and released when it has caught up', async () => {
+test('a slow loop pauses the connection, and resumes it once it has caught up', async () => {
   const { events, pause, resume } = recorded();
   const loop = events[Symbol.asyncIterator]();
   for (let count = 0; count < 3; count += 1) events.push(piece(HALF));
@@ -62,7 +62,7 @@ test('the sender is held up while the loop lags behind, and released when it has
   assert.equal(resume.mock.callCount(), 1);
 });
 
-test('the end, and leaving the loop, release the sender too', async () => {
+test('the end and leaving the loop resume the connection too', async () => {
   for (const leave of [async (events: JobEvents) => events.end(), (events: JobEvents) => events.return()]) {
     const { events, pause, resume } = recorded();
     events[Symbol.asyncIterator]();
@@ -72,7 +72,7 @@ test('the end, and leaving the loop, release the sender too', async () => {
   }
 });
 
-test('more than is kept for one who never reads is dropped, which a later loop is told', async () => {
+test('events over the limit before the first loop are dropped, and a later loop throws', async () => {
   const { events, pause } = recorded();
   for (let count = 0; count < 10; count += 1) events.push(piece(HALF));
   events.end();
@@ -80,7 +80,7 @@ test('more than is kept for one who never reads is dropped, which a later loop i
   await assert.rejects(readAll(events), { code: 'events-dropped' });
 });
 
-test('after the loop was left nothing is kept', async () => {
+test('after a loop was left, no events are kept', async () => {
   const { events } = recorded();
   events.push(piece());
   for await (const event of events) {
@@ -91,7 +91,7 @@ test('after the loop was left nothing is kept', async () => {
   assert.deepEqual(await events.next(), { done: true, value: undefined });
 });
 
-test('concurrent readers get the events in order, and all of them end', async () => {
+test('concurrent readers share the events in order, and all of them end', async () => {
   const { events } = recorded();
   const waiting = Array.from({ length: 4 }, () => events.next());
   const statuses = [1, 2].map((numerator): JobEvent => ({ type: 'status', numerator, denominator: 2 }));

@@ -5,14 +5,14 @@ import { SubmittedJob } from '../../src/client/submitted-job.ts';
 
 const job = (name: string) => new SubmittedJob(name, '', {}, () => {});
 
-test('packets go to those who share a handle in turn', () => {
+test('jobs that share a handle take turns', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b']) subscribers.add(job(name));
   const order = Array.from({ length: 5 }, () => subscribers.next().function);
   assert.deepEqual(order, ['a', 'b', 'a', 'b', 'a']);
 });
 
-test('the last packets reach each of them once', () => {
+test('each job gets one final packet', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b', 'c']) subscribers.add(job(name));
   for (let status = 0; status < 3; status += 1) subscribers.next();
@@ -21,7 +21,7 @@ test('the last packets reach each of them once', () => {
   assert.equal(subscribers.size, 0);
 });
 
-test('all of them can be gone through', () => {
+test('subscribers are iterable', () => {
   const subscribers = new JobSubscribers();
   for (const name of ['a', 'b']) subscribers.add(job(name));
   assert.deepEqual(

@@ -16,7 +16,7 @@ function packet(bytes: Buffer): Packet {
 const created = packet(encodePacket('RES', 'JOB_CREATED', 'H:x:1'));
 const status = packet(encodePacket('RES', 'STATUS_RES', 'H:x:1', 0, 0, 0, 0));
 
-/** A queue of requests, and what became of each. */
+/** A queue of requests that records the outcome of each. */
 function queueOf(...expected: readonly PacketName[]): {
   queue: RequestQueue;
   fates: string[];
@@ -39,16 +39,16 @@ function queueOf(...expected: readonly PacketName[]): {
   return { queue, fates, silences: () => silences };
 }
 
-test('answers belong to requests in their order', () => {
+test('answers are matched to requests in order', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'JOB_CREATED');
   queue.answer(created);
   assert.deepEqual(fates, ['answered', 'waits']);
   queue.answer(created);
   assert.deepEqual(fates, ['answered', 'answered']);
-  queue.answer(created); // nobody asked: ignored
+  queue.answer(created); // ignored: no request expects it
 });
 
-test('ERROR answers the oldest request', () => {
+test('ERROR fails the oldest request', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
   queue.fail(new ServerError('QUEUE_ERROR', 'full'));
   assert.deepEqual(fates, ['server-error', 'waits']);
@@ -57,25 +57,25 @@ test('ERROR answers the oldest request', () => {
   queue.fail(new ServerError('LATE', 'nobody asked'));
 });
 
-test('a request that a later answer overtakes was ignored by the server', () => {
+test('an answer to a later request fails the requests before it', () => {
   const { queue, fates } = queueOf('STATUS_RES', 'JOB_CREATED', 'STATUS_RES');
   queue.answer(created);
   assert.deepEqual(fates, ['server-silent', 'answered', 'waits']);
 });
 
-test('an answer that nobody expects leaves all as it is', () => {
+test('an unexpected answer has no effect', () => {
   const { queue, fates } = queueOf('JOB_CREATED');
   queue.answer(status);
   assert.deepEqual(fates, ['waits']);
 });
 
-test('the end fails all that wait', () => {
+test('end fails all requests', () => {
   const { queue, fates } = queueOf('JOB_CREATED', 'STATUS_RES');
   queue.end(new GearmanError('closed', 'm'));
   assert.deepEqual(fates, ['closed', 'closed']);
 });
 
-test('silence is noticed, and not when all is answered', (t) => {
+test('silence is detected while requests are unanswered', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { queue, silences } = queueOf('JOB_CREATED');
   t.mock.timers.tick(1000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type SubmitOptions, submissionOf } from '../../src/client/submission.ts';
 
-test('the packet follows from background and priority', () => {
+test('background and priority determine the packet', () => {
   for (const [options, packet] of [
     [{}, 'SUBMIT_JOB'],
     [{ priority: 'high' }, 'SUBMIT_JOB_HIGH'],
@@ -18,14 +18,14 @@ test('the packet follows from background and priority', () => {
   }
 });
 
-test('startAt is sent in whole seconds, never too soon', () => {
+test('startAt is rounded up to whole seconds', () => {
   assert.deepEqual(submissionOf('f', 'payload', { background: true, startAt: new Date(1_500_000_000_001) }), {
     packet: 'SUBMIT_JOB_EPOCH',
     arguments: ['f', '', 1_500_000_001, 'payload'],
   });
 });
 
-test('a reducer goes along with an aggregator, an empty one unless it is given', () => {
+test('a reducer is sent with an aggregator, which is empty by default', () => {
   assert.deepEqual(submissionOf('f', 'payload', { reducer: 'r' }), {
     packet: 'SUBMIT_REDUCE_JOB',
     arguments: ['f', '', 'r', '', 'payload'],
@@ -39,12 +39,12 @@ test('a reducer goes along with an aggregator, an empty one unless it is given',
   );
 });
 
-const REFUSED: Readonly<Record<string, SubmitOptions>> = {
+const INVALID: Readonly<Record<string, SubmitOptions>> = {
   'a key of 64 bytes': { unique: 'x'.repeat(64) },
   'startAt in the foreground': { startAt: new Date() },
   'startAt with a priority': { startAt: new Date(), background: true, priority: 'high' },
   'startAt with a reducer': { startAt: new Date(), background: true, reducer: 'r' },
-  'a date that is none': { startAt: new Date('soon'), background: true },
+  'an invalid date': { startAt: new Date('soon'), background: true },
   'a date before 1970': { startAt: new Date(-1000), background: true },
   'a reducer with a priority': { reducer: 'r', priority: 'low' },
   'a reducer without a name': { reducer: '' },
@@ -53,8 +53,8 @@ const REFUSED: Readonly<Record<string, SubmitOptions>> = {
   'an aggregator with a NUL': { reducer: 'r', aggregator: 'a\0b' },
 };
 
-for (const [what, options] of Object.entries(REFUSED)) {
-  test(`${what} is refused before anything is sent`, () => {
+for (const [what, options] of Object.entries(INVALID)) {
+  test(`${what} is rejected before a packet is sent`, () => {
     assert.throws(() => submissionOf('f', '', options), { code: 'invalid-argument' });
   });
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LazyPromise } from '../../src/client/submitted-job.ts';
 
-test('gives what it was settled with, asked before or afterwards; only the first counts', async () => {
+test('settles before or after its first use; only the first call has an effect', async () => {
   const before = new LazyPromise<number>();
   const { promise } = before;
   before.resolve(1);
@@ -15,7 +15,7 @@ test('gives what it was settled with, asked before or afterwards; only the first
   await assert.rejects(after.promise, /^Error: no$/);
 });
 
-test('a rejection that nobody asks for is no unhandled one', async (t) => {
+test('the rejection of an unused promise is not unhandled', async (t) => {
   const unhandled: unknown[] = [];
   const listener = (reason: unknown) => unhandled.push(reason);
   process.on('unhandledRejection', listener);

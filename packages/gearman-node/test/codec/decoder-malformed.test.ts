@@ -19,16 +19,16 @@ function packetOf(type: number, body: string): Buffer {
 }
 
 const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanErrorCode]>> = {
-  'another magic': [header('\0REX', 1, 0), 'bad-magic'],
+  'a wrong magic': [header('\0REX', 1, 0), 'bad-magic'],
   'a magic without its NUL': [header('REQ\0', 1, 0), 'bad-magic'],
   'an HTTP request': [Buffer.from('GET / HTTP/1.1\r\n\r\n'), 'bad-magic'],
   'a TLS handshake': [Buffer.from('16030100c8010000c40303aabbccdd', 'hex'), 'bad-magic'],
   'type 0': [header('\0REQ', 0, 0), 'unknown-packet'],
-  'type 5, which is not used': [header('\0REQ', 5, 0), 'unknown-packet'],
+  'type 5, which is unused': [header('\0REQ', 5, 0), 'unknown-packet'],
   'a type beyond the last': [header('\0REQ', 43, 0), 'unknown-packet'],
-  'the greatest type': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
+  'the highest type number': [header('\0REQ', 0xffff_ffff, 0), 'unknown-packet'],
   'a length over the limit': [header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 11), 'packet-too-large'],
-  'the greatest length': [header('\0REQ', 7, 0xffff_ffff), 'packet-too-large'],
+  'the maximum length': [header('\0REQ', 7, 0xffff_ffff), 'packet-too-large'],
   'a submission without a NUL': [packetOf(7, 'f'), 'argument-missing'],
   'a submission with one NUL': [packetOf(7, 'f\0'), 'argument-missing'],
   'an empty submission': [header('\0REQ', 7, 0), 'argument-missing'],
@@ -37,7 +37,7 @@ const MALFORMED: Readonly<Record<string, readonly [bytes: Buffer, code: GearmanE
 for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
   test(`${what} is a ProtocolError, in one chunk and byte by byte`, () => {
     for (const size of [bytes.length, 1]) {
-      const decoder = new PacketDecoder({ onPacket: () => assert.fail('a packet came out') });
+      const decoder = new PacketDecoder({ onPacket: () => assert.fail('a packet was decoded') });
       assert.throws(
         () => {
           for (let at = 0; at < bytes.length; at += size) decoder.decode(bytes.subarray(at, at + size));
@@ -48,7 +48,7 @@ for (const [what, [bytes, code]] of Object.entries(MALFORMED)) {
   });
 }
 
-test('every type with too few arguments is a ProtocolError', () => {
+test('a packet of any type with too few arguments is a ProtocolError', () => {
   for (const type of PACKET_TYPES) {
     if (!type || type.arguments.length < 2 || type.mayLackPayload) continue;
     const body = 'x\0'.repeat(type.arguments.length - 2);
@@ -60,7 +60,7 @@ test('every type with too few arguments is a ProtocolError', () => {
   }
 });
 
-test('packets before a malformed one come out, and nothing after it', () => {
+test('packets before a malformed one are decoded, and none after it', () => {
   const names: string[] = [];
   const decoder = new PacketDecoder({ onPacket: (packet) => names.push(packet.name) });
   const good = encodePacket('REQ', 'PRE_SLEEP');
@@ -71,7 +71,7 @@ test('packets before a malformed one come out, and nothing after it', () => {
   assert.deepEqual(names, ['PRE_SLEEP']);
 });
 
-test('a packet as large as the limit is taken, and one byte more is not', () => {
+test('a packet may have the size of the limit, but not one byte more', () => {
   const sizes: number[] = [];
   const options = {
     maxPacketSize: 100,
@@ -109,7 +109,7 @@ test('a packet over the limit without a payload, or with an unterminated handle,
   for (const [bytes, code] of faulty) {
     const decoder = new PacketDecoder({
       maxPacketSize: 3000,
-      onPacket: () => assert.fail('a packet came out'),
+      onPacket: () => assert.fail('a packet was decoded'),
       onOversized: () => assert.fail('a beginning came out'),
     });
     assert.throws(() => decoder.decode(bytes), { code });
@@ -133,7 +133,7 @@ test('a worker’s packet without the NUL before its empty payload has an empty 
   }
 });
 
-test('a claimed length that is not sent costs little memory', () => {
+test('a declared length without data costs little memory', () => {
   const before = process.memoryUsage().arrayBuffers;
   const decoders = Array.from({ length: 50 }, () => new PacketDecoder({ onPacket: () => {} }));
   for (const decoder of decoders) decoder.decode(header('\0REQ', 16, DEFAULT_MAX_PACKET_SIZE - 12));
@@ -141,12 +141,12 @@ test('a claimed length that is not sent costs little memory', () => {
   assert.ok(each < 128 * 1024, `${each} bytes for each`);
 });
 
-test('text is a bad magic where no lines are taken', () => {
+test('text is a bad magic unless lines are supported', () => {
   const decoder = new PacketDecoder({ onPacket: () => {} });
   assert.throws(() => decoder.decode(Buffer.from('status\nworkers\n')), { code: 'bad-magic' });
 });
 
-test('a line without an end is refused beyond its limit, in one chunk and in pieces', () => {
+test('an endless line is rejected above the limit, in one chunk and in parts', () => {
   for (const size of [100_000, 1000, 1]) {
     const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => assert.fail('a line came out') });
     assert.throws(
@@ -158,11 +158,11 @@ test('a line without an end is refused beyond its limit, in one chunk and in pie
   }
 });
 
-test('random bytes end in a ProtocolError or wait for more, and in nothing else', () => {
+test('random bytes cause a ProtocolError or wait for more input', () => {
   for (let seed = 1; seed <= 500; seed += 1) {
     const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => {} });
     const noise = randomBytes(200, seed);
-    // Half of them begin as a packet does, to get past the magic.
+    // Half of them begin with a valid magic.
     if (seed % 2 === 0) header('\0REQ', seed % 43, noise.length % 60).copy(noise);
     try {
       decoder.decode(noise);

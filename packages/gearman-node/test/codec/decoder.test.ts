@@ -5,7 +5,7 @@ import { PacketDecoder } from '../../src/codec/decoder.ts';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { describePacket, type Received } from '../fixtures/raw-peer.ts';
 
-/** Packets of all shapes with lines of text between them, and what a decoder is to make of them. */
+/** Various packets with lines of text between them, and the expected results of decoding. */
 const STREAM: readonly (readonly [bytes: Buffer, received: Received])[] = [
   [encodePacket('REQ', 'PRE_SLEEP'), ['PRE_SLEEP']],
   [Buffer.from('status\n'), ['LINE', 'status']],
@@ -18,7 +18,7 @@ const STREAM: readonly (readonly [bytes: Buffer, received: Received])[] = [
     encodePacket('REQ', 'SUBMIT_JOB_BG', 'g', 'u', 'd'.repeat(100)),
     ['SUBMIT_JOB_BG', 'g', 'u', 'd'.repeat(100)],
   ],
-  // A payload that looks like a packet is none.
+  // A payload that looks like a packet.
   [
     encodePacket('REQ', 'ECHO_REQ', encodePacket('REQ', 'PRE_SLEEP')),
     ['ECHO_REQ', encodePacket('REQ', 'PRE_SLEEP').toString('latin1')],
@@ -27,7 +27,7 @@ const STREAM: readonly (readonly [bytes: Buffer, received: Received])[] = [
 const bytes = Buffer.concat(STREAM.map(([part]) => part));
 const expected = STREAM.map(([, received]) => received);
 
-/** Cuts the bytes into chunks, decodes them, and returns what came out. */
+/** Splits the bytes into chunks, decodes them, and returns the results. */
 function decodeInChunks(stream: Buffer, size: () => number): Received[] {
   const received: Received[] = [];
   const decoder = new PacketDecoder({
@@ -42,7 +42,7 @@ function decodeInChunks(stream: Buffer, size: () => number): Received[] {
   return received;
 }
 
-test('packets and lines come out the same, whatever the size of the chunks', () => {
+test('the size of the chunks does not change the packets and lines', () => {
   for (let size = 1; size <= bytes.length; size += 1) {
     assert.deepEqual(
       decodeInChunks(bytes, () => size),
@@ -52,7 +52,7 @@ test('packets and lines come out the same, whatever the size of the chunks', () 
   }
 });
 
-test('packets and lines come out the same, wherever a single cut is', () => {
+test('the position of a single split does not change the packets and lines', () => {
   for (let cut = 1; cut < bytes.length; cut += 1) {
     const sizes = [cut, bytes.length];
     assert.deepEqual(
@@ -63,7 +63,7 @@ test('packets and lines come out the same, wherever a single cut is', () => {
   }
 });
 
-test('packets and lines come out the same in chunks of random sizes', () => {
+test('chunks of random sizes do not change the packets and lines', () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = randomNumbers(seed);
     assert.deepEqual(
@@ -74,7 +74,7 @@ test('packets and lines come out the same in chunks of random sizes', () => {
   }
 });
 
-test('a packet of 1 MiB in pieces of 64 KiB is copied once', (t) => {
+test('a packet of 1 MiB in chunks of 64 KiB is copied once', (t) => {
   const stream = encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', Buffer.alloc(1024 * 1024, 'x'));
   const sizes: number[] = [];
   const decoder = new PacketDecoder({ onPacket: (packet) => sizes.push(packet.bytes('data').length) });
@@ -87,13 +87,13 @@ test('a packet of 1 MiB in pieces of 64 KiB is copied once', (t) => {
   );
 });
 
-test('a packet of several MiB that comes in pieces is put together', () => {
+test('a packet of several MiB is assembled from chunks', () => {
   const payload = Buffer.alloc(3 * 1024 * 1024, 'abc');
   const received = decodeInChunks(encodePacket('REQ', 'ECHO_REQ', payload), () => 65_536);
   assert.deepEqual(received, [['ECHO_REQ', payload.toString('latin1')]]);
 });
 
-test('a payload that lies in one chunk is not copied', () => {
+test('a payload in one chunk is not copied', () => {
   const chunk = Buffer.concat([
     encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'one'),
     encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'two'),
@@ -105,7 +105,7 @@ test('a payload that lies in one chunk is not copied', () => {
   assert.deepEqual(payloads.map(String), ['xxx', 'xxx'], 'they are views of the chunk');
 });
 
-test('a packet that came in pieces does not change when more arrives', () => {
+test('a packet assembled from chunks does not change when more input arrives', () => {
   const payloads: Buffer[] = [];
   const decoder = new PacketDecoder({ onPacket: (packet) => payloads.push(packet.bytes('data')) });
   for (const text of ['first', 'other']) {
@@ -116,7 +116,7 @@ test('a packet that came in pieces does not change when more arrives', () => {
   assert.deepEqual(payloads.map(String), ['first', 'other']);
 });
 
-test('a chunk is followed from its own offset, not from that of its buffer', () => {
+test('a chunk with an offset in its buffer is decoded', () => {
   const pool = Buffer.concat([Buffer.alloc(100, 'x'), bytes]);
   const received: Received[] = [];
   new PacketDecoder({
@@ -126,7 +126,7 @@ test('a chunk is followed from its own offset, not from that of its buffer', () 
   assert.deepEqual(received, expected);
 });
 
-test('stop ends it in the middle of a chunk', () => {
+test('stop takes effect in the middle of a chunk', () => {
   const received: Received[] = [];
   const decoder = new PacketDecoder({
     onPacket: (packet) => {

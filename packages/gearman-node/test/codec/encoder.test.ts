@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { encodePacket, PacketEncoder } from '../../src/codec/encoder.ts';
 import { GearmanError } from '../../src/errors.ts';
 
-test('a packet is magic, type, length and arguments with one NUL between two', () => {
+test('a packet consists of magic, type, length and arguments separated by NULs', () => {
   assert.equal(
     encodePacket('REQ', 'SUBMIT_JOB', 'reverse', 'key', 'data').toString('latin1'),
     '\0REQ\0\0\0\x07\0\0\0\x10reverse\0key\0data',
@@ -11,27 +11,27 @@ test('a packet is magic, type, length and arguments with one NUL between two', (
   assert.equal(encodePacket('RES', 'NOOP').toString('latin1'), '\0RES\0\0\0\x06\0\0\0\0');
 });
 
-test('an empty payload is still set off by a NUL', () => {
+test('a NUL precedes an empty payload', () => {
   assert.equal(
     encodePacket('REQ', 'WORK_COMPLETE', 'H', '').toString('latin1'),
     '\0REQ\0\0\0\x0d\0\0\0\x02H\0',
   );
 });
 
-test('texts go out as UTF-8, numbers in decimal, bytes as they are', () => {
+test('text is encoded as UTF-8, numbers in decimal, bytes unchanged', () => {
   assert.deepEqual(
     encodePacket('REQ', 'WORK_STATUS', 'ü', 7, Buffer.from([0xff])).subarray(12),
     Buffer.from([0xc3, 0xbc, 0, 0x37, 0, 0xff]),
   );
 });
 
-test('the length counts bytes, also of a long text that is not copied', () => {
+test('the length counts bytes, including those of a long text that is not copied', () => {
   const packet = encodePacket('REQ', 'ECHO_REQ', '€'.repeat(5000));
   assert.equal(packet.readUInt32BE(8), 15_000);
   assert.equal(packet.length, 12 + 15_000);
 });
 
-test('a NUL in an argument before the last is refused, with nothing added', () => {
+test('a NUL in an argument before the last is rejected, with nothing added', () => {
   const encoder = new PacketEncoder('REQ');
   for (const name of ['a\0b', Buffer.from([0])]) {
     assert.throws(
@@ -46,7 +46,7 @@ test('a NUL in an argument before the last is refused, with nothing added', () =
   assert.deepEqual(encoder.take(), []);
 });
 
-test('small packets come out in one buffer, in order', () => {
+test('small packets share one buffer, in order', () => {
   const encoder = new PacketEncoder('REQ');
   for (let index = 0; index < 100; index += 1) encoder.add('ECHO_REQ', index);
   const parts = encoder.take();
@@ -55,7 +55,7 @@ test('small packets come out in one buffer, in order', () => {
   assert.deepEqual(Buffer.concat(parts), Buffer.concat(expected));
 });
 
-test('a large payload is handed on as the very same bytes', () => {
+test('a large payload is not copied', () => {
   const payload = Buffer.alloc(1024 * 1024, 'x');
   const encoder = new PacketEncoder('REQ');
   encoder.add('SUBMIT_JOB', 'f', '', payload);
@@ -67,7 +67,7 @@ test('a large payload is handed on as the very same bytes', () => {
   assert.deepEqual(rest, []);
 });
 
-test('what was taken is not written to again', () => {
+test('returned bytes are not overwritten', () => {
   const encoder = new PacketEncoder('REQ');
   encoder.add('ECHO_REQ', 'first');
   const first = Buffer.concat(encoder.take());
@@ -79,7 +79,7 @@ test('what was taken is not written to again', () => {
   assert.equal(encoder.length, 5000 * (12 + 6));
 });
 
-test('length is what was added and not taken', () => {
+test('length counts the bytes added since the last take', () => {
   const encoder = new PacketEncoder('RES');
   assert.equal(encoder.length, 0);
   encoder.add('NOOP');
@@ -89,7 +89,7 @@ test('length is what was added and not taken', () => {
   assert.equal(encoder.length, 0);
 });
 
-test('an argument of a wrong type is refused, and nothing of it is added', () => {
+test('an argument of a wrong type is rejected, with nothing added', () => {
   const encoder = new PacketEncoder('REQ');
   for (const wrong of [{ a: 1 }, [1], null, undefined, true, new Float64Array(1)]) {
     assert.throws(() => encoder.add('ECHO_REQ', wrong as never), { code: 'invalid-argument' });

@@ -26,12 +26,12 @@ test('an argument may be empty', () => {
   assert.deepEqual([packet.text('function'), packet.text('unique'), packet.text('data')], ['', '', '']);
 });
 
-test('a payload may hold, begin with and end with NULs', () => {
+test('a payload may contain, begin with and end with NULs', () => {
   const payload = Buffer.from('\0a\0\0b\0', 'latin1');
   assert.deepEqual(decoded(encodePacket('RES', 'WORK_COMPLETE', 'H:x:1', payload)).bytes('data'), payload);
 });
 
-test('a NUL after the last argument that is no payload is not part of it', () => {
+test('a NUL after the last argument is ignored unless that is a payload', () => {
   assert.equal(decoded(encodePacket('RES', 'WORK_FAIL', 'H:x:1\0')).key('handle'), 'H:x:1');
   assert.equal(decoded(encodePacket('RES', 'ERROR', 'CODE', 'text\0')).text('text'), 'text');
 });
@@ -40,7 +40,7 @@ function statusOf(numerator: string): Packet {
   return decoded(encodePacket('RES', 'WORK_STATUS', 'H', numerator, 1));
 }
 
-test('a number is read as decimal; an empty one is 0', () => {
+test('a number is decimal; an empty one is 0', () => {
   for (const [text, number] of [
     ['0', 0],
     ['42', 42],
@@ -53,7 +53,7 @@ test('a number is read as decimal; an empty one is 0', () => {
   assert.equal(decoded(encodePacket('RES', 'WORK_STATUS', 'H', 1, '3\0')).number('denominator'), 3);
 });
 
-const NO_NUMBERS = [
+const INVALID_NUMBERS = [
   'x',
   '-1',
   '+1',
@@ -68,8 +68,8 @@ const NO_NUMBERS = [
   '١',
 ];
 
-for (const text of NO_NUMBERS) {
-  test(`${JSON.stringify(text)} is no number`, () => {
+for (const text of INVALID_NUMBERS) {
+  test(`${JSON.stringify(text)} is not a number`, () => {
     assert.throws(() => statusOf(text).number('numerator'), {
       name: 'ProtocolError',
       code: 'invalid-argument',
@@ -78,6 +78,6 @@ for (const text of NO_NUMBERS) {
   });
 }
 
-test('of a long argument that is no number the message shows the beginning', () => {
+test('the error shows the beginning of a long invalid number', () => {
   assert.throws(() => statusOf('y'.repeat(5000)).number('numerator'), { message: /is "y{40}";/ });
 });

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { BatchedWriter } from '../../src/connection/batched-writer.ts';
 import { socketPair } from '../fixtures/socket-pair.ts';
 
-test('what one callback sends, promise reactions included, leaves in one write', async () => {
+test('packets of one callback, promise reactions included, leave in one write', async () => {
   const writes: string[] = [];
   const { promise: written, resolve } = Promise.withResolvers<void>();
   const socket = new Writable({
@@ -16,7 +16,7 @@ test('what one callback sends, promise reactions included, leaves in one write',
     },
   });
   const writer = new BatchedWriter(socket as Socket, 'REQ');
-  // From a callback of the event loop, as all that is sent is.
+  // From a callback of the event loop, as in production.
   setImmediate(() => {
     writer.send('CAN_DO', 'a');
     void Promise.resolve()
@@ -27,7 +27,7 @@ test('what one callback sends, promise reactions included, leaves in one write',
   assert.deepEqual(writes, ['\0REQ\0\0\0\x01\0\0\0\x01a\0REQ\0\0\0\x01\0\0\0\x01bstatus\n']);
 });
 
-test('a full batch does not wait for the end of the turn', async () => {
+test('a full batch is written at once', async () => {
   const [near, far] = await socketPair();
   const writer = new BatchedWriter(near, 'REQ');
   writer.send('ECHO_REQ', 'x'.repeat(1000));
@@ -38,14 +38,14 @@ test('a full batch does not wait for the end of the turn', async () => {
   far.destroy();
 });
 
-test('pending counts what is batched and what the socket holds', async () => {
+test('pending counts the batch and the buffer of the socket', async () => {
   const [near, far] = await socketPair();
   far.pause();
   const writer = new BatchedWriter(near, 'REQ');
   writer.send('ECHO_REQ', 'x');
   assert.equal(writer.pending, 13);
   assert.equal(writer.isFull, false);
-  // More than two sockets' buffers take.
+  // More than the buffers of two sockets.
   const payload = Buffer.alloc(32 * 1024 * 1024);
   writer.send('ECHO_REQ', payload);
   assert.equal(writer.isFull, true);
@@ -54,7 +54,7 @@ test('pending counts what is batched and what the socket holds', async () => {
   far.destroy();
 });
 
-test('to write to a socket that is gone does nothing', async () => {
+test('writing to a closed socket does nothing', async () => {
   const [near, far] = await socketPair();
   const writer = new BatchedWriter(near, 'REQ');
   near.on('error', () => assert.fail('an error'));

@@ -5,7 +5,7 @@ import { checkPeerOptions, checkServer } from '../../src/connection/check-option
 const servers = [{ host: '127.0.0.1', port: 4730 }];
 const refused = { code: 'invalid-argument' };
 
-test('options that cannot be used are refused', () => {
+test('invalid options are rejected', () => {
   checkPeerOptions({ servers, clientId: 'me', timeout: 1000, maxPacketSize: Number.POSITIVE_INFINITY });
   const wrong: readonly object[] = [
     { servers: [] },
@@ -23,7 +23,7 @@ test('options that cannot be used are refused', () => {
   }
 });
 
-test('invalid server addresses are refused', () => {
+test('invalid server addresses are rejected', () => {
   const wrong: readonly unknown[] = [null, 'localhost', {}, { host: '' }, { host: 'h', port: 99_999 }];
   for (const server of [...wrong, { host: 'h', port: '4730' }, { host: 'h', tls: true }]) {
     assert.throws(() => checkServer(server as never), refused, JSON.stringify(server));

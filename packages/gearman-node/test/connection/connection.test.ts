@@ -34,7 +34,7 @@ test('packets go both ways', async () => {
   await peer.close();
 });
 
-test('a peer that hangs up, or is cut off, closes it with connection-lost', async () => {
+test('the end or reset of a connection closes it with connection-lost', async () => {
   const ended = await connected();
   ended.peer.socket.end();
   const error = await ended.closed;
@@ -47,7 +47,7 @@ test('a peer that hangs up, or is cut off, closes it with connection-lost', asyn
   assert.equal((await reset.closed).code, 'connection-lost');
 });
 
-test('a protocol error cuts the connection, and nothing after it is handed out', async () => {
+test('a protocol error destroys the connection, and no later packet is passed on', async () => {
   const names: string[] = [];
   const { peer, closed } = await connected({ onPacket: (packet) => names.push(packet.name) });
   peer.sendBytes(
@@ -58,7 +58,7 @@ test('a protocol error cuts the connection, and nothing after it is handed out',
   assert.deepEqual(names, ['NOOP']);
 });
 
-test('a fault in a handler of packets costs the connection only, and shows', async () => {
+test('an error in a packet handler closes only the connection, with an internal error', async () => {
   const fault = new TypeError('oops');
   const { peer, closed } = await connected({
     onPacket: () => {
@@ -71,7 +71,7 @@ test('a fault in a handler of packets costs the connection only, and shows', asy
   await peer.closed;
 });
 
-test('close sends what is left, hangs up, and ignores what still arrives', async () => {
+test('close sends pending data, closes the connection, and ignores further input', async () => {
   const names: string[] = [];
   const { connection, peer, closed } = await connected({ onPacket: (packet) => names.push(packet.name) });
   connection.send('PRE_SLEEP');
@@ -83,7 +83,7 @@ test('close sends what is left, hangs up, and ignores what still arrives', async
   assert.deepEqual(names, []);
 });
 
-test('close may be called again, and when the connection is over', async () => {
+test('close may be called again, and on a closed connection', async () => {
   const { connection, peer, closed } = await connected();
   peer.socket.end();
   await closed;
@@ -91,7 +91,7 @@ test('close may be called again, and when the connection is over', async () => {
   connection.send('PRE_SLEEP');
 });
 
-test('close cuts a peer that does not hang up in turn', async (t) => {
+test('close destroys the connection of a peer that does not close its side', async (t) => {
   const [near, far] = await socketPair({ allowHalfOpen: true });
   const { promise: closed, resolve } = Promise.withResolvers<GearmanError>();
   const connection = new Connection(near, { magic: 'REQ', peer: 'p', onPacket: () => {}, onClose: resolve });
@@ -103,7 +103,7 @@ test('close cuts a peer that does not hang up in turn', async (t) => {
   far.destroy();
 });
 
-test('destroy gives its reason, and loses what was not sent', async () => {
+test('destroy passes on its reason and drops unsent data', async () => {
   const { connection, peer, closed } = await connected();
   connection.send('PRE_SLEEP');
   connection.destroy(new GearmanError('peer-too-slow', 'm'));
@@ -111,7 +111,7 @@ test('destroy gives its reason, and loses what was not sent', async () => {
   await assert.rejects(peer.next());
 });
 
-test('nothing is handed out after destroy, even of the same chunk', async () => {
+test('no packet is passed on after destroy, not even from the same chunk', async () => {
   const names: string[] = [];
   const { connection, peer, closed } = await connected({
     onPacket: (packet) => {
@@ -124,7 +124,7 @@ test('nothing is handed out after destroy, even of the same chunk', async () => 
   assert.deepEqual(names, ['NOOP']);
 });
 
-test('writable waits until the peer has taken what was sent', async () => {
+test('writable waits until the peer has read the data', async () => {
   const { connection, peer } = await connected();
   await connection.writable();
   peer.socket.pause();
@@ -139,7 +139,7 @@ test('writable waits until the peer has taken what was sent', async () => {
   await peer.close();
 });
 
-test('writable resolves when the connection is over', async () => {
+test('writable resolves when the connection has closed', async () => {
   const { connection, peer, closed } = await connected();
   peer.socket.pause();
   connection.send('ECHO_REQ', Buffer.alloc(16 * 1024 * 1024));
@@ -149,7 +149,7 @@ test('writable resolves when the connection is over', async () => {
   await peer.close();
 });
 
-test('a paused connection holds its peer up', async () => {
+test('a paused connection applies back-pressure to its peer', async () => {
   let bytes = 0;
   const { connection, peer } = await connected({
     onPacket: (packet) => {

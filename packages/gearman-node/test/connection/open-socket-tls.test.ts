@@ -14,7 +14,7 @@ interface Certificate {
   readonly key: string;
 }
 
-/** A TLS server that takes clients with one of the certificates. */
+/** A TLS server that accepts clients with one of the certificates. */
 async function secureServer(
   t: TestContext,
   clients: readonly Certificate[] = [],
@@ -44,7 +44,7 @@ async function secureServer(
   };
 }
 
-test('a server with another certificate than the given ones is connect-failed', async (t) => {
+test('a server with an unknown certificate is connect-failed', async (t) => {
   const { address, ca } = await secureServer(t);
   const other = await selfSigned();
   await assert.rejects(openSocket({ ...address, tls: { ca: other.cert } }, LIMIT), {
@@ -54,7 +54,7 @@ test('a server with another certificate than the given ones is connect-failed', 
   (await openSocket({ ...address, tls: { ca } }, LIMIT)).destroy();
 });
 
-test('a server whose certificate has another name is connect-failed', async (t) => {
+test('a server with a certificate for another name is connect-failed', async (t) => {
   const { address, ca } = await secureServer(t);
   await assert.rejects(openSocket({ ...address, tls: { ca, servername: 'jobs.example.org' } }, LIMIT), {
     code: 'connect-failed',
@@ -62,7 +62,7 @@ test('a server whose certificate has another name is connect-failed', async (t) 
   });
 });
 
-test('options given by a function are those of the next connection; the present one stays', async (t) => {
+test('options of a function apply to the next connection; the current one stays', async (t) => {
   const [first, renewed] = await Promise.all([selfSigned(), selfSigned()]);
   const { address, ca, accept } = await secureServer(t, [first, renewed]);
   let certificate = first;
@@ -83,7 +83,7 @@ test('options given by a function are those of the next connection; the present 
   after.destroy();
 });
 
-test('a function that cannot give its options is connect-failed, with its reason', async (t) => {
+test('a function that throws is connect-failed, with its error', async (t) => {
   const { address } = await secureServer(t);
   const unreadable = {
     ...address,
@@ -94,7 +94,7 @@ test('a function that cannot give its options is connect-failed, with its reason
   await assert.rejects(openSocket(unreadable, LIMIT), { code: 'connect-failed', message: /no such file/ });
 });
 
-test('a function that gives nothing does not mean plain text', async (t) => {
+test('a function that returns undefined does not cause plain text', async (t) => {
   const { address } = await secureServer(t);
   const nothing = { ...address, tls: () => undefined as never };
   await assert.rejects(openSocket(nothing, LIMIT), { code: 'connect-failed', message: /self.signed/ });

@@ -6,7 +6,7 @@ import { openSocket } from '../../src/connection/open-socket.ts';
 import { ConnectionError } from '../../src/errors.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A server that accepts connections and says nothing. */
+/** A server that accepts connections and never sends data. */
 async function muteServer(): Promise<Server & { port: number }> {
   const server = createServer((socket) => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -25,7 +25,7 @@ test('connects', async () => {
   await server.close();
 });
 
-test('a port where nobody listens is connect-failed, and named', async () => {
+test('a closed port is connect-failed, and the error names it', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -35,21 +35,21 @@ test('a port where nobody listens is connect-failed, and named', async () => {
   );
 });
 
-test('a host that does not exist is connect-failed', async () => {
+test('an unknown host is connect-failed', async () => {
   await assert.rejects(
     openSocket({ host: 'no-such-host.invalid' }, { timeout: 60_000 }),
     failed(/no-such-host\.invalid:4730/),
   );
 });
 
-test('a TLS handshake that is never answered ends with the time limit', async () => {
+test('a TLS handshake without an answer times out', async () => {
   const server = await muteServer();
   const address = { host: '127.0.0.1', port: server.port, tls: {} };
   await assert.rejects(openSocket(address, { timeout: 50 }), failed(/no answer in 50 ms/));
   server.close();
 });
 
-test('a server that does not speak TLS is connect-failed when TLS is wanted', async () => {
+test('a server without TLS is connect-failed when TLS is required', async () => {
   const server = createServer((socket) => socket.end('ERR no TLS here\r\n')).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -57,7 +57,7 @@ test('a server that does not speak TLS is connect-failed when TLS is wanted', as
   server.close();
 });
 
-test('an aborted signal ends the attempt, and the next one before it begins', async () => {
+test('an aborted signal ends the attempt, and prevents the next one', async () => {
   const server = await muteServer();
   const address = { host: '127.0.0.1', port: server.port, tls: {} };
   const controller = new AbortController();

@@ -8,7 +8,7 @@ import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
 const FAST = { minDelay: 1, maxDelay: 4, timeout: 5000 };
 
-/** Serves a socket until it is closed. */
+/** Serves a socket until it closes. */
 async function untilClosed(socket: Socket, onAnswer?: () => void): Promise<void> {
   onAnswer?.();
   socket.resume();
@@ -16,7 +16,7 @@ async function untilClosed(socket: Socket, onAnswer?: () => void): Promise<void>
   await once(socket, 'close');
 }
 
-test('connects again whenever the connection is lost', async () => {
+test('reconnects whenever the connection is lost', async () => {
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {
     ...FAST,
@@ -31,7 +31,7 @@ test('connects again whenever the connection is lost', async () => {
   await server.close();
 });
 
-test('tells of each failure, and goes on until the server is there', async () => {
+test('reports each failure, and retries until the server is reachable', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -54,7 +54,7 @@ test('tells of each failure, and goes on until the server is there', async () =>
   await again.close();
 });
 
-test('stop ends an attempt and a pause, and opens nothing more', async () => {
+test('stop ends an attempt or a pause, and opens no further connection', async () => {
   const server = await ScriptedServer.listen();
   const { address } = server;
   await server.close();
@@ -70,7 +70,7 @@ test('stop ends an attempt and a pause, and opens nothing more', async () => {
   await reconnector.stop();
 });
 
-test('a server that accepts and hangs up is retried at growing intervals, however long its connections last', async () => {
+test('a server that accepts and closes connections is retried at growing intervals', async () => {
   const server = await ScriptedServer.listen();
   const reconnector = new Reconnector(server.address, {
     minDelay: 10,

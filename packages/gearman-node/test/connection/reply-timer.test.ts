@@ -8,7 +8,7 @@ function watched(): { timer: ReplyTimer; silences: () => number } {
   return { timer: new ReplyTimer(100, onSilence), silences: () => onSilence.mock.callCount() };
 }
 
-test('fires when a request is left unanswered for the limit, and not before', (t) => {
+test('fires when a request is unanswered for the limit, and not earlier', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { timer, silences } = watched();
   timer.sent();
@@ -19,8 +19,8 @@ test('fires when a request is left unanswered for the limit, and not before', (t
 });
 
 /**
- * With the real clock, for Node's mock of timers has a refresh() that does nothing. Timers of the same length fire in
- * the order in which they were set, however late: which of two comes first does not depend on the machine.
+ * Returns the first of silence and a control timer. It uses the real clock, because refresh() of Node's mock timers has
+ * no effect. Timers with the same delay fire in the order of their start, so the result does not depend on the machine.
  */
 async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
   const alive = setTimeout(() => {}, 10_000); // a ReplyTimer keeps no process alive
@@ -40,15 +40,15 @@ async function firstOf(between: (timer: ReplyTimer) => void): Promise<string> {
   return order[0] ?? '';
 }
 
-test('each answer gives those that are outstanding the whole limit again', async () => {
+test('each answer restarts the limit for the outstanding requests', async () => {
   assert.equal(await firstOf((timer) => timer.answered()), 'control');
 });
 
-test('a further request does not put off the silence of the first', async () => {
+test('a further request does not restart the limit of the first', async () => {
   assert.equal(await firstOf((timer) => timer.sent()), 'silence');
 });
 
-test('does not fire when all is answered, nor after stop', (t) => {
+test('does not fire when all requests are answered, nor after stop', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { timer, silences } = watched();
   timer.sent();
@@ -62,7 +62,7 @@ test('does not fire when all is answered, nor after stop', (t) => {
   assert.equal(timer.outstanding, 0);
 });
 
-test('more answers than requests do not make later requests count as answered', () => {
+test('surplus answers do not count for later requests', () => {
   const { timer } = watched();
   timer.answered(3);
   timer.sent();

@@ -27,7 +27,7 @@ function job(number: number, values: Partial<JournaledJob> = {}): JournaledJob {
   };
 }
 
-/** The jobs that a server would find there. */
+/** The jobs that a server would restore. */
 async function found(directory: string): Promise<JournaledJob[]> {
   const journal = await Journal.open(directory);
   const jobs = [...journal.jobs];
@@ -35,7 +35,7 @@ async function found(directory: string): Promise<JournaledJob[]> {
   return jobs;
 }
 
-test('what was added and not removed is there again, byte by byte and in order', async (t) => {
+test('unfinished jobs are restored with all bytes and in order', async (t) => {
   const directory = join(await temporaryDirectory(t), 'made', 'by-need');
   const journal = await Journal.open(directory);
   assert.deepEqual([...journal.jobs], []);
@@ -57,7 +57,7 @@ test('what was added and not removed is there again, byte by byte and in order',
   assert.deepEqual(await found(directory), [odd, job(3, { payload: Buffer.alloc(0) })]);
 });
 
-test('a job is in the file when synced resolves, also for adds at the same time', async (t) => {
+test('a job is in the file when synced resolves, also with concurrent additions', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   t.after(() => journal.close());
@@ -72,7 +72,7 @@ test('a job is in the file when synced resolves, also for adds at the same time'
   );
 });
 
-/** A journal of the jobs 1 and 2, still open; `first` is where the record of job 1 ends. */
+/** An open journal of the jobs 1 and 2; `first` is the offset after the record of job 1. */
 async function journalOfTwo(
   t: TestContext,
 ): Promise<{ directory: string; journal: Journal; path: string; first: number }> {
@@ -86,7 +86,7 @@ async function journalOfTwo(
   return { directory, journal, path, first };
 }
 
-test('a record that is cut short or damaged is left out, with what follows, and the file kept aside', async (t) => {
+test('a truncated or corrupt record is dropped with all later ones, and the file is backed up', async (t) => {
   const { directory, journal, path, first } = await journalOfTwo(t);
   await journal.close();
   const whole = await readFile(path);
@@ -110,10 +110,10 @@ test('a record that is cut short or damaged is left out, with what follows, and 
   await writeFile(path, whole);
   await rm(`${path}.damaged`);
   assert.deepEqual(await found(directory), [job(1), job(2)]);
-  await assert.rejects(stat(`${path}.damaged`), 'a whole journal is not set aside');
+  await assert.rejects(stat(`${path}.damaged`), 'an intact journal is not backed up');
 });
 
-test('no byte of a record can be spoilt unseen: not a size, not the handle of a job that is over', async (t) => {
+test('corruption of any byte of a record is detected', async (t) => {
   const { directory, journal, path, first } = await journalOfTwo(t);
   journal.remove('H:test:2');
   await journal.close();
@@ -127,7 +127,7 @@ test('no byte of a record can be spoilt unseen: not a size, not the handle of a 
   }
 });
 
-test('the file does not grow with jobs that are over', async (t) => {
+test('the file does not grow with finished jobs', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(0));
@@ -156,7 +156,7 @@ test('many jobs and large ones survive', async (t) => {
   assert.deepEqual(await found(directory), jobs);
 });
 
-test('a second server on the directory is refused, until the first one is gone', async (t) => {
+test('a second server on the directory is rejected until the first one has closed', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   await assert.rejects(Journal.open(directory), { code: 'journal-failed', message: /another job server/ });
@@ -164,27 +164,27 @@ test('a second server on the directory is refused, until the first one is gone',
   assert.deepEqual(await found(directory), []);
 });
 
-test('a directory that is none is journal-failed', async (t) => {
+test('a file as the directory is journal-failed', async (t) => {
   const path = join(await temporaryDirectory(t), 'file');
   await writeFile(path, '');
   await assert.rejects(Journal.open(path), { code: 'journal-failed' });
 });
 
-test('a journal that is closed takes nothing', async (t) => {
+test('a closed journal rejects jobs', async (t) => {
   const journal = await Journal.open(await temporaryDirectory(t));
   await journal.close();
   await journal.close();
   await assert.rejects(journal.synced(), { code: 'closed' });
 });
 
-test('what cannot be written rejects, and is made up for with the next write', async (t) => {
+test('a failed write rejects, and the next write includes its records', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));
   await journal.synced();
   await rm(directory, { recursive: true });
   journal.remove('H:test:1');
-  journal.add(job(2)); // the file is large enough to be written anew, which cannot be done
+  journal.add(job(2)); // the file is large enough for a rewrite, which fails
   await assert.rejects(journal.synced(), { code: 'journal-failed', message: /ENOENT/ });
   await mkdir(directory);
   journal.add(job(3));
@@ -193,7 +193,7 @@ test('what cannot be written rejects, and is made up for with the next write', a
   assert.deepEqual(await found(directory), [job(2), job(3)]);
 });
 
-test('a job that comes while the file is written anew is not lost', async (t) => {
+test('a job that is added during a rewrite is not lost', async (t) => {
   const directory = await temporaryDirectory(t);
   const journal = await Journal.open(directory);
   journal.add(job(1, { payload: Buffer.alloc(2_000_000) }));

@@ -11,7 +11,7 @@ import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 import { selfSigned } from '../fixtures/self-signed.ts';
 
-test('a right extends to the functions with a prefix, in bytes', () => {
+test('a right covers the functions with a prefix, in bytes', () => {
   const list = new AccessList({ zuul: { submit: ['image-', 'ü'] }, root: { administer: [''] }, idle: {} });
   assert.ok(list.permits('zuul', 'submit', 'image-build:debian'));
   assert.ok(list.permits('zuul', 'submit', Buffer.from('üben').toString('latin1')));
@@ -27,7 +27,7 @@ test('a right extends to the functions with a prefix, in bytes', () => {
   }
 });
 
-test('an access list without clients’ certificates is refused', async () => {
+test('access rules without client certificates are rejected', async () => {
   const { cert, key } = await selfSigned();
   const refused = { code: 'invalid-argument', message: /requestCert/ };
   for (const tls of [undefined, { cert, key }]) {
@@ -36,7 +36,7 @@ test('an access list without clients’ certificates is refused', async () => {
   }
 });
 
-/** A server for one certificate, and a connection that has it. */
+/** A server with rules for one certificate, and a connection with it. */
 async function connected(
   t: TestContext,
   name: string,
@@ -53,7 +53,7 @@ async function connected(
   return { server, peer: new RawPeer(socket, 'REQ'), warnings };
 }
 
-test('other rules hold for a connection that stands; what was done before stays', async (t) => {
+test('new rules apply to existing connections, but not to earlier requests', async (t) => {
   const { server, peer } = await connected(t, 'builder', { builder: { submit: ['f'], register: ['f'] } });
   peer.send('CAN_DO', 'f');
   const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', 'x');
@@ -63,7 +63,7 @@ test('other rules hold for a connection that stands; what was done before stays'
   assert.equal((await peer.ask('SUBMIT_JOB_BG', 'g', '', ''))[0], 'JOB_CREATED');
 });
 
-test('what is not allowed is refused and logged, and changes nothing', async (t) => {
+test('denied requests have no effect and are logged', async (t) => {
   const rights = { submit: ['build:'], register: ['build:'], administer: ['build:'] };
   const { peer, warnings } = await connected(t, 'builder', { builder: rights, other: { submit: [''] } });
   peer.send('SUBMIT_JOB_BG', 'other', '', '');
@@ -81,7 +81,7 @@ test('what is not allowed is refused and logged, and changes nothing', async (t)
   assert.match(warnings[0] ?? '', /^127\.0\.0\.1:\d+ as "builder" may not submit "other"$/);
 });
 
-test('what is allowed is done', async (t) => {
+test('permitted requests succeed', async (t) => {
   const { peer, warnings } = await connected(t, 'builder', {
     builder: { submit: ['f'], register: ['f'], administer: ['f'] },
   });
@@ -96,7 +96,7 @@ test('what is allowed is done', async (t) => {
   assert.equal(warnings.length, 1);
 });
 
-test('a Worker that may not offer one of its functions does the jobs of the other', async (t) => {
+test('a Worker without the right to one function runs the jobs of the other', async (t) => {
   const { cert, key } = await selfSigned('builder');
   const site = await JobServerSite.start(t, {
     tls: { cert, key, ca: cert, requestCert: true },
@@ -111,7 +111,7 @@ test('a Worker that may not offer one of its functions does the jobs of the othe
   assert.equal(String(await client.submit('allowed')), 'allowed');
 });
 
-test('a job of a function that one may not administer is not cancelled', async (t) => {
+test('cancelling a job requires the right to administer its function', async (t) => {
   const { peer } = await connected(t, 'zuul', { zuul: { submit: [''] } });
   const [, handle = ''] = await peer.ask('SUBMIT_JOB_BG', 'f', '', '');
   peer.sendBytes(`cancel job ${handle}\nstatus\n`);
@@ -120,7 +120,7 @@ test('a job of a function that one may not administer is not cancelled', async (
   assert.deepEqual(status, ['LINE', 'f\t1\t0\t0']);
 });
 
-test('a certificate that nobody vouches for gives no rights, where such are let in', async (t) => {
+test('an unverified certificate has no rights, even if the server accepts it', async (t) => {
   const [served, forged] = [await selfSigned('server'), await selfSigned('zuul')];
   const tls = { ...served, requestCert: true, rejectUnauthorized: false };
   const { port } = await JobServerSite.start(t, { tls, access: { zuul: { submit: [''] } } });

@@ -5,7 +5,7 @@ import { VERSION } from '../../src/server/admin-replies.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 
-/** The lines of a reply: up to a dot, or just one. */
+/** The lines of a reply: up to a dot, or a single one. */
 async function command(peer: RawPeer, line: string): Promise<string[]> {
   peer.sendBytes(`${line}\n`);
   const lines: string[] = [];
@@ -71,7 +71,7 @@ test('version, verbose and getpid are one line each', async (t) => {
   assert.deepEqual(await command(admin, 'getpid'), [`OK ${process.pid}`]);
 });
 
-test('maxqueue limits a function, by priority if three numbers are given, and lifts the limit', async (t) => {
+test('maxqueue sets and removes the limit of a function, by priority with three numbers', async (t) => {
   const site = await JobServerSite.start(t);
   const admin = await site.connect();
   const client = await site.connect();
@@ -105,7 +105,7 @@ test('create function and drop function', async (t) => {
   assert.deepEqual(await command(admin, 'status'), ['.']);
 });
 
-test('cancel job fails it for its client and takes it from its worker', async (t) => {
+test('cancel job fails the job for its client and removes it from its worker', async (t) => {
   const site = await JobServerSite.start(t);
   const admin = await site.connect();
   const worker = await site.worker('f');
@@ -124,7 +124,7 @@ test('cancel job fails it for its client and takes it from its worker', async (t
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });
 
-test('commands that are not known or lack an argument are errors, and the connection goes on', async (t) => {
+test('unknown commands and missing arguments are errors, and the connection stays open', async (t) => {
   const admin = await (await JobServerSite.start(t)).connect();
   for (const line of [
     '',
@@ -158,7 +158,7 @@ test('commands that are not known or lack an argument are errors, and the connec
   for (const line of ['cancel x y', 'cancel jobs x', 'cancel job x y']) {
     assert.deepEqual(await command(admin, line), ['ERR UNKNOWN_ERROR'], `${line}, as gearmand answers`);
   }
-  assert.deepEqual(await command(admin, 'STATUS'), ['.'], 'case does not count');
+  assert.deepEqual(await command(admin, 'STATUS'), ['.'], 'case is ignored');
 });
 
 test('packets and commands may be mixed on one connection', async (t) => {
@@ -174,7 +174,7 @@ test('packets and commands may be mixed on one connection', async (t) => {
   ]);
 });
 
-test('shutdown is passed on, once it is answered, where the server allows it', async (t) => {
+test('shutdown calls onShutdown after the answer', async (t) => {
   const wishes: boolean[] = [];
   const site = await JobServerSite.start(t, { onShutdown: (graceful) => wishes.push(graceful) });
   const admin = await site.connect();
@@ -184,7 +184,7 @@ test('shutdown is passed on, once it is answered, where the server allows it', a
   assert.deepEqual(wishes, [true, false]);
 });
 
-test('shutdown is answered also when it closes the server at once', async (t) => {
+test('shutdown is answered even if it closes the server immediately', async (t) => {
   const closing = Promise.withResolvers<void>();
   const site = await JobServerSite.start(t, { onShutdown: () => closing.resolve(site.server.close()) });
   const admin = await site.connect();
@@ -192,7 +192,7 @@ test('shutdown is answered also when it closes the server at once', async (t) =>
   await Promise.all([closing.promise, admin.closed]);
 });
 
-test('a long list is sent in pieces: other peers are served meanwhile, and one that does not read uses little memory', async (t) => {
+test('a long list is sent in parts: other peers are served meanwhile, and a slow reader uses little memory', async (t) => {
   const [functions, lists] = [2000, 200];
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: functions }, (_, index) => `function-${index}`));
@@ -216,7 +216,7 @@ test('a long list is sent in pieces: other peers are served meanwhile, and one t
   assert.ok(lines >= lists * (functions - 1) && lines < lists * functions, `${lines}`);
 });
 
-test('commands run in order, also those behind a long list', async (t) => {
+test('commands run in order, even after a long list', async (t) => {
   const site = await JobServerSite.start(t);
   await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const operator = await site.connect();
@@ -233,14 +233,14 @@ test('commands run in order, also those behind a long list', async (t) => {
   );
 });
 
-test('replies that wait behind an unread long list are limited too', async (t) => {
+test('replies after an unread long list are limited too', async (t) => {
   const site = await JobServerSite.start(t, { maxOutputBuffer: 1024 * 1024 });
   const worker = await site.worker(...Array.from({ length: 3000 }, (_, index) => `function-${index}`));
   const [client, handle] = await site.submit('function-0');
   await worker.ask('GRAB_JOB');
   client.socket.pause();
   client.sendBytes('status\n'.repeat(1000));
-  // The reply has to fill what the sockets' own buffers take.
+  // The reply must fill the buffers of the sockets.
   for (let sent = 0; sent < 100; sent += 1) {
     worker.send('WORK_DATA', handle, Buffer.alloc(100_000));
     await settled(worker);

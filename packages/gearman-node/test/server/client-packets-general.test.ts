@@ -10,13 +10,13 @@ test('ECHO_REQ is answered with the same bytes', async (t) => {
   }
 });
 
-test('an option that is not known is an ERROR', async (t) => {
+test('an unknown option is an ERROR', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   assert.deepEqual((await peer.ask('OPTION_REQ', 'nonsense')).slice(0, 2), ['ERROR', 'UNKNOWN_OPTION']);
 });
 
-test('SET_CLIENT_ID names the connection in the admin command workers, at most 127 bytes of it', async (t) => {
+test('SET_CLIENT_ID sets the name in the admin command workers, of at most 127 bytes', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   for (const [id, shown] of [

@@ -35,7 +35,7 @@ test('each of the six submissions gets a handle, and they run by priority', asyn
   ]);
 });
 
-test('a background job is done without a client, and nobody is told', async (t) => {
+test('a background job runs without a client, which gets no packets', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [, handle = ''] = await client.ask('SUBMIT_JOB_BG', 'f', '', '');
@@ -62,7 +62,7 @@ test('GET_STATUS follows a job from the queue to its end', async (t) => {
   assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '0', '0', '0', '0']);
 });
 
-test('GET_STATUS_UNIQUE tells how many wait, too', async (t) => {
+test('GET_STATUS_UNIQUE includes the number of clients', async (t) => {
   const site = await JobServerSite.start(t);
   const [first, second] = [await site.connect(), await site.connect()];
   await first.ask('SUBMIT_JOB', 'f', 'key', '');
@@ -79,7 +79,7 @@ test('GET_STATUS_UNIQUE tells how many wait, too', async (t) => {
   assert.deepEqual((await first.ask('GET_STATUS_UNIQUE', 'other')).slice(2), ['0', '0', '0', '0', '0']);
 });
 
-test('jobs with the same key are one: all get the handle, and each its result', async (t) => {
+test('jobs with the same key are coalesced: all clients get the handle and the result', async (t) => {
   const site = await JobServerSite.start(t);
   const [first, second] = [await site.connect(), await site.connect()];
   const [, handle = ''] = await first.ask('SUBMIT_JOB', 'f', 'key', 'a');
@@ -92,7 +92,7 @@ test('jobs with the same key are one: all get the handle, and each its result', 
   assert.deepEqual(await second.next(), ['WORK_COMPLETE', handle, 'x']);
 });
 
-test('SUBMIT_JOB_EPOCH: a job of the past runs at once, one of the future when its time has come', async (t) => {
+test('SUBMIT_JOB_EPOCH: a job runs at its start time, or at once if that has passed', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const worker = await site.worker('past', 'future');
@@ -103,11 +103,11 @@ test('SUBMIT_JOB_EPOCH: a job of the past runs at once, one of the future when i
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
   worker.send('PRE_SLEEP');
   assert.deepEqual(await worker.next(), ['NOOP']);
-  assert.ok(Date.now() >= due * 1000 - 5, 'it was not too early');
+  assert.ok(Date.now() >= due * 1000 - 5, 'the job did not start too early');
   assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'y');
 });
 
-test('too long a name or key is refused, and the client goes on', async (t) => {
+test('an overlong name or key is rejected, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   assert.equal((await client.ask('SUBMIT_JOB', 'x'.repeat(513), '', ''))[1], 'ARGUMENT_TOO_LARGE');
@@ -119,7 +119,7 @@ test('too long a name or key is refused, and the client goes on', async (t) => {
   assert.equal((await client.ask('SUBMIT_JOB', 'f', 'x'.repeat(64), ''))[0], 'JOB_CREATED');
 });
 
-test('a job that waits keeps its payload, not the large chunk it came in', async (t) => {
+test('a waiting job keeps its payload, but not the large chunk that contained it', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const [jobs, chunk] = [100, 60_000];
@@ -133,7 +133,7 @@ test('a job that waits keeps its payload, not the large chunk it came in', async
     );
     await client.until('ERROR');
   }
-  // A collection gives buffers back in the background, by and by.
+  // The garbage collector releases buffers in the background.
   let kept = jobs * chunk;
   for (let looks = 0; looks < 100 && kept > (jobs * chunk) / 4; looks += 1) {
     await delay(10);
@@ -158,7 +158,7 @@ test('names, keys and payloads may be any bytes', async (t) => {
   ]);
 });
 
-test('a reducer goes along to GRAB_JOB_ALL; the aggregator is not data', async (t) => {
+test('GRAB_JOB_ALL returns the reducer; the aggregator is not part of the data', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const worker = await site.worker('f');
@@ -171,18 +171,18 @@ test('a reducer goes along to GRAB_JOB_ALL; the aggregator is not data', async (
   assert.deepEqual(
     (await settled(client)).map(([name]) => name),
     ['WORK_COMPLETE'],
-    'the one in the background told nobody',
+    'the background job has no client',
   );
 });
 
-test('a job by calendar is refused, with what to do instead', async (t) => {
+test('a job by calendar is rejected with a remedy', async (t) => {
   const client = await (await JobServerSite.start(t)).connect();
   const [name, code, text = ''] = await client.ask('SUBMIT_JOB_SCHED', 'f', '', 0, 0, 1, 1, 1, '');
   assert.deepEqual([name, code], ['ERROR', 'INVALID_COMMAND']);
   assert.match(text, /SUBMIT_JOB_EPOCH/);
 });
 
-test('a job of low priority does not wait for one whose time is to come', async (t) => {
+test('a job of low priority does not wait for one with a later start time', async (t) => {
   const site = await JobServerSite.start(t);
   const client = await site.connect();
   const worker = await site.worker('f');
@@ -190,5 +190,5 @@ test('a job of low priority does not wait for one whose time is to come', async 
   await client.ask('SUBMIT_JOB_LOW_BG', 'f', '', 'now');
   assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'now');
   worker.send('PRE_SLEEP');
-  assert.deepEqual(await settled(worker), [], 'and nobody is woken for the other');
+  assert.deepEqual(await settled(worker), [], 'no worker is woken for the other job');
 });

@@ -17,7 +17,7 @@ async function temporaryDirectory(t: TestContext): Promise<string> {
   return directory;
 }
 
-/** A process with a server: how to speak to it, and to kill it. */
+/** A process with a job server. */
 async function spawnServer(
   t: TestContext,
   journal: string,
@@ -39,7 +39,7 @@ async function spawnServer(
   return { connect, kill };
 }
 
-test('background jobs survive the death of the server; what is done is not done again', async (t) => {
+test('background jobs survive a crash of the server; finished ones do not run again', async (t) => {
   const directory = await temporaryDirectory(t);
   const first = await spawnServer(t, directory);
   const [client, worker] = [await first.connect(), await first.connect()];
@@ -52,7 +52,7 @@ test('background jobs survive the death of the server; what is done is not done 
   await worker.ask('GRAB_JOB');
   worker.send('WORK_COMPLETE', done, '');
   await worker.ask('GRAB_JOB');
-  // A job that is added after the end of another is on the disk after it.
+  // A job that is added after the end of another is on disk after it.
   await client.ask('SUBMIT_JOB_HIGH_BG', 'f', '', 'last');
   await first.kill();
 
@@ -76,7 +76,7 @@ test('background jobs survive the death of the server; what is done is not done 
   );
 });
 
-test('a job of the future waits for its time, also after a restart', async (t) => {
+test('a job waits for its start time, even after a restart', async (t) => {
   const journal = await temporaryDirectory(t);
   const first = await JobServerSite.start(t, { journal });
   const client = await first.connect();
@@ -88,11 +88,11 @@ test('a job of the future waits for its time, also after a restart', async (t) =
   assert.equal((await worker.ask('GRAB_JOB'))[0], 'NO_JOB');
   worker.send('PRE_SLEEP');
   assert.deepEqual(await worker.next(), ['NOOP']);
-  assert.ok(Date.now() >= due * 1000 - 5, 'it was not too early');
+  assert.ok(Date.now() >= due * 1000 - 5, 'the job did not start too early');
   assert.equal((await worker.ask('GRAB_JOB')).at(-1), 'soon');
 });
 
-test('close keeps the jobs that wait and run, whatever becomes of their workers', async (t) => {
+test('close keeps waiting and running jobs, also if their workers disconnect', async (t) => {
   const journal = await temporaryDirectory(t);
   const first = await JobServerSite.start(t, { journal, maxAttempts: 1 });
   const worker = await first.worker('f');
@@ -103,7 +103,7 @@ test('close keeps the jobs that wait and run, whatever becomes of their workers'
   assert.equal((await next.ask('GRAB_JOB')).at(-1), 'x');
 });
 
-test('a foreground job that a background one joins is durable from then on', async (t) => {
+test('a foreground job becomes durable when a background job joins it', async (t) => {
   const journal = await temporaryDirectory(t);
   const first = await JobServerSite.start(t, { journal });
   const client = await first.connect();
@@ -116,7 +116,7 @@ test('a foreground job that a background one joins is durable from then on', asy
   assert.deepEqual(await worker.ask('GRAB_JOB'), ['NO_JOB']);
 });
 
-test('answers stay in the order of the requests, though the disk takes its time', async (t) => {
+test('answers stay in the order of the requests, despite a slow disk', async (t) => {
   const site = await JobServerSite.start(t, { journal: await temporaryDirectory(t) });
   const client = await site.connect();
   for (let round = 0; round < 50; round += 1) {
@@ -139,7 +139,7 @@ test('answers stay in the order of the requests, though the disk takes its time'
   );
 });
 
-test('a job that cannot be kept is an ERROR, and there is no such job', async (t) => {
+test('a job that cannot be stored is an ERROR, and is dropped', async (t) => {
   const directory = join(await temporaryDirectory(t), 'journal');
   const errors: string[] = [];
   const logger = { debug() {}, info() {}, warn: assert.fail, error: (text: string) => errors.push(text) };
@@ -155,7 +155,7 @@ test('a job that cannot be kept is an ERROR, and there is no such job', async (t
   assert.equal((await client.ask('SUBMIT_JOB_BG', 'g', '', 'x'))[0], 'JOB_CREATED');
 });
 
-test('a directory that another server has is journal-failed', async (t) => {
+test('the directory of another server is journal-failed', async (t) => {
   const journal = await temporaryDirectory(t);
   await JobServerSite.start(t, { journal });
   const second = new JobServer({ journal });

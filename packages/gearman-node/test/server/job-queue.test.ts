@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('a job goes to a worker that offers its function, the oldest first', () => {
+test('workers get the jobs of their functions, the oldest first', () => {
   const { queue, submit, worker } = new QueueSite();
   const [first, second] = [submit('f'), submit('f')];
   const other = worker('g');
@@ -20,7 +20,7 @@ test('handles begin with the prefix and are numbered', () => {
   assert.deepEqual([submit('f').handle, submit('f').handle], ['H:test:1', 'H:test:2']);
 });
 
-test('the most urgent job goes first, whatever its function', () => {
+test('the most urgent job is assigned first, regardless of its function', () => {
   const { queue, submit, worker } = new QueueSite();
   const low = submit('f', { priority: 'low' });
   const normal = submit('g', { priority: 'normal' });
@@ -29,7 +29,7 @@ test('the most urgent job goes first, whatever its function', () => {
   assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [high, normal, low]);
 });
 
-test('the functions take turns', () => {
+test('functions take turns', () => {
   const { queue, submit, worker } = new QueueSite();
   for (const name of ['f', 'f', 'f', 'g', 'g', 'h']) submit(name);
   const able = worker('f', 'g', 'h');
@@ -37,7 +37,7 @@ test('the functions take turns', () => {
   assert.deepEqual(order, ['f', 'g', 'h', 'f', 'g', 'f']);
 });
 
-test('the functions of a worker take turns also when there are many others', () => {
+test('the functions of a worker take turns among many others', () => {
   const { queue, submit, worker } = new QueueSite();
   for (const name of ['a', 'b', 'c', 'd', 'f', 'f', 'g', 'g']) submit(name);
   const able = worker('f', 'g');
@@ -45,7 +45,7 @@ test('the functions of a worker take turns also when there are many others', () 
   assert.deepEqual(order, ['f', 'g', 'f', 'g']);
 });
 
-test('a job that is over is known no more', () => {
+test('a finished job is unknown', () => {
   const { queue, submit, worker, client } = new QueueSite();
   const job = submit('f', { unique: 'key' });
   const able = worker('f');
@@ -56,7 +56,7 @@ test('a job that is over is known no more', () => {
   assert.deepEqual([[...queue.jobs], client.submitted.size, able.running.size], [[], 0, 0]);
 });
 
-test('a job that waits can be taken out of the middle', () => {
+test('a waiting job can be removed from the middle', () => {
   const { queue, submit, worker } = new QueueSite();
   const [first, middle, last] = [submit('f'), submit('f'), submit('f')];
   queue.finish(middle);
@@ -64,7 +64,7 @@ test('a job that waits can be taken out of the middle', () => {
   assert.deepEqual([queue.grab(able), queue.grab(able), queue.grab(able)], [first, last, undefined]);
 });
 
-test('a job of a worker that is gone waits again, and counts a retry', () => {
+test('a job of a lost worker is queued again, and counts a retry', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f');
   const lost = worker('f');
@@ -74,7 +74,7 @@ test('a job of a worker that is gone waits again, and counts a retry', () => {
   assert.equal(queue.grab(worker('f')), job);
 });
 
-test('a job keeps its worker when that stops to offer the function', () => {
+test('a job stays with its worker when the worker removes the function', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f');
   const able = worker('f', 'g');
@@ -85,7 +85,7 @@ test('a job keeps its worker when that stops to offer the function', () => {
   assert.equal(queue.grab(worker('f')), undefined);
 });
 
-test('a foreground job that waits goes with its client', () => {
+test('a waiting foreground job is removed with its client', () => {
   const { queue, submit, worker, client } = new QueueSite();
   submit('f');
   queue.disconnect(client);
@@ -93,7 +93,7 @@ test('a foreground job that waits goes with its client', () => {
   assert.deepEqual([...queue.jobs], []);
 });
 
-test('a foreground job that runs goes on without its client, and is not repeated', () => {
+test('a running foreground job continues without its client, and is not repeated', () => {
   const { queue, submit, worker, client } = new QueueSite();
   const job = submit('f');
   const able = worker('f');
@@ -104,14 +104,14 @@ test('a foreground job that runs goes on without its client, and is not repeated
   assert.equal(queue.job(job.handle), undefined);
 });
 
-test('a background job outlives its client', () => {
+test('a background job survives the loss of its client', () => {
   const { queue, submit, worker, client } = new QueueSite();
   const job = submit('f', { isBackground: true });
   queue.disconnect(client);
   assert.equal(queue.grab(worker('f')), job);
 });
 
-test('a connection that submits and runs the same job takes it along', () => {
+test('a job is removed with a connection that both submitted and runs it', () => {
   const { queue, submit, client } = new QueueSite();
   submit('f');
   queue.offer(client, 'f');
@@ -120,7 +120,7 @@ test('a connection that submits and runs the same job takes it along', () => {
   assert.deepEqual([[...queue.jobs], [...queue.functions]], [[], []]);
 });
 
-test('a held job is handed out once it is released', () => {
+test('a held job is assigned after its release', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f', { isBackground: true, isHeld: true });
   const able = worker('f');
@@ -129,7 +129,7 @@ test('a held job is handed out once it is released', () => {
   assert.equal(queue.grab(able), job);
 });
 
-test('a held job that was cancelled is not released', () => {
+test('the release of a cancelled job has no effect', () => {
   const { queue, submit, worker } = new QueueSite();
   const able = worker('f');
   const job = submit('f', { isBackground: true, isHeld: true });
@@ -138,7 +138,7 @@ test('a held job that was cancelled is not released', () => {
   assert.equal(queue.grab(able), undefined);
 });
 
-test('a job whose workers are lost too often is given up', () => {
+test('a job fails after maxAttempts lost workers', () => {
   const { queue, submit, worker, givenUp } = new QueueSite({ maxAttempts: 2 });
   const job = submit('f', { isBackground: true });
   for (const others of [[], [job.handle]]) {
@@ -151,7 +151,7 @@ test('a job whose workers are lost too often is given up', () => {
   assert.equal(queue.grab(worker('f')), undefined);
 });
 
-test('a drained queue hands out nothing, wakes nobody, and waits for what runs', async () => {
+test('a drained queue assigns no jobs, wakes no workers, and waits for the running jobs', async () => {
   const { queue, submit, worker, sleeper, woken } = new QueueSite();
   const [first, second] = [submit('f'), submit('f')];
   const [finishing, losing] = [worker('f'), worker('f')];

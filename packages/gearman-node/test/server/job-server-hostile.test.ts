@@ -7,17 +7,17 @@ import type { RawPeer } from '../fixtures/raw-peer.ts';
 
 const CROWD = 100;
 
-/** Bytes that each client of a crowd may cost: both ends of its connection, with their buffers. */
+/** Maximum memory of each of many clients in bytes: both ends of its connection, with their buffers. */
 const COST = 256 * 1024;
 
-/** Sends bytes one by one, each in a segment of its own. */
+/** Sends bytes one by one, each in a separate segment. */
 async function sendSlowly(peer: RawPeer, bytes: Buffer): Promise<void> {
   for (const byte of bytes) {
     await new Promise((resolve) => peer.socket.write(Buffer.of(byte), resolve));
   }
 }
 
-/** Opens many connections that all send the same, and waits until the server has read it. */
+/** Opens many connections that send the same bytes, and waits until the server has read them. */
 async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
   const peers = await Promise.all(Array.from({ length: CROWD }, () => site.connect()));
   const request = Buffer.concat([encodePacket('REQ', 'ECHO_REQ', ''), bytes]);
@@ -26,7 +26,7 @@ async function crowd(site: JobServerSite, bytes: Buffer): Promise<RawPeer[]> {
   return peers;
 }
 
-test('slow-loris: clients that never send the end of a packet hold up nobody, and cost little', async (t) => {
+test('slow-loris: clients that never send the end of a packet do not delay others, and use little memory', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(60_000)).subarray(0, 30_000);
   const before = memoryInUse();
@@ -42,7 +42,7 @@ test('slow-loris: clients that never send the end of a packet hold up nobody, an
   for (const peer of peers) assert.equal(peer.socket.destroyed, false);
 });
 
-test('4 GiB: clients that claim this length get an ERROR and use little memory', async (t) => {
+test('4 GiB: clients that declare this length get an ERROR and use little memory', async (t) => {
   const site = await JobServerSite.start(t);
   const beginning = encodePacket('REQ', 'SUBMIT_JOB', 'f', '', 'x'.repeat(100_000));
   beginning.writeUInt32BE(0xffff_ffff, 8);
@@ -54,7 +54,7 @@ test('4 GiB: clients that claim this length get an ERROR and use little memory',
   assert.ok(each < COST, `${each} bytes each`);
 });
 
-test('one byte at a time: client and worker get their job done, while another goes on', async (t) => {
+test('one byte at a time: a job ends normally, and other peers are served', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, worker, other] = [await site.connect(), await site.connect(), await site.connect()];
   await sendSlowly(worker, encodePacket('REQ', 'CAN_DO', 'f'));
@@ -69,12 +69,12 @@ test('one byte at a time: client and worker get their job done, while another go
   assert.match((await client.next())[1] ?? '', /^OK /);
 });
 
-test('half-open: who ends its sending side is gone, and its job is another’s', async (t) => {
+test('half-open: a worker that ends its sending side is lost, and another one gets its job', async (t) => {
   const site = await JobServerSite.start(t);
   const gone = await site.worker('f');
   const [client, handle] = await site.submit('f');
   await gone.ask('GRAB_JOB');
-  gone.socket.end(); // and goes on to read
+  gone.socket.end(); // but still reads
   await gone.closed;
   const worker = await site.worker('f');
   assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);

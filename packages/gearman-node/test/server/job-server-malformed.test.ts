@@ -13,7 +13,7 @@ function header(magic: string, type: number, length: number): Buffer {
   return bytes;
 }
 
-/** What ends the connection it comes over, and the code of the ERROR that goes before, if there is one. */
+/** Input that closes its connection, and the code of the ERROR sent before, if any. */
 const FATAL: Readonly<Record<string, readonly [bytes: Buffer, code?: string]>> = {
   'an unknown magic': [header('\0XYZ', 1, 0)],
   'type 0': [header('\0REQ', 0, 0)],
@@ -28,7 +28,7 @@ const FATAL: Readonly<Record<string, readonly [bytes: Buffer, code?: string]>> =
 };
 
 for (const [what, [bytes, code]] of Object.entries(FATAL)) {
-  test(`${what} ends its connection, and no other`, async (t) => {
+  test(`${what} closes only its own connection`, async (t) => {
     const site = await JobServerSite.start(t);
     const worker = await site.worker('f');
     const [client, handle] = await site.submit('f');
@@ -36,7 +36,7 @@ for (const [what, [bytes, code]] of Object.entries(FATAL)) {
 
     const broken = await site.connect();
     broken.sendBytes(bytes);
-    broken.send('SUBMIT_JOB', 'f', '', 'what comes after it does not count');
+    broken.send('SUBMIT_JOB', 'f', '', 'ignored');
     if (code !== undefined) assert.deepEqual((await broken.next()).slice(0, 2), ['ERROR', code]);
     await assert.rejects(broken.next());
     await broken.closed;
@@ -47,7 +47,7 @@ for (const [what, [bytes, code]] of Object.entries(FATAL)) {
   });
 }
 
-test('a packet with a server’s magic is an ERROR, and the connection goes on', async (t) => {
+test('a packet with a server’s magic is an ERROR, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const peer = await site.connect();
   peer.sendBytes(encodePacket('RES', 'ECHO_REQ', 'x'));
@@ -83,7 +83,7 @@ test('random bytes on many connections leave the server serving', async (t) => {
   assert.deepEqual(await client.ask('ECHO_REQ', 'still there'), ['ECHO_RES', 'still there']);
 });
 
-test('a worker that sends rubbish in the middle of its job loses it to another', async (t) => {
+test('a worker that sends a malformed packet during its job loses the job to another worker', async (t) => {
   const site = await JobServerSite.start(t);
   const broken = await site.worker('f');
   const [, handle] = await site.submit('f');
@@ -94,7 +94,7 @@ test('a worker that sends rubbish in the middle of its job loses it to another',
   assert.deepEqual(await nextJob(worker), ['JOB_ASSIGN', handle, 'f', '']);
 });
 
-test('a number that is none is an ERROR and does nothing; the connection goes on', async (t) => {
+test('an invalid number is an ERROR without an effect, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -110,7 +110,7 @@ test('a number that is none is an ERROR and does nothing; the connection goes on
   assert.deepEqual(
     await client.next(),
     ['WORK_STATUS', handle, '0.5', 'Infinity'],
-    'a worker’s numbers go on',
+    'the numbers of a worker are forwarded',
   );
   assert.deepEqual(await client.ask('GET_STATUS', handle), ['STATUS_RES', handle, '1', '1', '0', '0']);
 

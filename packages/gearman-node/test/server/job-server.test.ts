@@ -9,7 +9,7 @@ import { activeTimers } from '../fixtures/active-timers.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { selfSigned } from '../fixtures/self-signed.ts';
 
-test('listen takes a free port, and address tells which', async () => {
+test('listen uses a free port, and address returns it', async () => {
   const server = new JobServer();
   assert.equal(server.address, undefined);
   const address = await server.listen(0);
@@ -20,7 +20,7 @@ test('listen takes a free port, and address tells which', async () => {
   assert.equal(server.address, undefined);
 });
 
-test('a port that is taken is listen-failed, and named', async (t) => {
+test('a port in use is listen-failed, and the error names it', async (t) => {
   const { port } = await JobServerSite.start(t);
   const second = new JobServer();
   await assert.rejects(
@@ -33,7 +33,7 @@ test('a port that is taken is listen-failed, and named', async (t) => {
   await second.close();
 });
 
-test('close hangs up on everybody, sends what it owes them, and may be called again', async (t) => {
+test('close sends pending data, closes all connections, and may be called again', async (t) => {
   const site = await JobServerSite.start(t);
   const [worker, client] = [await site.worker('f'), await site.connect()];
   assert.deepEqual(await client.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
@@ -42,7 +42,7 @@ test('close hangs up on everybody, sends what it owes them, and may be called ag
   await assert.rejects(site.connect());
 });
 
-test('close, and to cancel the job, let go of the timer of a start to come', async (t) => {
+test('close and cancelling a job stop the timer of its start time', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, admin] = [await site.connect(), await site.connect()];
   const before = activeTimers();
@@ -57,14 +57,14 @@ test('close, and to cancel the job, let go of the timer of a start to come', asy
   assert.equal(activeTimers(), before);
 });
 
-test('`await using` closes it', async () => {
+test('`await using` closes the server', async () => {
   const server = new JobServer();
   await server.listen(0);
   await server[Symbol.asyncDispose]();
   assert.equal(server.address, undefined);
 });
 
-test('a request over maxPacketSize is refused, and those after it are served', async (t) => {
+test('a request over maxPacketSize is rejected, and later ones are served', async (t) => {
   const site = await JobServerSite.start(t, { maxPacketSize: 1000 });
   const peer = await site.connect();
   assert.equal((await peer.ask('ECHO_REQ', 'x'.repeat(988)))[0], 'ECHO_RES');
@@ -75,7 +75,7 @@ test('a request over maxPacketSize is refused, and those after it are served', a
   assert.equal((await peer.ask('ECHO_REQ', 'after it'))[1], 'after it');
 });
 
-test('a client that does not read is cut off, and the others go on', async (t) => {
+test('a client that does not read is disconnected, and others are served', async (t) => {
   const warnings: string[] = [];
   const logger: Logger = {
     debug() {},
@@ -91,7 +91,7 @@ test('a client that does not read is cut off, and the others go on', async (t) =
   await worker.ask('GRAB_JOB');
   await worker.ask('GRAB_JOB');
   slow.socket.pause();
-  // Beyond the limit and what the sockets' own buffers take.
+  // More than the limit and the buffers of the sockets.
   for (let sent = 0; sent < 4; sent += 1) {
     worker.send('WORK_DATA', handle, Buffer.alloc(limit));
     await settled(worker);
@@ -113,13 +113,13 @@ test('one packet larger than maxOutputBuffer reaches a client that reads', async
   assert.deepEqual(await client.ask('ECHO_REQ', data), ['ECHO_RES', data]);
 });
 
-test('close hangs up also on who has not finished a TLS handshake', async (t) => {
+test('close also closes connections in a TLS handshake', async (t) => {
   const site = await JobServerSite.start(t, { tls: await selfSigned() });
   const mute = await site.connect();
   await Promise.all([site.server.close(), mute.closed]);
 });
 
-test('over TLS, with a client’s certificate, and not without one', async (t) => {
+test('TLS clients need a certificate', async (t) => {
   const { cert, key } = await selfSigned();
   const site = await JobServerSite.start(t, { tls: { cert, key, ca: cert, requestCert: true } });
   const server = { host: '127.0.0.1', port: site.port, tls: { ca: cert, cert, key } };

@@ -5,10 +5,10 @@ import type { ServerJob } from '../../src/server/queue-model.ts';
 import type { ServerConnection } from '../../src/server/server-connection.ts';
 
 const job = {} as ServerJob<ServerConnection>;
-/** The longest delay that Node's timers take. */
+/** The longest delay of Node's timers. */
 const LONGEST = 2 ** 31 - 1;
 
-test('the action is due after the delay, once', (t) => {
+test('the action runs once, after the delay', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   new JobTimers().start(job, 1000, action);
@@ -19,18 +19,18 @@ test('the action is due after the delay, once', (t) => {
   assert.equal(action.mock.callCount(), 1);
 });
 
-test('a delay may be longer than a timer of Node’s can be', (t) => {
+test('a delay may exceed the limit of Node’s timers', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const action = mock.fn();
   new JobTimers().start(job, 2 * LONGEST + 1000, action);
-  // Timer by timer: Node's mock takes the end of a tick for the time at which all in it happens.
+  // Timer by timer: for Node's mock all actions of a tick happen at its end.
   for (const time of [LONGEST, LONGEST, 999]) t.mock.timers.tick(time);
   assert.equal(action.mock.callCount(), 0);
   t.mock.timers.tick(1);
   assert.equal(action.mock.callCount(), 1);
 });
 
-test('a new start replaces the old one, and stop ends it', (t) => {
+test('start replaces an earlier timer, and stop ends it', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const timers = new JobTimers();
   const [first, second, third] = [mock.fn(), mock.fn(), mock.fn()];

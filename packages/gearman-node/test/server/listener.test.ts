@@ -11,7 +11,7 @@ import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
 import { selfSigned } from '../fixtures/self-signed.ts';
 
-/** A connection over TLS, and the server's certificate. */
+/** A TLS connection and the server's certificate. */
 async function connectTls(
   t: TestContext,
   port: number,
@@ -30,7 +30,7 @@ function firstWarning(): { readonly logger: Logger; readonly warning: Promise<st
   return { logger: { debug() {}, info() {}, warn, error: assert.fail }, warning };
 }
 
-test('a renewed certificate is used for new connections, and those that stand go on', async (t) => {
+test('new connections use a renewed certificate, and existing ones stay open', async (t) => {
   const [former, renewed] = [await selfSigned('former'), await selfSigned('renewed')];
   const site = await JobServerSite.start(t, { tls: former });
   const [first, firstName] = await connectTls(t, site.port, { ca: former.cert });
@@ -43,7 +43,7 @@ test('a renewed certificate is used for new connections, and those that stand go
   }
 });
 
-test('what is no certificate is refused, and the former one stays', async (t) => {
+test('an invalid certificate is rejected, and the previous one stays', async (t) => {
   const tls = await selfSigned('former');
   const site = await JobServerSite.start(t, { tls });
   assert.throws(() => site.server.setSecureContext({ cert: 'nonsense', key: tls.key }), {
@@ -56,12 +56,12 @@ test('what is no certificate is refused, and the former one stays', async (t) =>
   assert.equal((await connectTls(t, site.port, { ca: tls.cert }))[1], 'former');
 });
 
-test('a certificate for a server without TLS is refused', async (t) => {
+test('a certificate for a server without TLS is rejected', async (t) => {
   const { server } = await JobServerSite.start(t);
   assert.throws(() => server.setSecureContext({}), { code: 'invalid-argument', message: /option tls/ });
 });
 
-test('who does not finish a TLS handshake in time is hung up on', async (t) => {
+test('a TLS handshake that takes too long closes the connection', async (t) => {
   const { logger, warning } = firstWarning();
   const tls = { ...(await selfSigned()), handshakeTimeout: 50 };
   const site = await JobServerSite.start(t, { tls, logger });
@@ -70,7 +70,7 @@ test('who does not finish a TLS handshake in time is hung up on', async (t) => {
   assert.match(await warning, /a TLS handshake with (127\.0\.0\.1:\d+|a peer) failed: .*timeout/);
 });
 
-test('a connection over maxConnections is hung up on; one that ends makes room', async (t) => {
+test('a connection over maxConnections is closed until another one ends', async (t) => {
   const { logger, warning } = firstWarning();
   const site = await JobServerSite.start(t, { maxConnections: 2, logger });
   const [first, second] = [await site.connect(), await site.connect()];
@@ -88,7 +88,7 @@ test('a connection over maxConnections is hung up on; one that ends makes room',
   assert.deepEqual(await fourth.ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
-test('drain takes no connection and no job, and waits for what runs, unless it is aborted', async (t) => {
+test('drain accepts no connections and jobs, and waits for running jobs unless it is aborted', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -145,7 +145,7 @@ test('running out of file descriptors for connections is logged', async (t) => {
   assert.deepEqual(await (peers[0] as RawPeer).ask('ECHO_REQ', 'x'), ['ECHO_RES', 'x']);
 });
 
-test('a peer that breaks the protocol is named in the log', async (t) => {
+test('the log names a peer that violates the protocol', async (t) => {
   const { logger, warning } = firstWarning();
   const site = await JobServerSite.start(t, { logger });
   const peer = await site.connect();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('it counts the jobs that wait and run, and the workers', () => {
+test('a function counts its jobs and workers', () => {
   const { queue, submit, worker } = new QueueSite();
   submit('f');
   submit('f', { isHeld: true, isBackground: true });
@@ -12,7 +12,7 @@ test('it counts the jobs that wait and run, and the workers', () => {
   assert.deepEqual([f?.total, f?.running, f?.workers.size, f?.hasWaiting], [2, 1, 2, false]);
 });
 
-test('a function without jobs and workers is forgotten', () => {
+test('a function without jobs and workers is removed', () => {
   const { queue, submit, worker } = new QueueSite();
   const able = worker('f');
   const job = submit('f');
@@ -23,7 +23,7 @@ test('a function without jobs and workers is forgotten', () => {
   assert.equal(queue.function('f'), undefined);
 });
 
-test('one that an operator made stays, until an operator drops it', () => {
+test('a function that an operator created stays until an operator drops it', () => {
   const { queue, worker } = new QueueSite();
   const pinned = queue.pin('f');
   const able = worker('f');
@@ -34,13 +34,13 @@ test('one that an operator made stays, until an operator drops it', () => {
   assert.equal(queue.function('f'), undefined);
 });
 
-test('a limit counts all jobs of the function and holds for its priority only', () => {
+test('a limit counts all jobs of the function and applies only to its priority', () => {
   const { queue, submit, trySubmit } = new QueueSite();
   queue.pin('f').limits.normal = 2;
   const job = submit('f', { unique: 'key' });
   submit('f', { priority: 'low' });
   assert.equal(trySubmit('f'), undefined);
-  assert.equal(trySubmit('f', { unique: 'key' }), job, 'one may still be joined');
+  assert.equal(trySubmit('f', { unique: 'key' }), job, 'a job with the same key is joined');
   assert.notEqual(trySubmit('f', { priority: 'high' }), undefined);
   assert.notEqual(trySubmit('g'), undefined);
 });

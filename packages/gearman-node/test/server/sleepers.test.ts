@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('a job wakes one sleeper that can do it', () => {
+test('a job wakes one sleeper that has its function', () => {
   const { submit, sleeper, woken } = new QueueSite();
   sleeper('g');
   sleeper('f');
@@ -11,7 +11,7 @@ test('a job wakes one sleeper that can do it', () => {
   assert.deepEqual(woken, ['f']);
 });
 
-test('each further job wakes a further sleeper', () => {
+test('each further job wakes another sleeper', () => {
   const { submit, sleeper, woken } = new QueueSite();
   sleeper('f');
   sleeper('f', 'g');
@@ -19,14 +19,14 @@ test('each further job wakes a further sleeper', () => {
   assert.deepEqual(woken, ['f', 'f,g']);
 });
 
-test('who falls asleep while a job waits is woken at once', () => {
+test('a worker that falls asleep while a job waits is woken at once', () => {
   const { submit, sleeper, woken } = new QueueSite();
   submit('f');
   sleeper('f');
   assert.deepEqual(woken, ['f']);
 });
 
-test('a sleeper that offers a function for which a job waits is woken', () => {
+test('a sleeper that registers a function with a waiting job is woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   submit('f');
   const worker = sleeper('g');
@@ -34,7 +34,7 @@ test('a sleeper that offers a function for which a job waits is woken', () => {
   assert.deepEqual(woken, ['g']);
 });
 
-test('who is awake is not woken', () => {
+test('a worker that is awake is not woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   const worker = sleeper('f');
   assert.equal(queue.grab(worker), undefined);
@@ -42,7 +42,7 @@ test('who is awake is not woken', () => {
   assert.deepEqual(woken, []);
 });
 
-test('when the one that was woken takes another job, another sleeper is woken', () => {
+test('if the woken worker takes another job, another sleeper is woken', () => {
   const { queue, submit, worker, sleeper, woken } = new QueueSite();
   const first = sleeper('f', 'g');
   sleeper('f');
@@ -54,7 +54,7 @@ test('when the one that was woken takes another job, another sleeper is woken', 
   assert.notEqual(queue.grab(worker('f')), undefined);
 });
 
-test('when the one that was woken is lost, another sleeper is woken', () => {
+test('if the woken worker is lost, another sleeper is woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   const first = sleeper('f', 'g');
   sleeper('f');
@@ -63,7 +63,7 @@ test('when the one that was woken is lost, another sleeper is woken', () => {
   assert.deepEqual(woken, ['f,g', 'f']);
 });
 
-test('when a worker is lost, its job wakes another', () => {
+test('the job of a lost worker wakes another one', () => {
   const { queue, submit, worker, sleeper, woken } = new QueueSite();
   submit('f');
   const lost = worker('f');
@@ -74,7 +74,7 @@ test('when a worker is lost, its job wakes another', () => {
   assert.deepEqual(woken, ['f']);
 });
 
-test('one that was woken and does not grab can be passed over', () => {
+test('wakeAll skips a woken worker that does not grab', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   sleeper('f', 'g');
   sleeper('f');
@@ -84,7 +84,7 @@ test('one that was woken and does not grab can be passed over', () => {
   assert.deepEqual(woken, ['f,g', 'f']);
 });
 
-test('a sleeper that is lost is not woken', () => {
+test('a lost sleeper is not woken', () => {
   const { queue, submit, sleeper, woken } = new QueueSite();
   queue.disconnect(sleeper('f'));
   submit('f');

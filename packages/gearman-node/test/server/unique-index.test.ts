@@ -4,7 +4,7 @@ import { Peer } from '../../src/server/queue-model.ts';
 import { uniqueKeyOf } from '../../src/server/unique-index.ts';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
-test('jobs of one function and one key are one job, which goes to all who submitted it', () => {
+test('jobs of one function and key are coalesced for all their clients', () => {
   const { queue, submit, trySubmit, client, worker } = new QueueSite();
   const other = new Peer('other');
   const job = submit('f', { unique: 'key' });
@@ -15,7 +15,7 @@ test('jobs of one function and one key are one job, which goes to all who submit
   assert.equal(queue.grab(able), undefined);
 });
 
-test('a job can be joined while it runs, and no longer when it is over', () => {
+test('a job can be joined while it runs, but not after its end', () => {
   const { queue, submit, worker } = new QueueSite();
   const job = submit('f', { unique: 'key' });
   queue.grab(worker('f'));
@@ -30,7 +30,7 @@ test('jobs without a key, or of different functions, are different jobs', () => 
   assert.notEqual(submit('f', { unique: 'key' }), submit('g', { unique: 'key' }));
 });
 
-test('the key - stands for the payload', () => {
+test('the key - is derived from the payload', () => {
   const { submit } = new QueueSite();
   const job = submit('f', { unique: '-', payload: Buffer.from('a') });
   assert.equal(submit('f', { unique: '-', payload: Buffer.from('a') }), job);
@@ -38,7 +38,7 @@ test('the key - stands for the payload', () => {
   assert.notEqual(uniqueKeyOf('-', Buffer.from('a')), '-');
 });
 
-test('a job is found by its key; of several functions, the oldest', () => {
+test('the lookup by key returns the oldest job of all functions', () => {
   const { queue, submit } = new QueueSite();
   const first = submit('f', { unique: 'key' });
   const second = submit('g', { unique: 'key' });
@@ -47,7 +47,7 @@ test('a job is found by its key; of several functions, the oldest', () => {
   assert.equal(queue.jobByUnique('key'), second);
 });
 
-test('a job stays as long as one of its clients does', () => {
+test('a job stays until its last client disconnects', () => {
   const { queue, submit, trySubmit, client } = new QueueSite();
   const other = new Peer('other');
   const job = submit('f', { unique: 'key' });
@@ -58,7 +58,7 @@ test('a job stays as long as one of its clients does', () => {
   assert.equal(queue.job(job.handle), undefined);
 });
 
-test('a background job that a foreground one joined stays when that one’s client goes', () => {
+test('a background job stays when the client of a joined foreground job disconnects', () => {
   for (const isBackground of [true, false]) {
     const { queue, submit, client, worker } = new QueueSite();
     const job = submit('f', { unique: 'key', isBackground });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { encodePacket } from '../../src/codec/encoder.ts';
 import { JobServerSite, nextJob, settled } from '../fixtures/job-server-site.ts';
 
-test('GRAB_JOB gives handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL the key too', async (t) => {
+test('GRAB_JOB returns handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_ALL also the key', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const client = await site.connect();
@@ -21,7 +21,7 @@ test('GRAB_JOB gives handle, function and payload; GRAB_JOB_UNIQ and GRAB_JOB_AL
   }
 });
 
-test('who sleeps is woken by NOOP, once, and gets nothing else', async (t) => {
+test('a sleeper gets one NOOP and no other packet', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   worker.send('PRE_SLEEP');
@@ -31,7 +31,7 @@ test('who sleeps is woken by NOOP, once, and gets nothing else', async (t) => {
   assert.deepEqual(await settled(worker), [['NOOP']]);
 });
 
-test('of two sleepers a second one is woken when the first does not grab', async (t) => {
+test('a second sleeper is woken if the first does not grab', async (t) => {
   const site = await JobServerSite.start(t);
   const first = await site.worker('f');
   const second = await site.worker('f');
@@ -44,7 +44,7 @@ test('of two sleepers a second one is woken when the first does not grab', async
   assert.deepEqual(await second.next(), ['NOOP']);
 });
 
-test('all that a worker sends of its job goes to the client', async (t) => {
+test('the packets of a worker about its job go to the client', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -61,7 +61,7 @@ test('all that a worker sends of its job goes to the client', async (t) => {
   ]);
 });
 
-test('WORK_EXCEPTION goes to who asked for exceptions; all others get WORK_FAIL', async (t) => {
+test('clients with the option exceptions get WORK_EXCEPTION, all others WORK_FAIL', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [plain, asking] = [await site.connect(), await site.connect()];
@@ -79,7 +79,7 @@ test('WORK_EXCEPTION goes to who asked for exceptions; all others get WORK_FAIL'
   ]);
 });
 
-test('nobody but the worker of a job may speak for it', async (t) => {
+test('only the worker of a job may send packets about it', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -98,7 +98,7 @@ test('nobody but the worker of a job may speak for it', async (t) => {
   assert.deepEqual(await settled(client), []);
 });
 
-test('after CANT_DO, and after RESET_ABILITIES, no job of the function comes', async (t) => {
+test('after CANT_DO or RESET_ABILITIES a worker gets no job of the function', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f', 'g', 'h');
   for (const name of ['f', 'g', 'h']) await site.submit(name, name);
@@ -111,7 +111,7 @@ test('after CANT_DO, and after RESET_ABILITIES, no job of the function comes', a
   assert.deepEqual((await worker.ask('GRAB_JOB')).at(-1), 'f');
 });
 
-test('a job that runs stays with its worker through CANT_DO and RESET_ABILITIES', async (t) => {
+test('a running job stays with its worker after CANT_DO and RESET_ABILITIES', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.worker('f');
   const [client, handle] = await site.submit('f');
@@ -125,7 +125,7 @@ test('a job that runs stays with its worker through CANT_DO and RESET_ABILITIES'
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'mine']);
 });
 
-test('the job of a worker that hangs up, or breaks off, goes to another; its client sees nothing', async (t) => {
+test('the job of a disconnected worker goes to another one, without a packet to its client', async (t) => {
   const site = await JobServerSite.start(t);
   const [client, handle] = await site.submit('f');
   const assigned = ['JOB_ASSIGN', handle, 'f', ''];
@@ -141,7 +141,7 @@ test('the job of a worker that hangs up, or breaks off, goes to another; its cli
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'third time lucky']);
 });
 
-test('CAN_DO_TIMEOUT: a job that takes too long goes to another worker', async (t) => {
+test('CAN_DO_TIMEOUT: a job over its time limit goes to another worker', async (t) => {
   const site = await JobServerSite.start(t);
   const slow = await site.connect();
   slow.send('CAN_DO_TIMEOUT', 'f', 1);
@@ -152,7 +152,7 @@ test('CAN_DO_TIMEOUT: a job that takes too long goes to another worker', async (
   assert.equal((await slow.ask('WORK_COMPLETE', handle, 'late'))[1], 'JOB_NOT_FOUND');
 });
 
-test('CAN_DO_TIMEOUT of a worker that is lost does not count for the next one', async (t) => {
+test('CAN_DO_TIMEOUT of a lost worker does not apply to the next one', async (t) => {
   const site = await JobServerSite.start(t);
   const [lost, clock] = [await site.connect(), await site.connect()];
   lost.send('CAN_DO_TIMEOUT', 'f', 1000);
@@ -162,7 +162,7 @@ test('CAN_DO_TIMEOUT of a worker that is lost does not count for the next one', 
   const patient = await site.worker('f');
   assert.deepEqual(await nextJob(patient), ['JOB_ASSIGN', handle, 'f', '']);
 
-  // A job with the same limit tells when it is over.
+  // A job with the same limit shows when the time is over.
   clock.send('CAN_DO_TIMEOUT', 'g', 1000);
   await site.submit('g');
   await clock.ask('GRAB_JOB');
@@ -172,7 +172,7 @@ test('CAN_DO_TIMEOUT of a worker that is lost does not count for the next one', 
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'done']);
 });
 
-test('a function name over 512 bytes is refused, and the worker goes on', async (t) => {
+test('a function name over 512 bytes is rejected, and the connection stays open', async (t) => {
   const site = await JobServerSite.start(t);
   const worker = await site.connect();
   assert.equal((await worker.ask('CAN_DO', 'x'.repeat(513)))[1], 'ARGUMENT_TOO_LARGE');

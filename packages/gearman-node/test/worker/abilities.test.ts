@@ -11,23 +11,23 @@ function abilities(...names: string[]): Abilities<string> {
   return made;
 }
 
-test('each function is due for one CAN_DO', () => {
+test('each function gets one CAN_DO', () => {
   const made = new Abilities<string>();
   assert.deepEqual(made.want(['a', 'b']), ['a', 'b']);
   assert.deepEqual(made.want(['b', 'c']), ['c']);
   assert.equal(made.size, 3);
 });
 
-test('what is gone is due for one CANT_DO, what was never there for none', () => {
+test('a removed function gets one CANT_DO, an unregistered one none', () => {
   const made = abilities('a', 'b');
   made.drop('a', 'handler of a');
   made.drop('never', '');
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
-  assert.deepEqual(made.want(['a']), ['a'], 'it may come back');
+  assert.deepEqual(made.want(['a']), ['a'], 'it can be added again');
 });
 
-test('a function of which a job runs is kept until that is over', () => {
+test('a function with a running job is kept until the job ends', () => {
   const made = abilities('a', 'b');
   made.drop('a', '');
   made.drop('b', '');
@@ -37,14 +37,14 @@ test('a function of which a job runs is kept until that is over', () => {
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: ['a'] });
 });
 
-test('what is wanted again before the server was told needs no packet at all', () => {
+test('a function that is removed and added again in time needs no packet', () => {
   const made = abilities('a');
   made.drop('a', '');
   assert.deepEqual(made.want(['a']), []);
   assert.deepEqual(made.takeRemovable(none, true, 99), { reset: false, deregister: [] });
 });
 
-test('the handler of what is gone stays until the server was told', () => {
+test('the handler of a removed function stays until the function is deregistered', () => {
   const made = abilities('a');
   made.drop('a', 'handler');
   assert.equal(made.unwantedHandler('a'), 'handler');
@@ -52,7 +52,7 @@ test('the handler of what is gone stays until the server was told', () => {
   assert.equal(made.unwantedHandler('a'), undefined);
 });
 
-test('many at a time are gone by RESET_ABILITIES, if nothing runs', () => {
+test('RESET_ABILITIES removes many functions at once, if no job is running', () => {
   const gone = ['a', 'b', 'c'];
   const idle = abilities('a', 'b', 'c', 'd', 'e');
   for (const name of gone) idle.drop(name, '');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EchoConfirmation, type EchoKnowledge } from '../../src/worker/echo-confirmation.ts';
 
-/** A confirmation whose tokens and silences are recorded. */
+/** A confirmation that records tokens and silences. */
 function recorded(knowledge: EchoKnowledge = { answers: undefined }) {
   const sent: string[] = [];
   const silences: string[] = [];
@@ -13,7 +13,7 @@ function recorded(knowledge: EchoKnowledge = { answers: undefined }) {
   return { echo, sent, silences, knowledge };
 }
 
-/** What has resolved once all promise reactions ran. */
+/** The promises that have resolved after all promise reactions. */
 async function resolved(promises: readonly Promise<void>[]): Promise<boolean[]> {
   const states = promises.map(() => false);
   promises.forEach((promise, index) => void promise.then(() => (states[index] = true)));
@@ -32,7 +32,7 @@ test('an answer resolves its request and those before it', async () => {
   echo.end();
 });
 
-test('a server that has never answered is given a second, and is not asked again', async (t) => {
+test('a server that has never answered is waited for one second, and only once', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, sent, silences, knowledge } = recorded();
   const request = echo.request();
@@ -41,13 +41,13 @@ test('a server that has never answered is given a second, and is not asked again
   assert.deepEqual([sent, silences, knowledge.answers], [['1'], [], false]);
 });
 
-test('what is known of a server holds for the next connection to it', async () => {
+test('the next connection knows whether the server answers', async () => {
   const { echo, sent } = recorded({ answers: false });
   await echo.request();
   assert.deepEqual(sent, []);
 });
 
-test('a server that used to answer and does so no more is silent', (t) => {
+test('a server that no longer answers is silent', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, silences } = recorded({ answers: true });
   void echo.request();
@@ -58,7 +58,7 @@ test('a server that used to answer and does so no more is silent', (t) => {
   echo.end();
 });
 
-test('an answer that comes late after all is believed', async (t) => {
+test('a late answer counts', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { echo, sent, knowledge } = recorded();
   const request = echo.request();
@@ -71,7 +71,7 @@ test('an answer that comes late after all is believed', async (t) => {
   echo.end();
 });
 
-test('end lets everybody go', async () => {
+test('end resolves all requests', async () => {
   const { echo, silences } = recorded({ answers: true });
   const requests = [echo.request(), echo.request()];
   echo.end();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GrabForecast } from '../../src/worker/grab-forecast.ts';
 
-/** Jobs that come one by one. Returns for each whether a grab after it was spared. */
+/** Simulates single jobs. Returns for each whether it saved the grab after it. */
 function loneJobs(forecast: GrabForecast, count: number): boolean[] {
   return Array.from({ length: count }, () => {
     forecast.served();
@@ -12,7 +12,7 @@ function loneJobs(forecast: GrabForecast, count: number): boolean[] {
   });
 }
 
-test('after some lone jobs the next one is taken for one, but for every eighth', () => {
+test('after some lone jobs the next one is expected to be alone, except every eighth', () => {
   const spared = loneJobs(new GrabForecast(), 18);
   assert.deepEqual(
     spared.flatMap((isSpared, index) => (isSpared ? [] : [index])),
@@ -20,7 +20,7 @@ test('after some lone jobs the next one is taken for one, but for every eighth',
   );
 });
 
-test('a second job before a sleep makes it grab again; a sleep without a job changes nothing', () => {
+test('a second job before a sleep resets the count; a sleep without a job does not', () => {
   const forecast = new GrabForecast();
   loneJobs(forecast, 5);
   forecast.slept();
@@ -32,7 +32,7 @@ test('a second job before a sleep makes it grab again; a sleep without a job cha
   assert.deepEqual(loneJobs(forecast, 5), [false, false, false, false, true]);
 });
 
-test('the window doubles with each job, and is one again when there is none', () => {
+test('the window doubles with each job, and is 1 after a grab without a job', () => {
   const forecast = new GrabForecast();
   forecast.served();
   forecast.served();

@@ -4,7 +4,7 @@ import { RegistrationQueue } from '../../src/worker/registration-queue.ts';
 
 const many = Array.from({ length: 250 }, (_, index) => `f${index}`);
 
-test('thousands of registrations are spread over turns of the event loop, in order', async () => {
+test('thousands of registrations take several turns of the event loop, in order', async () => {
   const sent: string[] = [];
   let emptied = 0;
   const queue = new RegistrationQueue(
@@ -34,7 +34,7 @@ test('a few are sent at once', () => {
   assert.equal(queue.isEmpty, true);
 });
 
-test('empty waits for the last one; the end of the queue drops what is left', async () => {
+test('empty waits for the last registration; end discards the rest', async () => {
   const sent: string[] = [];
   const queue = new RegistrationQueue(
     (packet, name) => sent.push(`${packet} ${name}`),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { Slots } from '../../src/worker/slots.ts';
 
-test('slots are taken and given back, and each that is given is announced', () => {
+test('slots are taken and given back, with a call of onFree', () => {
   const onFree = mock.fn();
   const slots = new Slots(2, onFree);
   slots.take();
@@ -13,7 +13,7 @@ test('slots are taken and given back, and each that is given is announced', () =
   assert.equal(onFree.mock.callCount(), 1);
 });
 
-test('allFree waits for the last one', async () => {
+test('allFree waits for the last slot', async () => {
   const slots = new Slots(2, () => {});
   await slots.allFree();
   slots.take();

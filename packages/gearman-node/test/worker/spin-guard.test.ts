@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SpinGuard } from '../../src/worker/spin-guard.ts';
 
-/** Wakes a sleeper again and again without a job for it. Returns the pauses. */
+/** Wakes a sleeper repeatedly without a job. Returns the pauses. */
 function vainWakeUps(guard: SpinGuard, clock: { time: number }, count: number, after: number): number[] {
   return Array.from({ length: count }, () => {
     guard.slept();
@@ -11,13 +11,13 @@ function vainWakeUps(guard: SpinGuard, clock: { time: number }, count: number, a
   });
 }
 
-test('quick vain wake-ups are tolerated for a while, then paused for longer and longer', () => {
+test('some quick wake-ups without a job are tolerated, then the pauses grow', () => {
   const clock = { time: 0 };
   const pauses = vainWakeUps(new SpinGuard(() => clock.time), clock, 18, 1);
   assert.deepEqual(pauses, [0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
 });
 
-test('a job, or a long sleep, makes good for all before', () => {
+test('a job or a long sleep resets the count', () => {
   const clock = { time: 0 };
   const guard = new SpinGuard(() => clock.time);
   vainWakeUps(guard, clock, 12, 1);

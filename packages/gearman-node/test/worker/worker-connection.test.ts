@@ -8,7 +8,7 @@ import type { WorkerJob } from '../../src/worker/worker-job.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A worker and the job server it talks to, played by the test. */
+/** A worker and its job server, which the test plays. */
 async function scripted(
   t: TestContext,
   functions: Parameters<Worker['setFunctions']>[0],
@@ -25,7 +25,7 @@ async function scripted(
   return { server: await accept(), worker, accept };
 }
 
-/** Takes the packets that come, which must be just these. */
+/** Asserts that exactly these packets arrive next. */
 async function expect(server: RawPeer, ...packets: readonly (readonly string[])[]): Promise<void> {
   for (const packet of packets) assert.deepEqual(await server.next(), packet);
 }
@@ -35,7 +35,7 @@ function assign(server: RawPeer, functionName: string, handle = 'H:x:1'): void {
   server.send('JOB_ASSIGN_UNIQ', handle, functionName, '', '');
 }
 
-test('it offers, grabs, sleeps when there is nothing, and grabs again when it is woken', async (t) => {
+test('a worker registers, grabs, sleeps without a job, and grabs again after NOOP', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');
@@ -46,7 +46,7 @@ test('it offers, grabs, sleeps when there is nothing, and grabs again when it is
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
 });
 
-test('where jobs come one by one, it sleeps after a job without a grab in vain', async (t) => {
+test('with single jobs, a worker sleeps after a job without another grab', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   for (let job = 0; job < 4; job += 1) {
@@ -63,18 +63,18 @@ test('where jobs come one by one, it sleeps after a job without a grab in vain',
   await expect(server, ['GRAB_JOB_UNIQ']);
 });
 
-test('its client id goes first', async (t) => {
+test('the client id is sent first', async (t) => {
   const { server } = await scripted(t, { f: () => {} }, { clientId: 'builder-1' });
   await expect(server, ['SET_CLIENT_ID', 'builder-1'], ['CAN_DO', 'f']);
 });
 
-test('without functions it neither grabs nor sleeps', async (t) => {
+test('a worker without functions neither grabs nor sleeps', async (t) => {
   const { server, worker } = await scripted(t, {});
   worker.add('f', () => {});
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a function added while it sleeps is grabbed for: no server wakes it for what waits', async (t) => {
+test('adding a function during sleep causes a grab: no server wakes the worker for waiting jobs', async (t) => {
   const { server, worker } = await scripted(t, { f: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');
@@ -83,7 +83,7 @@ test('a function added while it sleeps is grabbed for: no server wakes it for wh
   await expect(server, ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
 });
 
-/** A handler that runs until it is told to end. */
+/** A handler that runs until the test ends it. */
 function held(): { handler: () => Promise<string>; started: Promise<void>; end: (result: string) => void } {
   const started = Promise.withResolvers<void>();
   const result = Promise.withResolvers<string>();
@@ -94,7 +94,7 @@ function held(): { handler: () => Promise<string>; started: Promise<void>; end: 
   return { handler, started: started.promise, end: result.resolve };
 }
 
-test('CANT_DO waits until no job of its function runs; other functions do not wait', async (t) => {
+test('CANT_DO waits until no job of its function is running; other functions do not wait', async (t) => {
   const { handler, started, end } = held();
   const { server, worker } = await scripted(t, { f: handler, g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
@@ -106,7 +106,7 @@ test('CANT_DO waits until no job of its function runs; other functions do not wa
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('CANT_DO waits for the answer to a grab, and a job that comes with it still runs', async (t) => {
+test('CANT_DO waits for the answer to a grab, and a job in that answer still runs', async (t) => {
   const { server, worker } = await scripted(t, { f: () => 'after all', g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   worker.remove('f');
@@ -116,7 +116,7 @@ test('CANT_DO waits for the answer to a grab, and a job that comes with it still
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'after all'], ['CANT_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('CANT_DO goes out at once while it sleeps', async (t) => {
+test('CANT_DO is sent at once during sleep', async (t) => {
   const { server, worker } = await scripted(t, { f: () => {}, g: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');
@@ -125,7 +125,7 @@ test('CANT_DO goes out at once while it sleeps', async (t) => {
   await expect(server, ['CANT_DO', 'f']);
 });
 
-test('a function that comes back before the server was told needs no packet', async (t) => {
+test('a function that is removed and added again in time needs no packet', async (t) => {
   const { server, worker } = await scripted(t, { f: () => 'old' });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   worker.remove('f');
@@ -144,7 +144,7 @@ test('a large removal is one RESET_ABILITIES and CAN_DO for the rest', async (t)
   await expect(server, ['RESET_ABILITIES'], ['CAN_DO', 'stays']);
 });
 
-test('functions that are removed one by one leave as one large removal', async (t) => {
+test('functions that are removed one by one count as one large removal', async (t) => {
   const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`);
   const { server, worker } = await scripted(t, {});
   for (const name of names) worker.add(name, () => {});
@@ -161,7 +161,7 @@ test('functions that are removed one by one leave as one large removal', async (
   assert.deepEqual(changed.slice(0, -1), [['CAN_DO', 'g'], ['RESET_ABILITIES'], ['CAN_DO', 'g']]);
 });
 
-test('what a handler throws ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for all else', async (t) => {
+test('an error of a handler ends its job: WORK_FAIL for a JobFailure, WORK_EXCEPTION for any other', async (t) => {
   const { server } = await scripted(t, {
     fails: () => Promise.reject(new JobFailure('no')),
     throws: () => Promise.reject(new Error('boom\nat line 1')),
@@ -173,14 +173,14 @@ test('what a handler throws ends its job: WORK_FAIL for a JobFailure, WORK_EXCEP
   await expect(server, ['WORK_EXCEPTION', 'H:x:2', 'boom'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a job of a function that was never offered fails', async (t) => {
+test('a job of an unregistered function fails', async (t) => {
   const { server } = await scripted(t, { f: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   assign(server, 'other');
   await expect(server, ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB_UNIQ']);
 });
 
-test('it grabs no more than may run at a time, and more at a time as long as it gets jobs', async (t) => {
+test('outstanding grabs grow with the number of jobs, up to the free slots', async (t) => {
   const { handler, end } = held();
   const { server, worker } = await scripted(t, { f: handler }, { concurrency: 4 });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
@@ -199,7 +199,7 @@ test('it grabs no more than may run at a time, and more at a time as long as it 
   await expect(server, ['CAN_DO', 'g']);
 });
 
-test('close hangs up when the server has confirmed that it has the result', async (t) => {
+test('close waits until the server has confirmed the result', async (t) => {
   const { handler, started, end } = held();
   const { server, worker } = await scripted(t, { f: handler });
   await server.until('GRAB_JOB_UNIQ');
@@ -214,7 +214,7 @@ test('close hangs up when the server has confirmed that it has the result', asyn
   await Promise.all([closing, server.closed]);
 });
 
-test('a server that does not know GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
+test('a server without GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await server.until('GRAB_JOB_UNIQ');
   server.send('ERROR', 'server_error', 'unknown command');
@@ -223,7 +223,7 @@ test('a server that does not know GRAB_JOB_UNIQ gets GRAB_JOB', async (t) => {
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB']);
 });
 
-test('a server that knows nothing but GRAB_JOB gets WORK_FAIL after an exception', async (t) => {
+test('a server that supports only GRAB_JOB gets WORK_FAIL after an exception', async (t) => {
   const { server } = await scripted(t, { f: () => Promise.reject(new Error('boom')) });
   await server.until('GRAB_JOB_UNIQ');
   server.send('ERROR', 'server_error', 'unknown command');
@@ -232,7 +232,7 @@ test('a server that knows nothing but GRAB_JOB gets WORK_FAIL after an exception
   await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'boom'], ['WORK_FAIL', 'H:x:1'], ['GRAB_JOB']);
 });
 
-test('a worker that takes reducers gets them, from a server that knows of them', async (t) => {
+test('a worker with takesReducers gets reducers from a server that supports them', async (t) => {
   const { server } = await scripted(
     t,
     { f: (job) => `${job.unique} ${job.reducer}` },
@@ -245,7 +245,7 @@ test('a worker that takes reducers gets them, from a server that knows of them',
   await expect(server, ['WORK_COMPLETE', 'H:x:2', ' '], ['GRAB_JOB_ALL']);
 });
 
-test('a server that does not know GRAB_JOB_ALL gets GRAB_JOB_UNIQ', async (t) => {
+test('a server without GRAB_JOB_ALL gets GRAB_JOB_UNIQ', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' }, { takesReducers: true });
   await server.until('GRAB_JOB_ALL');
   server.send('ERROR', 'INVALID_COMMAND', 'unknown');
@@ -260,14 +260,14 @@ function untilStopped(job: WorkerJob): Promise<void> {
   });
 }
 
-test('a time limit is told to the server, and ends the job’s signal', async (t) => {
+test('a time limit is registered with the server, and aborts the job’s signal', async (t) => {
   const { server } = await scripted(t, { f: { handler: untilStopped, timeout: 20 }, g: () => {} });
   await expect(server, ['CAN_DO_TIMEOUT', 'f', '20'], ['CAN_DO', 'g'], ['GRAB_JOB_UNIQ']);
   assign(server, 'f');
   await expect(server, ['WORK_EXCEPTION', 'H:x:1', 'job H:x:1 of f did not end in 20 ms'], ['GRAB_JOB_UNIQ']);
 });
 
-test('ERROR for a job that is gone is no answer to a grab', async (t) => {
+test('ERROR for a lost job does not answer a grab', async (t) => {
   const { server } = await scripted(t, { f: () => 'done' });
   await server.until('GRAB_JOB_UNIQ');
   server.send('ERROR', 'JOB_NOT_FOUND', 'gone');
@@ -275,7 +275,7 @@ test('ERROR for a job that is gone is no answer to a grab', async (t) => {
   await expect(server, ['WORK_COMPLETE', 'H:x:1', 'done'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a server that leaves a grab unanswered is given up, and connected to again', async (t) => {
+test('an unanswered grab closes the connection, and the worker reconnects', async (t) => {
   const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 50 });
   const reason = new Promise((resolve) => worker.once('disconnect', (_server, error) => resolve(error.code)));
   await server.until('GRAB_JOB_UNIQ');
@@ -284,7 +284,7 @@ test('a server that leaves a grab unanswered is given up, and connected to again
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('after a lost connection it offers what is declared by then', async (t) => {
+test('after a lost connection a worker registers the current functions', async (t) => {
   const { server, worker, accept } = await scripted(t, { f: () => {}, g: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   await server.close();
@@ -292,7 +292,7 @@ test('after a lost connection it offers what is declared by then', async (t) => 
   await expect(await accept(), ['CAN_DO', 'g'], ['CAN_DO', 'h'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a job whose server is lost is told, its result is dropped, and its slot is free again', async (t) => {
+test('a job is notified of its lost server, its result is discarded, and its slot becomes free', async (t) => {
   const { promise: lost, resolve } = Promise.withResolvers<unknown>();
   const { server, accept } = await scripted(t, {
     f: (job) =>
@@ -311,7 +311,7 @@ test('a job whose server is lost is told, its result is dropped, and its slot is
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('onServerLost abort stops the jobs of a lost server', async (t) => {
+test('onServerLost abort aborts the jobs of a lost server', async (t) => {
   const { promise: stopped, resolve } = Promise.withResolvers<unknown>();
   const { server } = await scripted(
     t,
@@ -332,7 +332,7 @@ test('onServerLost abort stops the jobs of a lost server', async (t) => {
   assert.equal(((await stopped) as { code: string }).code, 'connection-lost');
 });
 
-test('a malformed packet costs the connection, not the worker', async (t) => {
+test('a malformed packet closes the connection, not the worker', async (t) => {
   const { server, accept } = await scripted(t, { f: () => {} });
   await server.until('GRAB_JOB_UNIQ');
   server.sendBytes('HTTP/1.1 400 Bad Request\r\n\r\n');
@@ -340,7 +340,7 @@ test('a malformed packet costs the connection, not the worker', async (t) => {
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('a server that wakes it in vain again and again is asked ever more seldom', async (t) => {
+test('repeated wake-ups without a job slow down the grabs', async (t) => {
   const { server } = await scripted(t, { f: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   const start = performance.now();
@@ -349,10 +349,10 @@ test('a server that wakes it in vain again and again is asked ever more seldom',
     server.send('NOOP');
     await expect(server, ['PRE_SLEEP'], ['GRAB_JOB_UNIQ']);
   }
-  assert.ok(performance.now() - start > 100, 'it was held back');
+  assert.ok(performance.now() - start > 100, 'the grabs were delayed');
 });
 
-test('a job that nobody asked for ends the connection, and the worker can still be closed', async (t) => {
+test('a job without a grab closes the connection, and the worker can still be closed', async (t) => {
   const ran: string[] = [];
   const { server, worker, accept } = await scripted(t, { f: ({ handle }) => void ran.push(handle) });
   const lost = once(worker, 'disconnect');
@@ -364,7 +364,7 @@ test('a job that nobody asked for ends the connection, and the worker can still 
   await expect(await accept(), ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
 });
 
-test('NO_JOB that nobody asked for frees no slot', async (t) => {
+test('NO_JOB without a grab frees no slot', async (t) => {
   const { server } = await scripted(t, { f: () => {} });
   await expect(server, ['CAN_DO', 'f'], ['GRAB_JOB_UNIQ']);
   server.send('NO_JOB');

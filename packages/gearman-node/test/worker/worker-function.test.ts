@@ -15,7 +15,7 @@ test('a time limit is a whole number of milliseconds', () => {
   }
 });
 
-test('a function without a handler is refused', () => {
+test('a function without a handler is rejected', () => {
   const wrong: readonly unknown[] = [
     undefined,
     null,

@@ -7,7 +7,7 @@ import { JobServerSite } from '../fixtures/job-server-site.ts';
 import type { RawPeer } from '../fixtures/raw-peer.ts';
 import { ScriptedServer } from '../fixtures/scripted-server.ts';
 
-/** A worker of two job servers: one is played by the test, the other does as it should. */
+/** A worker of two job servers: the test plays one, the other behaves normally. */
 async function scripted(t: TestContext, timeout?: number) {
   const site = await JobServerSite.start(t);
   const scriptedServer = await ScriptedServer.listen();
@@ -32,14 +32,14 @@ async function scripted(t: TestContext, timeout?: number) {
   return { server, site, lost };
 }
 
-/** The worker has hung up on one server, and serves the other. */
+/** Asserts that the worker has disconnected from one server and serves the other. */
 async function assertServesOther(server: RawPeer, site: JobServerSite): Promise<void> {
   await server.closed;
   const [client, handle] = await site.submit('f', 'still there');
   assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'still there']);
 }
 
-test('4 GiB: a server that claims such a length is hung up on, and the other is served', async (t) => {
+test('4 GiB: a server that declares this length is disconnected, and the other is served', async (t) => {
   const { server, site, lost } = await scripted(t);
   const header = encodePacket('RES', 'NO_JOB');
   header.writeUInt32BE(0xffff_ffff, 8);
@@ -48,14 +48,14 @@ test('4 GiB: a server that claims such a length is hung up on, and the other is 
   await assertServesOther(server, site);
 });
 
-test('slow-loris: a server that never sends the end of a job is given up, and the other is served', async (t) => {
+test('slow-loris: a server that never sends the end of a job is disconnected, and the other is served', async (t) => {
   const { server, site, lost } = await scripted(t, 500);
   server.sendBytes(encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload').subarray(0, -1));
   assert.equal((await lost).code, 'server-silent');
   await assertServesOther(server, site);
 });
 
-test('one byte at a time: the job is done', async (t) => {
+test('one byte at a time: the job runs', async (t) => {
   const { server } = await scripted(t);
   for (const byte of encodePacket('RES', 'JOB_ASSIGN_UNIQ', 'H:x:1', 'f', '', 'payload')) {
     await new Promise((resolve) => server.socket.write(Buffer.of(byte), resolve));

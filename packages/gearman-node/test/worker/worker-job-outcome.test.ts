@@ -13,7 +13,7 @@ const job = new AssignedJob(
   },
 );
 
-test('text and bytes are the result, and nothing an empty one', async () => {
+test('a result is text or bytes, or empty for undefined', async () => {
   const bytes = Buffer.from([0, 1]);
   for (const [handler, data] of [
     [() => 'done', 'done'],
@@ -38,7 +38,7 @@ test('a JobFailure is WORK_FAIL', async () => {
   }
 });
 
-test('anything else that is thrown is WORK_EXCEPTION with one line', async () => {
+test('any other error is WORK_EXCEPTION with one line', async () => {
   for (const [thrown, data] of [
     [new Error('first line\nsecond line'), 'first line'],
     [new TypeError(''), 'TypeError'],
@@ -51,7 +51,7 @@ test('anything else that is thrown is WORK_EXCEPTION with one line', async () =>
   }
 });
 
-test('a result of another type is a WORK_EXCEPTION that says so', async () => {
+test('a result of another type is WORK_EXCEPTION', async () => {
   const outcome = await runHandler((() => 42) as unknown as JobHandler, job);
   assert.match(outcome.packet === 'WORK_EXCEPTION' ? outcome.data : '', /handler of f returned number/);
 });

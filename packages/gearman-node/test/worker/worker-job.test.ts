@@ -24,7 +24,7 @@ function assigned(wantsFail = false): {
   return { job: new AssignedJob(assignment, connection), sent, confirmations };
 }
 
-test('status, data and warnings go out until the job is over, and nothing after it', async () => {
+test('status, data and warnings are sent until the end of the job, and not afterwards', async () => {
   const { job, sent } = assigned();
   const send = async () => {
     job.sendStatus(1, 2);
@@ -42,14 +42,14 @@ test('status, data and warnings go out until the job is over, and nothing after 
   ]);
 });
 
-test('a status that is no whole number is refused, and not sent', () => {
+test('a status must consist of non-negative integers', () => {
   const { job, sent } = assigned();
   assert.throws(() => job.sendStatus(0.5, 1), { code: 'invalid-argument' });
   assert.throws(() => job.sendStatus(1, Number.NaN), { code: 'invalid-argument' });
   assert.deepEqual(sent, []);
 });
 
-test('an exception is followed by WORK_FAIL only for a server that waits for it', () => {
+test('WORK_FAIL follows an exception only if the server expects it', () => {
   for (const wantsFail of [false, true]) {
     const { job, sent } = assigned(wantsFail);
     job.finish({ packet: 'WORK_EXCEPTION', data: 'boom', error: undefined });
@@ -58,7 +58,7 @@ test('an exception is followed by WORK_FAIL only for a server that waits for it'
   }
 });
 
-test('acknowledged waits for the final packet and for the server to have had it', async () => {
+test('acknowledged waits until the server has processed the final packet', async () => {
   const { job, confirmations } = assigned();
   const before = job.acknowledged;
   assert.equal(confirmations.length, 0);
@@ -74,7 +74,7 @@ test('acknowledged waits for the final packet and for the server to have had it'
   await after;
 });
 
-test('to stop it and to lose its server abort different signals', () => {
+test('a stop and a lost server abort different signals', () => {
   const { job } = assigned();
   const reason = new GearmanError('connection-lost', 'm');
   job.loseConnection(reason);

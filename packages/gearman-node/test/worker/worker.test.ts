@@ -6,7 +6,7 @@ import type { GearmanError } from '../../src/errors.ts';
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 
-/** A worker, a client and an operator of one job server; all end with the test. */
+/** A worker, a client and an admin client of one job server, closed after the test. */
 async function working(
   t: TestContext,
   options: Partial<WorkerOptions> = {},
@@ -36,7 +36,7 @@ test('a handler gets the job, and its result goes to the client', async (t) => {
   assert.equal(String(await job), `${await job.handle}|describe|key|payload`);
 });
 
-test('registered resolves once the server knows of the functions', async (t) => {
+test('registered resolves once the server has the functions', async (t) => {
   const { worker, offered } = await working(t);
   worker.setFunctions({ a: () => {}, b: () => {} });
   await connected(worker);
@@ -56,7 +56,7 @@ test('registered resolves once the server knows of the functions', async (t) => 
   assert.deepEqual([...worker.functions], ['b', 'c']);
 });
 
-test('registered may be awaited by a handler, and given up by a signal', async (t) => {
+test('a handler may await registered, and a signal aborts it', async (t) => {
   const { worker, client, offered } = await working(t);
   worker.add('build', async () => {
     worker.add('upload:1', () => {});
@@ -67,7 +67,7 @@ test('registered may be awaited by a handler, and given up by a signal', async (
   await assert.rejects(worker.registered({ signal: AbortSignal.abort() }), { code: 'aborted' });
 });
 
-test('as many jobs run at a time as concurrency says, and no more', async (t) => {
+test('concurrency limits the number of running jobs', async (t) => {
   const { worker, client } = await working(t, { concurrency: 3 });
   let running = 0;
   let most = 0;
@@ -84,7 +84,7 @@ test('as many jobs run at a time as concurrency says, and no more', async (t) =>
   assert.equal(most, 3);
 });
 
-test('concurrency holds over all servers together, and each of them gets its turn', async (t) => {
+test('concurrency applies to all servers together, which take turns', async (t) => {
   const sites = [await JobServerSite.start(t), await JobServerSite.start(t)];
   const worker = new Worker({ servers: sites.map((site) => site.address) });
   const clients = sites.map((site) => new Client({ servers: [site.address] }));
@@ -99,7 +99,7 @@ test('concurrency holds over all servers together, and each of them gets its tur
   await Promise.all(clients.flatMap((client) => Array.from({ length: 5 }, () => client.submit('f').result)));
 });
 
-test('close takes nothing new, lets what runs end, sends its result, and hangs up', async (t) => {
+test('close grabs no jobs, waits for the running ones, sends their results, and disconnects', async (t) => {
   const { worker, client, offered } = await working(t, { concurrency: 2 });
   const started = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();
@@ -115,7 +115,7 @@ test('close takes nothing new, lets what runs end, sends its result, and hangs u
   const second = client.submit('f');
   await second.handle;
   assert.throws(() => worker.add('h', () => {}), { code: 'closed' });
-  assert.deepEqual(await offered(), ['f'], 'of what runs the server is told later');
+  assert.deepEqual(await offered(), ['f'], 'a function with a running job is deregistered later');
   end.resolve('done');
   assert.equal(String(await first), 'done');
   await closing;
@@ -129,7 +129,7 @@ test('close takes nothing new, lets what runs end, sends its result, and hangs u
   });
 });
 
-test('close with a signal that aborts aborts the jobs, and still waits for their handlers', async (t) => {
+test('an aborted signal of close aborts the jobs, and close still waits for their handlers', async (t) => {
   const { worker, client } = await working(t);
   const started = Promise.withResolvers<void>();
   worker.add('f', async (job) => {
@@ -147,7 +147,7 @@ test('close with a signal that aborts aborts the jobs, and still waits for their
   await Promise.all([closing, hurried]);
 });
 
-test('close ends a worker whose server is not there', async (t) => {
+test('close ends a worker whose server is unreachable', async (t) => {
   const { site } = await working(t);
   await site.server.close();
   const worker = new Worker({ servers: [site.address] });
@@ -155,7 +155,7 @@ test('close ends a worker whose server is not there', async (t) => {
   await worker.close();
 });
 
-test('a connection that is lost is told of, and so is the next one', async (t) => {
+test('a lost connection and the next one emit events', async (t) => {
   const { site, worker, client } = await working(t, { reconnect: { minDelay: 1 } });
   worker.add('f', () => 'done');
   await connected(worker);
@@ -170,7 +170,7 @@ test('a connection that is lost is told of, and so is the next one', async (t) =
   assert.equal(String(await client.submit('f')), 'done');
 });
 
-test('sendData holds the handler up while the client’s side does not take it', async (t) => {
+test('sendData waits while the client does not read', async (t) => {
   const { worker, client } = await working(t);
   worker.add('f', async (job) => {
     for (let piece = 0; piece < 64; piece += 1) await job.sendData(Buffer.alloc(256 * 1024, piece));
@@ -183,7 +183,7 @@ test('sendData holds the handler up while the client’s side does not take it',
   assert.equal(String(await job), 'done');
 });
 
-test('what makes no sense is refused at once', async (t) => {
+test('invalid arguments are rejected at the call', async (t) => {
   const { worker } = await working(t);
   const refused = { code: 'invalid-argument' };
   assert.throws(() => new Worker({ servers: [] }), refused);
@@ -192,5 +192,5 @@ test('what makes no sense is refused at once', async (t) => {
   }
   worker.add('f', () => {});
   assert.throws(() => worker.setFunctions({ g: () => {}, '': () => {} }), refused);
-  assert.deepEqual([...worker.functions], ['f'], 'nothing was changed');
+  assert.deepEqual([...worker.functions], ['f'], 'the functions are unchanged');
 });
