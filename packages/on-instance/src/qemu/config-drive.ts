@@ -2,14 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LaunchRequest } from '@nodepool-builder/image-builder';
 
-/** The label of the file system, by which it is known. */
+/** Label of the file system, by which it is found. */
 export const CONFIG_DRIVE_LABEL = 'config-2';
 
 /**
- * Writes what OpenStack puts on a config drive, as cloud-init, cloudbase-init and glean read it.
+ * Writes the files of an OpenStack config drive, for cloud-init, cloudbase-init and glean.
  *
- * @param directory becomes the root of the file system.
- * @param instanceId by it they know that this is not the machine that they have set up before.
+ * @param directory root of the file system
+ * @param instanceId tells them that this is a new machine
  */
 export async function writeConfigDrive(
   directory: string,

@@ -24,13 +24,13 @@ const RECORD = new RecordType({
   },
 });
 
-/** What is being made or removed: files alone, and no instance. */
+/** Prefix of directories that are being created or removed. They are not instances. */
 const HIDDEN = '.';
 
-/** How much of the end of a file is read, in bytes: a whole boot, among whose first lines there may be host keys. */
+/** Bytes read from the end of a file: a whole boot, which prints host keys early. */
 const TAIL = 256 * 1024;
 
-/** All that there is of one instance, and what its QEMU is known by: QEMU works in this directory. */
+/** Files of one instance. Its QEMU is identified by this working directory. */
 export class InstanceDirectory {
   readonly id: string;
   readonly path: string;
@@ -42,7 +42,7 @@ export class InstanceDirectory {
     this.record = record;
   }
 
-  /** Makes one, with what `fill` puts there: whole or not at all. */
+  /** Creates a directory with the files of `fill`: completely or not at all. */
   static async create(
     parent: string,
     record: QemuLaunchRecord,
@@ -62,19 +62,19 @@ export class InstanceDirectory {
     return made;
   }
 
-  /** Those below `parent`. */
+  /** Lists the directories below `parent`. */
   static async list(parent: string): Promise<InstanceDirectory[]> {
     const found: InstanceDirectory[] = [];
     for (const id of (await unlessMissing(readdir(parent))) ?? []) {
       if (id.startsWith(HIDDEN)) continue;
-      // One that is being removed may go at any moment.
+      // A directory may be removed meanwhile.
       const record = await RECORD.read(join(parent, id, INSTANCE_FILES.record));
       if (record !== undefined) found.push(new InstanceDirectory(parent, id, record));
     }
     return found;
   }
 
-  /** Removes what a process left here that was killed while it made or removed a directory. */
+  /** Removes directories whose creation or removal was interrupted by SIGKILL. */
   static async removeHidden(parent: string): Promise<void> {
     for (const name of (await unlessMissing(readdir(parent))) ?? []) {
       if (name.startsWith(HIDDEN)) await rm(join(parent, name), { recursive: true, force: true });
@@ -85,7 +85,7 @@ export class InstanceDirectory {
     return join(this.path, name);
   }
 
-  /** The end of a file; empty if there is none. */
+  /** Reads the end of a file; empty if it does not exist. */
   async tail(name: string): Promise<string> {
     const file = await unlessMissing(open(this.file(name), 'r'));
     if (file === undefined) return '';
@@ -99,7 +99,7 @@ export class InstanceDirectory {
     }
   }
 
-  /** Remembers that the system powered off: that its disk is whole. */
+  /** Records that the system powered off, so that its disk is complete. */
   async setPoweredOff(): Promise<void> {
     await unlessMissing(writeFile(this.file(INSTANCE_FILES.poweredOff), '', { mode: 0o600 }));
   }
@@ -109,7 +109,7 @@ export class InstanceDirectory {
   }
 
   /**
-   * Ends the QEMU.
+   * Ends QEMU.
    *
    * @throws ImageError `cleanup-failed`
    */

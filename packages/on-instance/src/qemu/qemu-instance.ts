@@ -18,13 +18,13 @@ import type { InstanceDirectory } from './instance-directory.ts';
 import type { QmpConnection } from './qmp-connection.ts';
 import { SharedMonitor } from './shared-monitor.ts';
 
-/** Between two pushes of the power button, in milliseconds: while it boots, a system may not notice one. */
+/** Milliseconds between two presses of the power button: a booting system may miss one. */
 const PUSH_INTERVAL = 10_000;
 
-/** What QEMU's states mean; all others are of a machine that stands still. */
+/** Meaning of QEMU's states. In all others the machine is suspended. */
 const STATES: Readonly<Record<string, InstanceState>> = { running: 'running', shutdown: 'stopped' };
 
-/** A machine of a QEMU on this host. */
+/** A machine of QEMU on this host. */
 export class QemuInstance implements Instance {
   readonly id: string;
   readonly buildId: string;
@@ -85,7 +85,7 @@ export class QemuInstance implements Instance {
 
   async stop(options: OperationOptions = {}): Promise<void> {
     const push = (): void => {
-      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait tells
+      void this.#monitor.use((qmp) => qmp.execute('system_powerdown')).catch(() => {}); // the wait reports it
     };
     if ((await this.state(options)) === 'running') push();
     const pushing = setInterval(push, PUSH_INTERVAL);
@@ -125,7 +125,7 @@ export class QemuInstance implements Instance {
     this.#onDestroyed();
   }
 
-  /** Ends the QEMU of a machine that is off: it holds the disk. */
+  /** Ends QEMU after the machine was switched off, because it holds the disk. */
   async #endStopped(): Promise<void> {
     await this.#directory.setPoweredOff();
     await this.#directory.endMachine();
@@ -159,15 +159,15 @@ async function machineState(qmp: QmpConnection): Promise<InstanceState> {
 
 async function untilNotRunning(qmp: QmpConnection, signal: AbortSignal | undefined): Promise<void> {
   for (;;) {
-    // Listened for before the question: an event in between would be missed.
+    // Subscribed before the query: an event in between would be missed.
     const event = qmp.nextEvent(signal);
-    event.catch(() => {}); // the question may fail first
+    event.catch(() => {}); // the query may fail first
     if ((await machineState(qmp)) !== 'running') return;
     await event;
   }
 }
 
-/** A QEMU that ends while it is asked is as good as one that is not there. */
+/** A QEMU that ends during a query counts as not running. */
 function unlessEnded(error: unknown): undefined {
   if (error instanceof ImageError) return;
   throw error;

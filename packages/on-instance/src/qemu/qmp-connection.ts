@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
-/** In milliseconds. QEMU serves one client at a time: behind another one nothing is answered. */
+/** Time limit of an answer in milliseconds. QEMU serves one client at a time: others wait. */
 const TIMEOUT = 10_000;
 
-/** Nobody is there to connect to. */
+/** Errors of connecting without a listening QEMU. */
 const ABSENT: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNREFUSED']);
 
 /** A message from QEMU: a reply, an event, or the greeting. */
@@ -33,7 +33,7 @@ const SILENCE: Message = { error: { desc: `it did not answer within ${TIMEOUT / 
 export class QmpConnection {
   readonly #socket: Socket;
   readonly #replies = new Map<number, (message: Message) => void>();
-  /** Says `event` for each of QEMU's, and at the end. */
+  /** Emits `event` for each event of QEMU and at the end. */
   readonly #events = new EventEmitter();
   #lastId = 0;
 
@@ -41,7 +41,7 @@ export class QmpConnection {
     this.#socket = socket;
     createInterface({ input: socket })
       .on('line', (line) => this.#receive(line))
-      .on('error', () => {}); // it passes on the socket's
+      .on('error', () => {}); // an error of the socket
     socket.once('close', () => {
       for (const reply of this.#replies.values()) reply(END);
       this.#events.emit('event');
@@ -87,7 +87,7 @@ export class QmpConnection {
   }
 
   /**
-   * Waits until QEMU tells something, or ends.
+   * Waits for an event or the end of QEMU.
    *
    * @throws the signal's reason
    */
@@ -119,11 +119,11 @@ export class QmpConnection {
 
 async function connectTo(path: string): Promise<Socket | undefined> {
   const socket = new Socket();
-  socket.on('error', () => {}); // once there is a connection, its end is seen by its close
+  socket.on('error', () => {}); // 'close' reports the end of an established connection
   try {
     const directory = await open(dirname(path), 'r');
     try {
-      // The address of a socket holds 107 bytes, which a path may well exceed.
+      // A socket's address is limited to 107 bytes, which a path may exceed.
       socket.connect(join('/proc/self/fd', `${directory.fd}`, basename(path)));
       await once(socket, 'connect');
     } finally {

@@ -1,17 +1,17 @@
 import { QmpConnection } from './qmp-connection.ts';
 
-/** The one connection that a QEMU serves at a time, for all who talk to it; open while anybody does. */
+/** Shares the only connection that QEMU serves among all users. It is open while it has users. */
 export class SharedMonitor {
   readonly #path: string;
   #connection: Promise<QmpConnection | undefined> | undefined;
   #users = 0;
 
-  /** @param path of QEMU's socket. */
+  /** @param path of QEMU's socket */
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** The result of `work` with a connection; undefined if no QEMU is there. */
+  /** Runs `work` with the connection and returns its result; undefined if QEMU does not run. */
   async use<T>(work: (qmp: QmpConnection) => Promise<T>): Promise<T | undefined> {
     this.#connection ??= QmpConnection.open(this.#path);
     const connecting = this.#connection;
@@ -25,7 +25,7 @@ export class SharedMonitor {
         this.#connection = undefined;
         await connecting.then(
           (connection) => connection?.close(),
-          () => {}, // it was told above
+          () => {}, // reported above
         );
       }
     }

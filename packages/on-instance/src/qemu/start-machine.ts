@@ -6,17 +6,17 @@ import { INSTANCE_FILES } from './instance-arguments.ts';
 import type { InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
 
-/** Between two looks whether QEMU listens, in milliseconds. */
+/** Milliseconds between two checks whether QEMU listens. */
 const INTERVAL = 20;
 
-/** How many lines of QEMU's an error shows. */
+/** Number of QEMU's output lines in an error. */
 const LAST_LINES = 5;
 
 /**
- * Starts a QEMU that outlives this process, and waits until its machine runs.
+ * Starts a QEMU that outlives this process and waits until its machine runs.
  *
  * @throws ImageError `launch-failed`, `command-not-found`
- * @throws the signal's reason; QEMU may run then
+ * @throws the signal's reason; QEMU may be running then
  */
 export async function startMachine(
   directory: InstanceDirectory,
@@ -27,7 +27,7 @@ export async function startMachine(
   let failure: string | undefined;
   try {
     const child = spawn(QEMU, args, {
-      cwd: directory.path, // by which it is found again
+      cwd: directory.path, // identifies the process
       detached: true,
       env: inheritedEnvironment(),
       stdio: ['ignore', log.fd, log.fd],
@@ -49,14 +49,14 @@ export async function startMachine(
   }
 }
 
-/** A QEMU listens before it has its devices, but answers only when it has all. */
+/** QEMU listens before it has created its devices, but answers only afterwards. */
 async function answers(directory: InstanceDirectory): Promise<boolean> {
   try {
     const qmp = await QmpConnection.open(directory.file(INSTANCE_FILES.monitor));
     qmp?.close();
     return qmp !== undefined;
   } catch (error) {
-    if (error instanceof ImageError) return false; // it ended while it was asked
+    if (error instanceof ImageError) return false; // QEMU ended before it answered
     throw error;
   }
 }

@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 import { ImageError } from '@nodepool-builder/image-builder';
 
-/** What cloud-init writes to the console once it has made the keys. The last block counts: keys may be made anew. */
+/** Block that cloud-init writes to the console with the host keys. The last one counts: keys may be regenerated. */
 const BLOCK = /-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-----/gs;
 
 const KEY = /\b(?:ssh-|ecdsa-|sk-)[\w@.-]+ ([A-Za-z0-9+/]+={0,3})/g;
 
-/** Fingerprints of the SSH host keys in a console log; none if its system does not print them, or not yet. */
+/** Fingerprints of the SSH host keys in a console log; empty if the system has not printed them. */
 export function announcedKeys(consoleLog: string): ReadonlySet<string> {
   const block = [...consoleLog.matchAll(BLOCK)].at(-1)?.[1] ?? '';
   return new Set([...block.matchAll(KEY)].map(([, key = '']) => fingerprint(key)));
 }
 
-/** As `ssh-keygen -l` shows it. */
+/** SHA-256 fingerprint in the notation of `ssh-keygen -l`. */
 export function fingerprint(key: string): string {
   return fingerprintOf(createHash('sha256').update(Buffer.from(key, 'base64')).digest());
 }
 
-/** A SHA-256 digest as `ssh-keygen -l` shows it. */
+/** Formats a SHA-256 digest as `ssh-keygen -l` does. */
 export function fingerprintOf(digest: Buffer): string {
   return `SHA256:${digest.toString('base64').replace(/(?<!=)=+$/, '')}`;
 }
@@ -28,7 +28,7 @@ export class HostKey {
   #announced: ReadonlySet<string> = new Set();
   #isConfirmed = false;
 
-  /** @param pinned what a process before this one knew. */
+  /** @param pinned key that an earlier process pinned */
   constructor(pinned?: string) {
     this.#pinned = pinned;
   }
@@ -38,13 +38,13 @@ export class HostKey {
     return this.#pinned;
   }
 
-  /** Whether the console says the same. */
+  /** Whether the console announces the pinned key. */
   get isConfirmed(): boolean {
     return this.#isConfirmed;
   }
 
   /**
-   * Learns the fingerprints that the console announces.
+   * Reads the fingerprints that the console announces.
    *
    * @throws ImageError `host-key-changed` if the pinned key is not among them
    */
@@ -60,13 +60,13 @@ export class HostKey {
     return this.#announced.has(fingerprint(key));
   }
 
-  /** What is pinned, and why, for people. */
+  /** Describes the pinned key and its source, for people. */
   describe(): string {
     const reason = this.#isConfirmed ? 'as the console announces it' : 'trusted at the first login';
     return `the host key is ${fingerprint(this.#pinned ?? '')}, ${reason}`;
   }
 
-  /** Refuses a key that is not the right one, before anybody logs in. */
+  /** Refuses a wrong key before the login. */
   check(key: string): void {
     if (this.#pinned !== undefined && key !== this.#pinned) {
       throw changed(key, new Set([fingerprint(this.#pinned)]));
@@ -79,7 +79,7 @@ export class HostKey {
     }
   }
 
-  /** From now on this one is the right one. */
+  /** Pins a key. */
   pin(key: string): void {
     this.#pinned = key;
     this.#isConfirmed = this.isAnnounced(key);

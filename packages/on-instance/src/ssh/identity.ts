@@ -3,22 +3,22 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import ssh2 from 'ssh2';
 import type { InstanceClaim } from '../instance-records.ts';
 
-/** Who logs in to the machine of a build. */
+/** SSH key for the machine of a build. */
 export interface Identity {
-  /** As OpenSSH writes it. */
+  /** In OpenSSH's format. */
   readonly privateKey: string;
   /** A line of `authorized_keys`. */
   readonly publicKey: string;
-  /** Where {@link privateKey} is, or will be if it has to outlive the build. */
+  /** Path of {@link privateKey}, written only if it must outlive the build. */
   readonly keyFile: string;
-  /** Whether it was made for the build: then it lets in nobody else, and goes before the machine becomes an image. */
+  /** Whether it was generated for the build: then it is removed before the machine is captured. */
   readonly isOwn: boolean;
 }
 
 /**
- * The key that the base image lets in, or one made for the build.
+ * Returns the key that the base image accepts, or generates one for the build.
  *
- * @throws ImageError `invalid-configuration` if the file has no private key that can be used
+ * @throws ImageError `invalid-configuration` if the file contains no usable private key
  */
 export async function identityOf(
   privateKeyFile: string | undefined,
@@ -28,21 +28,21 @@ export async function identityOf(
   return { ...generateKeyPair(`nodepool-builder-${imageId}`), keyFile, isOwn: true };
 }
 
-/** That of a process before this one. */
+/** Reads the key that an earlier process generated. */
 export async function keptIdentity({ keyFile }: InstanceClaim): Promise<Identity> {
   return { ...(await readIdentity(keyFile)), isOwn: true };
 }
 
-/** The key itself in a line of `authorized_keys`, in base64. */
+/** Key in a line of `authorized_keys`, in base64. */
 export function keyOfLine(publicKey: string): string {
   return publicKey.split(' ')[1] ?? '';
 }
 
-/** A pair of ed25519 keys. */
+/** Generates a pair of ed25519 keys. */
 export function generateKeyPair(comment: string): Pick<Identity, 'privateKey' | 'publicKey'> {
   for (;;) {
     const { private: privateKey, public: publicKey } = ssh2.utils.generateKeyPairSync('ed25519', { comment });
-    // Of some hundred keys ssh2 writes one in a way that it cannot read itself.
+    // One of some hundred keys is written by ssh2 in a form that it cannot parse.
     if (!(ssh2.utils.parseKey(privateKey) instanceof Error)) return { privateKey, publicKey };
   }
 }

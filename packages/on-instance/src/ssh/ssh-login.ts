@@ -5,24 +5,24 @@ import type { Login } from '../remote-shell.ts';
 import { announcedKeys, type HostKey } from './host-key.ts';
 import { SshShell } from './ssh-shell.ts';
 
-/** Milliseconds from the connection to the login: an interpreted machine takes its time. */
+/** Time limit from the connection to the login, in milliseconds: an interpreted machine is slow. */
 const HANDSHAKE_TIMEOUT = 60_000;
 
-/** A peer that is silent for three of these, in milliseconds, is gone. */
+/** Keep-alive interval in milliseconds: a peer that is silent for three intervals counts as lost. */
 const KEEP_ALIVE_INTERVAL = 10_000;
 
-/** Who logs in by SSH. */
+/** Settings of a login over SSH. */
 export interface SshIdentity {
   readonly username: string;
-  /** As OpenSSH writes it. */
+  /** In OpenSSH's format. */
   readonly privateKey: string;
-  /** Where {@link privateKey} is for people who want to log in. */
+  /** Path of {@link privateKey}, for people who want to log in. */
   readonly keyFile: string;
   /** Pins the key of the machine at the first login. */
   readonly hostKey: HostKey;
 }
 
-/** Logs in by SSH with a private key. */
+/** Logs in over SSH with a private key. */
 export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity): Login {
   return {
     port: 22,
@@ -55,12 +55,12 @@ export function sshLogin({ username, privateKey, keyFile, hostKey }: SshIdentity
           readyTimeout: HANDSHAKE_TIMEOUT,
           keepaliveInterval: KEEP_ALIVE_INTERVAL,
         });
-        client.setNoDelay(); // what is asked for is small, and each answer waited for
+        client.setNoDelay(); // requests are small and each answer is awaited
         await unlessAborted(ready.promise, signal);
         hostKey.pin(await given.promise);
         return new SshShell(client, `${username}@${authorityOf(address)}`);
       } catch (error) {
-        client.on('error', () => {}); // of what is given up
+        client.on('error', () => {}); // the connection is given up
         client.destroy();
         signal.throwIfAborted();
         throw refusal ?? refused(username, address, error);

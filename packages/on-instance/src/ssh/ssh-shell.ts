@@ -10,14 +10,14 @@ import { piecesOf } from '../pieces-of.ts';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
 
 /**
- * How long the output may be silent after a command has ended, in milliseconds: a process that it left behind may hold
- * it open for ever.
+ * Time for which the output may be silent after the end of a command, in milliseconds: a process that it left behind may
+ * keep the output open forever.
  */
 const LINGER_PERIOD = 1_000;
 
 type Callback<T> = (error: Error | undefined, result: T) => void;
 
-/** Who is logged in by SSH. */
+/** A shell over SSH. */
 export class SshShell implements RemoteShell {
   readonly #client: Client;
   readonly #where: string;
@@ -25,8 +25,8 @@ export class SshShell implements RemoteShell {
   #reason: Error | undefined;
 
   /**
-   * @param client that is connected.
-   * @param where it is, for messages.
+   * @param client connected client
+   * @param where user and machine, for messages
    */
   constructor(client: Client, where: string) {
     this.#client = client;
@@ -76,7 +76,7 @@ export class SshShell implements RemoteShell {
     const end = Promise.withResolvers<RemoteResult | undefined>();
     const begin = (callback: Callback<ClientChannel>): unknown =>
       this.#client.exec(commandLine, (error, opened) => {
-        // Before anybody can wait for it: the end of a short command comes in the same packet.
+        // Registered synchronously: the end of a short command arrives in the same packet.
         if (error === undefined) watchEnd(opened, end.resolve);
         callback(error, opened);
       });
@@ -88,7 +88,7 @@ export class SshShell implements RemoteShell {
         return onLine(line);
       });
     const reading = Promise.all([read(channel), read(channel.stderr)]);
-    reading.catch(() => {}); // it is waited for below
+    reading.catch(() => {}); // awaited below
     const closed = once(channel, 'close').catch(() => undefined);
     try {
       await unlessAborted(Promise.race([feed(channel).then(() => end.promise), end.promise]), signal);
@@ -107,10 +107,10 @@ export class SshShell implements RemoteShell {
   }
 
   async #putBySftp(sftp: SFTPWrapper, files: readonly RemoteFile[]): Promise<void> {
-    sftp.on('error', () => {}); // each call tells its own
+    sftp.on('error', () => {}); // each call reports its error
     const directories = new Set(files.flatMap(({ path }) => parentsOf(path)));
     for (const directory of directories) {
-      // It may be there: the files will tell whether it is.
+      // The directory may exist: writing the files will show.
       await called((callback) => sftp.mkdir(directory, { mode: 0o700 }, callback)).catch(() => undefined);
     }
     for (const { path, content } of files) {
@@ -119,14 +119,14 @@ export class SshShell implements RemoteShell {
           ? sftp.writeFile(path, content.text, { mode: 0o600 }, callback)
           : sftp.fastPut(content.file, path, { mode: 0o600 }, callback);
       await called(write).catch((error: unknown) => {
-        const isHere = 'file' in content && errnoOf(error) !== undefined; // those of SFTP have numbers
+        const isHere = 'file' in content && errnoOf(error) !== undefined; // SFTP errors have numbers
         if (isHere) throw asImageError(error, `reading "${content.file}"`);
         throw this.#failed(`"${path}" could not be written there: ${String(error)}`, error);
       });
     }
   }
 
-  /** For systems without SFTP, which are systems with a POSIX shell. */
+  /** For systems without SFTP, all of which have a POSIX shell. */
   async #putByCommand(files: readonly RemoteFile[], signal: AbortSignal): Promise<void> {
     for (const { path, content } of files) {
       const said: string[] = [];
@@ -165,7 +165,7 @@ export class SshShell implements RemoteShell {
   }
 }
 
-/** Tells how a command ended; undefined if that cannot be known. */
+/** Exit status of a command; undefined if it is unknown. */
 function watchEnd(channel: ClientChannel, onEnd: (result: RemoteResult | undefined) => void): void {
   channel.once('exit', (exitCode: number | null, name?: string) =>
     onEnd(exitCode === null ? { signal: name ?? 'a signal' } : { exitCode }),
@@ -184,7 +184,7 @@ async function readLines(stream: Readable, onLine: (line: string) => void | Prom
   try {
     for await (const chunk of stream) await take(splitter.push(chunk as Buffer));
   } catch (error) {
-    // It was given up above, under what still held it open.
+    // The stream was destroyed above while another process held it open.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   await take(splitter.end());
@@ -197,7 +197,7 @@ async function called(call: (callback: (error?: Error | null) => void) => void):
   if (error instanceof Error) throw error;
 }
 
-/** The directories above a relative path, from the top. */
+/** Parent directories of a relative path, from the top. */
 function parentsOf(path: string): string[] {
   const names = path.split('/').slice(0, -1);
   return names.map((_, index) => names.slice(0, index + 1).join('/'));

@@ -1,18 +1,18 @@
 import type { Document, Element } from '@xmldom/xmldom';
 import { NAMESPACES } from './message.ts';
 
-/** What came of a command since it was asked for last. */
+/** Output and state of a command since the previous request. */
 export interface CommandOutput {
-  /** In the order in which it was written, as far as the service knows it. */
+  /** In the order of writing, as far as the service knows it. */
   readonly pieces: readonly { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[];
   readonly isDone: boolean;
-  /** Absent while it runs, and if the command was ended. */
+  /** Absent while the command runs, and if it was terminated. */
   readonly exitCode?: number;
 }
 
-/** That the service refused. */
+/** Refusal of the service. */
 export interface Fault {
-  /** Whether it only had nothing to say in time. */
+  /** Whether the operation only timed out without output. */
   readonly isTimeout: boolean;
   readonly reason: string;
 }
@@ -37,7 +37,7 @@ export function commandIdIn(answer: Document): string | undefined {
   return text(all(answer, 'shell', 'CommandId')[0]);
 }
 
-/** Undefined of an answer that is none to that question. */
+/** Undefined if the response is not an answer to that request. */
 export function outputIn(answer: Document): CommandOutput | undefined {
   if (all(answer, 'shell', 'ReceiveResponse').length === 0) return undefined;
   const pieces = all(answer, 'shell', 'Stream').map((element) => ({
@@ -53,7 +53,7 @@ export function outputIn(answer: Document): CommandOutput | undefined {
   };
 }
 
-/** Undefined of an answer that is no fault. */
+/** Undefined if the response is not a fault. */
 export function faultIn(answer: Document): Fault | undefined {
   if (all(answer, 'soap', 'Fault').length === 0) return undefined;
   const subcodes = all(answer, 'soap', 'Value').map((value) => text(value)?.split(':').at(-1));

@@ -2,7 +2,7 @@ import { type Xml, xml } from './xml.ts';
 
 const SHELL = 'http://schemas.microsoft.com/wbem/wsman/1/windows/shell';
 
-/** The namespaces of [MS-WSMV] that are used here. */
+/** Namespaces of [MS-WSMV]. */
 export const NAMESPACES: Readonly<Record<'soap' | 'addressing' | 'management' | 'fault' | 'shell', string>> =
   {
     soap: 'http://www.w3.org/2003/05/soap-envelope',
@@ -12,15 +12,15 @@ export const NAMESPACES: Readonly<Record<'soap' | 'addressing' | 'management' | 
     shell: SHELL,
   };
 
-/** A shell whose commands are read by `cmd.exe`. */
+/** Resource URI of a shell that interprets commands with `cmd.exe`. */
 const COMMAND_SHELL = `${SHELL}/cmd`;
 
 const ANONYMOUS = `${NAMESPACES.addressing}/role/anonymous`;
 
-/** In bytes: the longest answer. It is what the service of Windows allows at most by default. */
+/** Longest response in bytes: the maximum that Windows allows by default. */
 const LONGEST_ANSWER = 512_000;
 
-/** In seconds: a service that has nothing to answer says so then. */
+/** Seconds after which the service responds even without output. */
 export const OPERATION_TIMEOUT = 20;
 
 type Action = 'Create' | 'Delete' | 'Command' | 'Receive' | 'Send' | 'Signal';
@@ -34,16 +34,16 @@ const ACTIONS: Readonly<Record<Action, string>> = {
   Signal: `${SHELL}/Signal`,
 };
 
-/** What is asked for. */
+/** A request. */
 export interface WinrmMessage {
   readonly action: Action;
-  /** Absent of one that creates a shell. */
+  /** Absent in a request that creates a shell. */
   readonly shellId?: string;
   readonly options?: Readonly<Record<string, string>>;
   readonly body: Xml;
 }
 
-/** A shell whose output is UTF-8. */
+/** Creates a shell with output in UTF-8. */
 export function createShell(): WinrmMessage {
   return {
     action: 'Create',
@@ -52,12 +52,12 @@ export function createShell(): WinrmMessage {
   };
 }
 
-/** Ends all that runs in the shell. */
+/** Deletes a shell and ends all its processes. */
 export function deleteShell(shellId: string): WinrmMessage {
   return { action: 'Delete', shellId, body: xml`` };
 }
 
-/** Begins a command line, read by `cmd.exe`, whose input is what is sent to it. */
+/** Starts a command line of `cmd.exe`. */
 export function startCommand(shellId: string, commandLine: string): WinrmMessage {
   return {
     action: 'Command',
@@ -67,7 +67,7 @@ export function startCommand(shellId: string, commandLine: string): WinrmMessage
   };
 }
 
-/** Asks for output and end of a command. The answer comes when there is something new. */
+/** Requests output and state of a command. The response arrives when there is news. */
 export function receiveOutput(shellId: string, commandId: string): WinrmMessage {
   return {
     action: 'Receive',
@@ -76,7 +76,7 @@ export function receiveOutput(shellId: string, commandId: string): WinrmMessage 
   };
 }
 
-/** Gives a command input. */
+/** Sends input to a command. */
 export function sendInput(shellId: string, commandId: string, input: Buffer, isLast: boolean): WinrmMessage {
   return {
     action: 'Send',
@@ -85,7 +85,7 @@ export function sendInput(shellId: string, commandId: string, input: Buffer, isL
   };
 }
 
-/** Ends a command if it runs, and lets the service forget it. */
+/** Ends a command and releases it in the service. */
 export function terminate(shellId: string, commandId: string): WinrmMessage {
   return {
     action: 'Signal',
@@ -94,7 +94,7 @@ export function terminate(shellId: string, commandId: string): WinrmMessage {
   };
 }
 
-/** The document to send. */
+/** Returns the document to send. */
 export function envelope(
   { action, shellId, options = {}, body }: WinrmMessage,
   url: string,

@@ -2,11 +2,11 @@ import type { InstanceAddress } from '@nodepool-builder/image-builder';
 import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
 import got from 'got';
 
-/** What the service asks who has not said who they are. Windows answers 503 in its stead before it is up. */
+/** Status for a request without credentials. Windows responds with 503 before the service is up. */
 const UNAUTHORIZED = 401;
 
 /**
- * Whether a WinRM service answers: a {@link Probe}. It is told nothing, so its certificate does not matter yet.
+ * A {@link Probe} for a WinRM service. It sends no credentials, so it does not verify the certificate.
  */
 export async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const authority = authorityOf(address);

@@ -3,12 +3,12 @@ import { piecesOf } from '../pieces-of.ts';
 import { powershellCommand } from '../powershell.ts';
 import type { RemoteFile } from '../remote-shell.ts';
 
-/** Bytes in a line, a multiple of 3. Encoded twice it still is in the 150 KiB that old services take at most. */
+/** Bytes in a line, a multiple of 3. Encoded twice it fits in 150 KiB, the limit of old services. */
 const PIECE_LENGTH = 60 * 1024;
 
 /**
- * Reads lines: `>` and the path of a file, in base64, then what the file holds, in base64. Ends with a line for each
- * file, its SHA-256.
+ * Reads lines: `>` and the path of a file in base64, then its content in base64. Finally prints the SHA-256 of each
+ * file on a line.
  */
 const SCRIPT = `begin {
   $ErrorActionPreference = 'Stop'
@@ -36,10 +36,10 @@ end {
 }
 `;
 
-/** The command line that takes an {@link Upload} for its input. */
+/** Command line that reads an {@link Upload} from its input. */
 export const PUT_COMMAND: string = powershellCommand(SCRIPT);
 
-/** Files on their way to a machine. */
+/** Files to write to a machine. */
 export class Upload {
   readonly #files: readonly RemoteFile[];
   readonly #digests: string[] = [];
@@ -48,7 +48,7 @@ export class Upload {
     this.#files = files;
   }
 
-  /** What is sent, a line or two at a time. */
+  /** Yields the input, one or two lines at a time. */
   async *pieces(): AsyncGenerator<Buffer> {
     for (const { path, content } of this.#files) {
       const hash = createHash('sha256');
@@ -63,7 +63,7 @@ export class Upload {
     }
   }
 
-  /** Whether the machine says that it has just what was sent. */
+  /** Whether the machine reports the digests of the files. */
   isConfirmedBy(lines: readonly string[]): boolean {
     return lines.join(' ').toLowerCase() === this.#digests.join(' ');
   }

@@ -2,17 +2,17 @@ import { parseXml } from './xml.ts';
 
 const MARK = '#< CLIXML';
 
-/** Each stands for one UTF-16 unit. */
+/** Escape of one UTF-16 unit. */
 const ENCODED_UNIT = /_x([0-9A-Fa-f]{4})_/g;
 
 /**
- * Makes what PowerShell writes to its error stream readable: called by a program, it writes objects there, in XML
- * ([MS-PSRP], section 2.2.5), and among them the progress of whatever it does.
+ * Makes PowerShell's error stream readable: called by a program, PowerShell writes objects in XML there ([MS-PSRP],
+ * section 2.2.5), including the progress of its commands.
  */
 export class ReadableErrors {
   #isXml = false;
 
-  /** @returns the lines that a person would see in the place of this one. */
+  /** @returns the lines that a console would show for this line */
   read(line: string): readonly string[] {
     if (line === MARK) {
       this.#isXml = true;
@@ -27,7 +27,7 @@ export class ReadableErrors {
   }
 }
 
-/** What is said in errors, warnings and the like. Progress has no text of its own. */
+/** Texts of errors, warnings and similar objects. Progress has no text. */
 function messages(objects: string): string {
   return [...(parseXml(objects).documentElement?.childNodes ?? [])]
     .filter(({ nodeName }) => nodeName === 'S')

@@ -3,7 +3,7 @@ import { Agent } from 'node:https';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import type { InstanceAddress } from '@nodepool-builder/image-builder';
 
-/** The certificate of the peer, DER in base64, verified or not. Nothing is sent on this connection. */
+/** Reads the certificate of the peer, DER in base64, without verification. Nothing is sent on this connection. */
 export async function certificateAt(address: InstanceAddress, signal: AbortSignal): Promise<string> {
   const socket = connect({ ...address, rejectUnauthorized: false });
   try {
@@ -15,10 +15,10 @@ export async function certificateAt(address: InstanceAddress, signal: AbortSigna
 }
 
 /**
- * Connections to who has this certificate, and to nobody else: a connection that was not checked is never written to.
+ * Connects only to a peer with this certificate. Nothing is written to a connection before the check.
  *
- * @param ca PEM; with it an authority has to have signed the certificate, for the name or address that is connected
- * to, or it has to be in there itself. Without it no more is asked: it may be signed by itself, and too old.
+ * @param ca PEM: an authority in it must have signed the certificate for the name or address, or it contains the
+ *   certificate itself. Without it, a self-signed or expired certificate is accepted.
  */
 export function serviceAgent(certificate: string, ca: string | undefined): Agent {
   const agent = new Agent({ keepAlive: true });
@@ -34,7 +34,7 @@ export function serviceAgent(certificate: string, ca: string | undefined): Agent
       socket.off('error', fail);
       if (certificateOf(socket) === certificate) return callback?.(null, socket);
       socket.destroy();
-      return fail(new Error('another certificate is shown than before'));
+      return fail(new Error('the certificate has changed'));
     });
     return undefined;
   };

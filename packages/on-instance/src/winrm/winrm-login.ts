@@ -10,7 +10,7 @@ import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
 import { WinrmShell } from './winrm-shell.ts';
 
-/** Who logs in by WinRM. */
+/** Settings of a login over WinRM. */
 export interface WinrmUser {
   readonly username: string;
   readonly settings: WinrmSettings;
@@ -19,10 +19,10 @@ export interface WinrmUser {
 }
 
 /**
- * Logs in by WinRM over HTTPS with a password (Basic authentication), from [MS-WSMV]. The password is sent to a machine
- * only after its certificate has been verified: by an authority, by a fingerprint, or by the console.
+ * Logs in with a password (Basic authentication) over WinRM and HTTPS ([MS-WSMV]). The password is sent only after the
+ * certificate has been verified: by an authority, by a fingerprint, or by the console.
  *
- * `connect` throws `invalid-configuration`, too, if a file of the settings cannot be read.
+ * `connect` also throws `invalid-configuration` if a file of the settings cannot be read.
  */
 export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
   const { caFile, fingerprint: expected } = settings;
@@ -72,13 +72,13 @@ export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
   };
 }
 
-/** A service that is about to be there, or about to go with a restart, may answer anything. */
+/** A service that is starting or stopping may respond with any error. */
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof ImageError) || error.code !== 'instance-failed') return error;
   return new ImageError('login-refused', error.message, { cause: error });
 }
 
-/** Error before the password was sent. */
+/** Error for a certificate that cannot be verified. */
 function untrusted(address: InstanceAddress, certificate: string, reason: string): ImageError {
   return new ImageError(
     'login-refused',

@@ -9,19 +9,19 @@ import { type Fault, faultIn } from './answer.ts';
 import { envelope, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
 import { parseXml } from './xml.ts';
 
-/** Milliseconds that an answer may take longer than the service was told: an interpreted machine takes its time. */
+/** Milliseconds that a response may take beyond the operation timeout: an interpreted machine is slow. */
 const GRACE_PERIOD = 30_000;
 
-/** Several times what the service is told that an answer may have, in bytes. */
+/** Limit of a response in bytes: several times the maximum in requests. */
 const LONGEST_BODY = 4 * 1024 * 1024;
 
-/** Who asks. */
+/** Credentials. */
 export interface WinrmIdentity {
   readonly username: string;
   readonly password: string;
 }
 
-/** An answer that says no. */
+/** A fault response. */
 export class WinrmFault extends ImageError {
   readonly isTimeout: boolean;
 
@@ -33,14 +33,14 @@ export class WinrmFault extends ImageError {
 
 /** The WinRM service of one machine. */
 export class WinrmService {
-  /** For messages: who is asked by whom. */
+  /** User and machine, for messages. */
   readonly name: string;
   readonly #url: string;
   readonly #agent: Agent;
   readonly #authorization: string;
   #isLost = false;
 
-  /** @param agent that reaches nobody but this machine, for it is given the password. */
+  /** @param agent that connects only to this machine, because requests contain the password */
   constructor(address: InstanceAddress, { username, password }: WinrmIdentity, agent: Agent) {
     const authority = authorityOf(address);
     this.name = `${username}@${authority}`;
@@ -49,15 +49,15 @@ export class WinrmService {
     this.#authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
   }
 
-  /** Whether a question has got no answer. */
+  /** Whether a request has got no response. */
   get isLost(): boolean {
     return this.#isLost;
   }
 
   /**
-   * @param timeLimit milliseconds.
+   * @param timeLimit in milliseconds
    * @throws WinrmFault
-   * @throws ImageError `login-refused`; `instance-failed` if no answer comes
+   * @throws ImageError `login-refused`; `instance-failed` without a response
    * @throws the signal's reason
    */
   async ask(
@@ -86,7 +86,7 @@ export class WinrmService {
     const answer = await request.catch((error: unknown) => {
       signal?.throwIfAborted();
       this.#isLost = true;
-      // The errors of got carry the whole request, its password included: only what is beneath is kept.
+      // Errors of got contain the whole request with its password: keep only their cause.
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
       const reason = tooLong.signal.aborted
         ? `it is longer than ${LONGEST_BODY} bytes`
@@ -114,7 +114,7 @@ export class WinrmService {
   }
 
   #refused(headers: IncomingHttpHeaders): ImageError {
-    // Each scheme has a header of its own, which Node joins.
+    // Each scheme has its own header; Node joins them.
     const offered = headers['www-authenticate'] ?? '';
     if (/\bbasic\b/i.test(offered)) {
       return new ImageError(

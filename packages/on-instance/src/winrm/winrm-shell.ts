@@ -7,13 +7,13 @@ import { PUT_COMMAND, Upload } from './put-files.ts';
 import { ReadableErrors } from './readable-errors.ts';
 import { WinrmFault, type WinrmService } from './winrm-service.ts';
 
-/** Milliseconds for what is only tidied up: the machine may be off already. */
+/** Time limit for releasing a command or a shell, in milliseconds: the machine may be off. */
 const TIDYING_LIMIT = 5_000;
 
-/** What `cmd.exe` reads at most. */
+/** Longest command line of `cmd.exe`. */
 const LONGEST_COMMAND_LINE = 8191;
 
-/** Who is logged in by WinRM: a shell of its service, in which several commands run one after the other. */
+/** A WinRM shell, in which commands run one after the other. */
 export class WinrmShell implements RemoteShell {
   readonly #service: WinrmService;
   readonly #shellId: string;
@@ -22,7 +22,7 @@ export class WinrmShell implements RemoteShell {
   /**
    * Logs in.
    *
-   * @param service is closed with the shell.
+   * @param service closed with the shell
    * @throws ImageError `login-refused`, `instance-failed`
    */
   static async open(service: WinrmService, signal: AbortSignal): Promise<WinrmShell> {
@@ -61,7 +61,7 @@ export class WinrmShell implements RemoteShell {
     if (this.#service.isLost) return;
     void this.#service
       .ask(message.deleteShell(this.#shellId), undefined, TIDYING_LIMIT)
-      .catch(() => {}) // the service forgets it by itself, later
+      .catch(() => {}) // the service releases it later
       .finally(() => this.#service.close());
   }
 
@@ -84,7 +84,7 @@ export class WinrmShell implements RemoteShell {
       await this.#feed(commandId, input, signal);
       return await this.#receive(commandId, { signal, onLine });
     } catch (error) {
-      // A service that was restarted, with its machine or not, does not know this shell any more.
+      // A restarted service does not know this shell.
       if (!signal.aborted) this.#isBroken = true;
       throw error;
     } finally {
@@ -126,7 +126,7 @@ export class WinrmShell implements RemoteShell {
     }
   }
 
-  /** Undefined if there was none in time. */
+  /** Undefined if the operation timed out. */
   async #nextOutput(commandId: string, signal: AbortSignal): Promise<CommandOutput | undefined> {
     try {
       const output = outputIn(
@@ -144,7 +144,7 @@ export class WinrmShell implements RemoteShell {
     if (this.#service.isLost) return;
     await this.#service
       .ask(message.terminate(this.#shellId, commandId), undefined, TIDYING_LIMIT)
-      .catch(() => {}); // it goes with the shell
+      .catch(() => {}); // it is removed with the shell
   }
 }
 

@@ -18,19 +18,19 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\r': '&#13;',
 };
 
-/** What no document can hold, not even escaped (XML 1.0, section 2.2). */
+/** Characters that XML cannot contain, even escaped (XML 1.0, section 2.2). */
 const NO_CHARACTER = /[^\t\n\r\u{20}-\u{D7FF}\u{E000}-\u{FFFD}\u{10000}-\u{10FFFF}]/u;
 
 /**
- * Tag of templates: what is put in is text or, as {@link Xml}, a piece. Text stays text, whatever is in it.
+ * Tag of template literals: values are text, which is escaped, or pieces of XML.
  *
- * @throws ImageError `invalid-configuration` if no document can hold the text
+ * @throws ImageError `invalid-configuration` if XML cannot contain a text
  */
 export function xml(parts: TemplateStringsArray, ...values: readonly (string | Xml | readonly Xml[])[]): Xml {
   return new Xml(parts.map((part, index) => part + written(values[index] ?? '')).join(''));
 }
 
-/** @throws Error if it is not well-formed. An entity is nothing that this parser would look up. */
+/** @throws Error if the text is not well-formed. External entities are not resolved. */
 export function parseXml(text: string): Document {
   return new DOMParser({ onError: onErrorStopParsing }).parseFromString(text, 'text/xml');
 }
