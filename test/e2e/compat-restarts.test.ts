@@ -94,7 +94,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
     it('COMPAT 1.1, mended: a stop waits for the build that runs, and its answer arrives', async () => {
       const { answer } = await startGatedBuild('1');
       const ended = builder.end('SIGINT');
-      await builder.logged(/SIGINT: finishing the jobs that run/);
+      await builder.logged(/SIGINT: finishing the running jobs/);
       await site.dib.openGate();
       assert.equal((await answer).data, '{"image-id": "1"}');
       assert.equal(await ended, 0);

@@ -83,7 +83,7 @@ test('at SIGHUP other rules hold for connections that stand; bad ones are logged
 
   await install('zuul.example.org: { submit: ["image-delete:"] }');
   child.kill('SIGHUP');
-  assert.match(await logged(), /the certificate and the access list were read again/);
+  assert.match(await logged(), /reloaded the certificate and the access list/);
   await submit('image-delete:x');
   await assert.rejects(submit('image-build:x'), { serverCode: 'ACCESS_DENIED' });
 });

@@ -95,7 +95,7 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
 
   await install(renewed);
   child.kill('SIGHUP');
-  assert.match(await logged(), /the certificate was read again/);
+  assert.match(await logged(), /reloaded the certificate/);
   await admin({ ...mine, ca: renewed.cert }).version();
   await standing.version();
 });

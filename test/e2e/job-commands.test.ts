@@ -159,8 +159,8 @@ describe('in a directory', () => {
       ],
       [['upload', backed, ...named], /names another file, ".*disk\.img"/],
       [['upload', empty, ...named], /empty\.raw is empty; name an image file/],
-      [['prune', ...provider], /say what is to be deleted/],
-      [['reap', ...provider, '--older-than', '5'], /It has to be a number and a unit/],
+      [['prune', ...provider], /say what to delete/],
+      [['reap', ...provider, '--older-than', '5'], /It must be a number and a unit/],
     ];
     await Promise.all(
       cases.map(async ([args, message]) => assert.match((await runCommand(...args)).stderr, message)),

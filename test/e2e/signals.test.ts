@@ -53,7 +53,7 @@ describe('SIGTERM and SIGINT', () => {
   it('let the build that runs finish, and its result arrives', async () => {
     const [result] = await startBuild();
     const ended = builder.end('SIGTERM');
-    await builder.logged(/SIGTERM: finishing the jobs that run/);
+    await builder.logged(/SIGTERM: finishing the running jobs/);
     builder.child.kill('SIGUSR1'); // as an init script does behind it: it changes nothing
     await writeFile(gate, '');
     assert.equal(String(await result), '{"image-id": "0001"}');
@@ -65,7 +65,7 @@ describe('SIGTERM and SIGINT', () => {
     const [result] = await startBuild();
     const failed = assert.rejects(result ?? Promise.resolve(), { code: 'job-failed' });
     const ended = builder.end('SIGINT');
-    await builder.logged(/SIGINT: finishing the jobs that run/);
+    await builder.logged(/SIGINT: finishing the running jobs/);
     builder.child.kill('SIGINT');
     assert.equal(await ended, 0);
     await failed;

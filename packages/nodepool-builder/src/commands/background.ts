@@ -4,21 +4,21 @@ import { join } from 'node:path';
 import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder';
 import { CommandError } from './command-error.ts';
 
-/** Option of the copy in the background: its log, which also gets standard output and standard error. */
+/** Option of the background process: the path of its log, which also gets standard output and standard error. */
 export const BACKGROUND_OPTION = '--in-background';
 
-/** Where the log of the background lies, below `images-dir`, unless `-l` says otherwise. */
+/** Default path of the log of the background process, relative to `images-dir`. */
 export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
 
-/** Mode of the log, which lies beside state. */
+/** Mode of the log, as of the state files beside it. */
 const LOG_MODE = 0o600;
 
-/** What the copy in the background says once it serves, or when it cannot. */
+/** Message of the background process to the process that started it: it serves, or it cannot. */
 interface BackgroundReport {
   readonly fault?: string;
 }
 
-/** A program that serves in the background. */
+/** The daemon in the background. */
 export interface BackgroundProcess {
   readonly pid: number | undefined;
   /** Path of its log. */
@@ -26,11 +26,11 @@ export interface BackgroundProcess {
 }
 
 /**
- * Starts this program again, detached from the terminal, with `/` as its directory and the log as its standard output
- * and error, and waits until it serves.
+ * Starts this program again, detached from the terminal, in the directory `/`, with the log as its standard output and
+ * standard error, and waits until it serves.
  *
- * @param imagesDir where its log lies
- * @throws CommandError with the reason if it does not come up; ImageError if there can be no log
+ * @param imagesDir directory with the log
+ * @throws CommandError with the reason if it fails to start; ImageError if the log cannot be opened
  */
 export async function startInBackground(
   args: readonly string[],
@@ -71,7 +71,9 @@ async function start(args: readonly string[], { path, file }: BackgroundLog): Pr
   child.once('error', reject);
   child.once('exit', (code, signal) => {
     reject(
-      new CommandError(`it ended at once with ${signal ?? `exit code ${code}`}; see ${path} for the reason`),
+      new CommandError(
+        `nodepool-builder ended at once with ${signal ?? `exit code ${code}`}; see ${path} for the reason`,
+      ),
     );
   });
   child.once('message', ({ fault }: BackgroundReport) => {
@@ -88,11 +90,11 @@ async function start(args: readonly string[], { path, file }: BackgroundLog): Pr
   }
 }
 
-/** In the copy: tells who started it that it serves, or why it does not. */
+/** In the background process: tells the process that started it that it serves, or why it cannot. */
 export async function reportToForeground(report: BackgroundReport): Promise<void> {
   if (process.send === undefined) return;
   const { promise, resolve } = Promise.withResolvers<void>();
-  process.send(report, undefined, undefined, () => resolve()); // who started it may be gone: that is no fault
+  process.send(report, undefined, undefined, () => resolve()); // that process may be gone: not an error
   await promise;
   if (process.connected) process.disconnect();
 }

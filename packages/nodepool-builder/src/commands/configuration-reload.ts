@@ -13,29 +13,29 @@ export interface ConfigurationReloadOptions {
   readonly secure?: string | undefined;
   readonly modules: Modules;
   readonly logger: Logger;
-  /** Puts a configuration in force. */
+  /** Applies a configuration. */
   readonly apply: (configuration: Configuration) => void;
 }
 
 /**
- * Reads the configuration again when it is told to, and when one of the files changes that it came from. One with a
- * fault is reported, and the one that is in force stays.
+ * Reloads the configuration on request, and when one of its files changes. If the new one is invalid, this is logged
+ * and the old one stays in force.
  */
 export class ConfigurationReload implements Disposable {
   readonly #options: ConfigurationReloadOptions;
   readonly #watch: FileWatch;
-  /** Reads one after the other: what is read last has to be in force last. */
+  /** The last reload. Reloads run one after the other, so that the newest configuration wins. */
   #last: Promise<void> = Promise.resolve();
   #closed = false;
 
-  /** @param loaded what is in force */
+  /** @param loaded the configuration in force */
   constructor(loaded: LoadedConfiguration, options: ConfigurationReloadOptions) {
     this.#options = options;
     this.#watch = new FileWatch({ onChange: () => void this.reload() });
     this.#watch.watch(loaded.files);
   }
 
-  /** Resolves when it is in force, or has been reported. */
+  /** Resolves once the new configuration is applied or refused. */
   reload(): Promise<void> {
     this.#last = this.#last.then(() => this.#reload());
     return this.#last;
@@ -66,7 +66,7 @@ export class ConfigurationReload implements Disposable {
   }
 }
 
-/** What may be wrong with a configuration although it is in force. */
+/** Logs the warnings of a configuration that is in force. */
 export function logWarnings(logger: Logger, { configuration, warnings }: LoadedConfiguration): void {
   for (const warning of warnings) logger.warn(formatFault(configuration.file, warning));
 }

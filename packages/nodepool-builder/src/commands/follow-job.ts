@@ -44,7 +44,7 @@ export async function followJob(
   }
 }
 
-/** A job that nobody offers would wait in the queue for ever, without a word. */
+/** A job for a function that no builder offers would wait in the queue forever, without an error. */
 async function requireOffer(servers: readonly ServerAddress[], functionName: string): Promise<void> {
   const offered = new Set(
     (await functionsOf(servers))
@@ -64,9 +64,9 @@ async function requireOffer(servers: readonly ServerAddress[], functionName: str
 }
 
 /**
- * What the job servers know of functions, all servers together.
+ * Lists the functions of all job servers.
  *
- * @throws CommandError if none of them answers.
+ * @throws CommandError if no server answers.
  */
 export async function functionsOf(servers: readonly ServerAddress[]): Promise<FunctionStatus[]> {
   return await askServers(servers, (admin) => admin.status()).catch((error: unknown) => {

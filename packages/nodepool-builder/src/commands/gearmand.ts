@@ -10,7 +10,7 @@ import { readTlsFiles, type TlsFiles, type TlsSettings } from './tls-files.ts';
 interface GearmandOptions extends TlsFiles {
   readonly listen: string;
   readonly port: number;
-  /** 0 is any number. */
+  /** 0: no limit. */
   readonly jobRetries: number;
   readonly maxConnections?: number;
   readonly maxPacketSize?: number;
@@ -22,52 +22,52 @@ interface GearmandOptions extends TlsFiles {
   readonly allowShutdown?: true;
 }
 
-/** `gearmand`: the embedded job server by itself. */
+/** `gearmand`: the embedded job server in a process of its own. */
 export function registerGearmand(program: Command): void {
   program
     .command('gearmand')
     .summary('run a Gearman job server')
-    .description('Runs the Gearman job server that is embedded here, until SIGTERM or SIGINT.')
+    .description('Runs the Gearman job server of nodepool-builder until SIGTERM or SIGINT.')
     .option('-L, --listen <address>', 'address to listen on', '127.0.0.1')
     .option('-p, --port <port>', 'port to listen on', portNumber, 4730)
     .option(
       '-j, --job-retries <n>',
-      'workers that may be lost with a job before it fails; 0: any',
+      'lost workers after which a job fails; 0: it never fails',
       wholeNumber,
       0,
     )
-    .option('--max-connections <n>', 'connections at a time', positiveInteger)
-    .option('--max-packet-size <bytes>', 'size of a packet; default: 64 MiB', positiveInteger)
+    .option('--max-connections <n>', 'maximum number of connections', positiveInteger)
+    .option('--max-packet-size <bytes>', 'maximum size of a packet; default: 64 MiB', positiveInteger)
     .option(
       '--max-output-buffer <bytes>',
-      'kept for a peer that does not read; default: 64 MiB',
+      'maximum output that is kept for a peer that does not read; default: 64 MiB',
       positiveInteger,
     )
     .option(
       '--max-total-output <bytes>',
-      'kept for all such peers together; default: 256 MiB',
+      'maximum output that is kept for all such peers together; default: 256 MiB',
       positiveInteger,
     )
     .option('--exceptions', 'send clients WORK_EXCEPTION without being asked')
-    .option('-R, --round-robin', 'let the functions of a worker take turns, as they always do here')
-    .option('--journal <directory>', 'keep background jobs there, so that they survive a crash')
-    .option('--tls-cert <file>', 'take TLS connections only, with this certificate')
-    .option('--tls-key <file>', 'the key of the certificate')
-    .option('--tls-ca <file>', 'require clients to have a certificate that this authority signed')
-    .option('--access-list <file>', 'let clients do only what it allows to the name in their certificate')
+    .option('-R, --round-robin', 'let the functions of a worker take turns; this server always does')
+    .option('--journal <directory>', 'directory that keeps background jobs, so that they survive a crash')
+    .option('--tls-cert <file>', 'certificate; all connections then need TLS')
+    .option('--tls-key <file>', 'private key of the certificate')
+    .option('--tls-ca <file>', 'authority that must have signed the certificates of clients')
+    .option('--access-list <file>', 'file with the rights of each client, by the name in its certificate')
     .option('--allow-shutdown', 'obey the admin commands "shutdown" and "shutdown graceful"')
     .addHelpText('after', NOTES)
     .action(run);
 }
 
 const NOTES = `
-An access list is a file of YAML. For the common name of a certificate it has the rights "submit", "register" and
-"administer", each with the beginnings of the functions that it extends to ("" is all). What it does not name is refused:
+An access list is a YAML file. It gives the common name of a certificate the rights "submit", "register" and
+"administer", each with prefixes of function names ("" stands for all). Everything else is refused:
   zuul.example.org: { submit: ["image-build:", "image-upload:", "image-delete:"] }
   builder.example.org: { register: ["image-"], submit: ["image-build:"] }
   operator: { submit: [""], register: [""], administer: [""] }
 
-SIGHUP reads the certificate, its key, the authority and the access list again; no connection is lost.
+SIGHUP reloads the certificate, its key, the authority and the access list; no connection is lost.
 
 Examples:
   $ nodepool-builder gearmand --journal /var/lib/gearmand --job-retries 3
@@ -80,7 +80,7 @@ async function run(options: GearmandOptions): Promise<void> {
   const logging = openLogging();
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
-  const onHangup = (): void => void renewSecurity(server, options, logger);
+  const onHangup = (): void => void reloadSecurity(server, options, logger);
   const server = new JobServer({
     logger,
     tls,
@@ -99,7 +99,7 @@ async function run(options: GearmandOptions): Promise<void> {
   try {
     const address = await server.listen(options.port, options.listen);
     console.log(`gearmand listens on ${formatAddress(address)}`);
-    await end(server, stop, shutdown.promise);
+    await untilStopped(server, stop, shutdown.promise);
   } finally {
     process.off('SIGHUP', onHangup);
     stop.close();
@@ -108,8 +108,8 @@ async function run(options: GearmandOptions): Promise<void> {
   }
 }
 
-/** Resolves when the server is to be closed: a signal does not wait for the jobs that run. */
-async function end(
+/** Resolves when the server has to close. A signal does not wait for running jobs. */
+async function untilStopped(
   server: JobServer,
   stop: StopSignal,
   shutdown: Promise<'at once' | 'graceful'>,
@@ -118,18 +118,18 @@ async function end(
   if (wish === 'graceful') await Promise.race([server.drain(), stop.requested]);
 }
 
-/** What decides who is let in, and what they may do. */
+/** Settings that decide who may connect, and with which rights. */
 interface Security {
   readonly tls: TlsSettings | undefined;
   readonly access: AccessRules | undefined;
 }
 
-/** @throws CommandError, or ConfigurationError for an access list that cannot be used */
+/** @throws CommandError; ConfigurationError for an invalid access list */
 async function readSecurity(options: GearmandOptions): Promise<Security> {
   const { accessList, tlsCa } = options;
   if (accessList !== undefined && tlsCa === undefined) {
     throw new CommandError(
-      'an access list goes by the names in clients’ certificates; give --tls-ca with --access-list',
+      'an access list needs the names in clients’ certificates; give --tls-ca with --access-list',
     );
   }
   const [tls, access] = await Promise.all([
@@ -139,14 +139,14 @@ async function readSecurity(options: GearmandOptions): Promise<Security> {
   return { tls, access };
 }
 
-/** What cannot be used is logged, and all stays as it was. Without TLS there is nothing to do. */
-async function renewSecurity(server: JobServer, options: GearmandOptions, logger: Logger): Promise<void> {
+/** Reloads the settings. If one of them is invalid, this is logged and the old ones stay in force. */
+async function reloadSecurity(server: JobServer, options: GearmandOptions, logger: Logger): Promise<void> {
   try {
     const { tls, access } = await readSecurity(options);
     if (!tls) return;
     server.setSecureContext(tls);
     if (access) server.setAccess(access);
-    logger.info(`the certificate ${access ? 'and the access list were' : 'was'} read again`);
+    logger.info(`reloaded the certificate${access ? ' and the access list' : ''}`);
   } catch (error) {
     logger.error(error instanceof Error ? error.message : String(error));
   }

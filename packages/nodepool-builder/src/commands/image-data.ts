@@ -7,18 +7,16 @@ import { CommandError } from './command-error.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 
-/** How long a manager that leads may take to end, in milliseconds. */
-const PATIENCE = 10_000;
+/** Time limit for a running manager to stop, in milliseconds. */
+const STOP_TIMEOUT = 10_000;
 
 /** `export-image-data FILE` and `import-image-data FILE`: the manager's state as JSON. */
 export function registerImageData(program: Command, modules: Modules): void {
   program
     .command('export-image-data')
     .summary("save the manager's records as JSON")
-    .description(
-      'Writes all that the manager knows of builds and uploads to a file. The manager may run meanwhile.',
-    )
-    .argument('<file>', 'file to write; one that is there is replaced')
+    .description("Writes the manager's records of builds and uploads to a file. The manager may be running.")
+    .argument('<file>', 'file to write; an existing one is replaced')
     .addOption(configOption())
     .addHelpText('after', exampleOf('export-image-data'))
     .action(async (file: string, { config }: { config: string }) => {
@@ -36,10 +34,10 @@ export function registerImageData(program: Command, modules: Modules): void {
     .command('import-image-data')
     .summary("load the manager's records from JSON")
     .description(
-      'Puts what export-image-data wrote into a store that knows nothing yet: to go to another host, or from a file to ' +
-        'PostgreSQL. The images are those of this store from then on. No manager may run meanwhile, nor with the old store.',
+      'Loads the file of export-image-data into an empty store, to move to another host, or from a file to PostgreSQL. ' +
+        'From then on the images belong to this store. Stop the manager first, and run none with the old store again.',
     )
-    .argument('<file>', 'file that export-image-data wrote')
+    .argument('<file>', 'file of export-image-data')
     .addOption(configOption())
     .addHelpText('after', exampleOf('import-image-data'))
     .action(async (file: string, { config }: { config: string }) => {
@@ -47,7 +45,7 @@ export function registerImageData(program: Command, modules: Modules): void {
       const json = await readJson(file);
       const { importState, openStateStore } = await import('@nodepool-builder/image-manager');
       const store = await openStateStore(configuration.manager.store);
-      const signal = AbortSignal.timeout(PATIENCE);
+      const signal = AbortSignal.timeout(STOP_TIMEOUT);
       try {
         await importState(store, json, { signal });
         const { builds, uploads } = await store.read();

@@ -7,13 +7,13 @@ import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 
-/** `image-status`: how each disk image stands, on disk and in each provider. */
+/** `image-status`: the newest version of each disk image, on disk and in each provider. */
 export function registerImageStatus(program: Command, modules: Modules): void {
   program
     .command('image-status')
-    .summary('show how each image stands in each provider')
+    .summary('show the newest image of each disk image in each provider')
     .description(
-      'Shows for each disk image, at the builders and in each provider, the newest good one and its age.',
+      'Shows for each disk image its newest good image and the age of it, at the builders and in each provider.',
     )
     .addOption(configOption())
     .option('--json', 'print JSON')
@@ -34,7 +34,7 @@ const COLUMNS = {
   AGE: 'age',
 } as const;
 
-/** A build or an upload, as far as its place does not matter. */
+/** The part that a build and an upload have in common. */
 interface Standing {
   readonly state: string;
   readonly imageId: string;
@@ -75,7 +75,7 @@ function imageStatus(configuration: Configuration, state: ManagerState): readonl
   ]);
 }
 
-/** The newest ready one, and what is going on beside it. */
+/** The newest ready one, and the state of the last one. */
 function statusOf(standings: readonly Standing[], isPaused: boolean): ShownRecord {
   const newestFirst = standings.toSorted((one, other) => other.requestedAt - one.requestedAt);
   const ready = newestFirst.filter(({ state }) => state === 'ready');

@@ -1,19 +1,19 @@
 import { writeDurably } from '@nodepool-builder/image-builder';
 import { Option } from 'commander';
 
-/** Options of a command that prints JSON on request. */
+/** Options of commands that print JSON. */
 export interface JsonOptions {
   readonly json?: true;
-  /** File that gets the JSON, in addition to any output. */
+  /** File for the JSON, in addition to the output. */
   readonly jsonFile?: string;
 }
 
 /**
- * `--json-file`: for programs in a Zuul job, which get both output streams as one.
- * The file appears once the command has done its work, and never half-written.
+ * `--json-file`: for Zuul jobs, where both output streams of a command arrive as one. The file appears once it is
+ * complete.
  */
 export function jsonFileOption(): Option {
-  return new Option('--json-file <file>', 'write the JSON to a file, too: it never mixes with warnings');
+  return new Option('--json-file <file>', 'write the JSON to a file, apart from warnings');
 }
 
 /** Prints a value or writes it to a file, as the options ask. Without either option it does nothing. */

@@ -29,27 +29,39 @@ interface LatestOptions extends ProviderOptions {
   readonly json?: true;
 }
 
-/** `latest`: the most recent image in a provider that passes a filter. */
+/** `latest`: prints the most recent image in a provider that passes a filter. */
 export function registerLatest(program: Command, modules: Modules): void {
   program
     .command('latest')
     .summary('find the latest image in a provider')
     .description(
       'Prints the external-id of the most recent image that passes all filters, and fails if there is none. Images ' +
-        'that are pending, failed, withdrawn or hidden never pass, nor do those of other owners unless "owner" names ' +
-        'them. The time of the build decides if all that pass have one, otherwise the time of creation in the provider.',
+        'that are pending, failed, withdrawn or hidden never pass, nor do images of other owners unless "owner" names ' +
+        'them. The most recent image is the one with the latest build time; if one of them has no build time, the one ' +
+        'with the latest creation time in the provider.',
     )
     .addOption(providerOption())
     .addOption(optionalConfigOption())
-    .option('--filter <key=value>', 'what the image has to have; again: any value of a key, all keys', append)
+    .option(
+      '--filter <key=value>',
+      'filter; repeat it for more: an image needs one of the values of each key',
+      append,
+    )
     .addOption(
       new Option(
         '--image <name>',
-        'by its image-filters, for an image of the provider in nodepool.yaml',
+        'filter by the image-filters of this image of the provider in nodepool.yaml',
       ).conflicts('filter'),
     )
-    .option('--known <external-id>', 'an image that is there, even if the cloud does not list it yet', append)
-    .option('--explain', 'list on standard error all images whose name fits, and why each was not chosen')
+    .option(
+      '--known <external-id>',
+      'consider this image, too, even if the cloud does not list it yet',
+      append,
+    )
+    .option(
+      '--explain',
+      'list all images with a matching name on standard error, each with the reason why it was not chosen',
+    )
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (options: LatestOptions) => {
@@ -91,7 +103,7 @@ function filterEntries(
   );
 }
 
-/** What is refused is asked for only if it is wanted, or if nothing else is there. */
+/** Asks for refused images only on request, or if no image passes. */
 async function findLatest(
   provider: ImageProvider,
   filter: ImageFilter,
@@ -132,15 +144,15 @@ function row({ externalId, name, createdAt, builtAt }: ImageCandidate, why: stri
   return [externalId, name, createdAt.toISOString(), builtAt?.toISOString() ?? '-', why];
 }
 
-/** How many reasons a message names. */
+/** Number of reasons in a message. */
 const MOST_REASONS = 5;
 
 function noImage(provider: string, { refused }: LatestImage): string {
   const nothing = `no image in provider "${provider}" passes the filters`;
-  if (refused.length === 0) return `${nothing}: none there has such a name`;
+  if (refused.length === 0) return `${nothing}: none has a matching name`;
   const counts = new Map<string, number>();
   for (const { reason } of refused) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   const reasons = [...counts].map(([reason, count]) => `${reason} (${count})`);
-  const rest = reasons.length > MOST_REASONS ? '; and so on, see --explain' : '';
-  return `${nothing}; ${refused.length} have such a name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
+  const rest = reasons.length > MOST_REASONS ? '; for more, see --explain' : '';
+  return `${nothing}; ${refused.length} with a matching name: ${reasons.slice(0, MOST_REASONS).join('; ')}${rest}`;
 }

@@ -16,20 +16,20 @@ interface ManageOptions {
   readonly dryRun?: true;
 }
 
-/** `manage`: decides what is built, uploaded, kept and deleted, until it is told to stop. */
+/** `manage`: runs the manager until a signal stops it. */
 export function registerManage(program: Command, modules: Modules): void {
   program
     .command('manage')
     .summary('run the manager')
     .description(
-      'Drives the builders behind the job servers: has images built when they are due, uploaded to every provider ' +
-        'that uses them, and deleted when newer ones have taken their place. Runs in the foreground until SIGTERM. ' +
-        'Several may run with one store: one leads, the others stand by. SIGHUP, or a change of the file, has the ' +
-        'configuration read again.',
+      'Decides what the builders do: it has images built when they are due, uploaded to every provider that uses ' +
+        'them, and deleted once newer ones have replaced them. Runs in the foreground until SIGTERM. Several may run ' +
+        'with one store: one of them is the leader, the others stand by. SIGHUP, or a change of the file, reloads the ' +
+        'configuration.',
     )
     .addOption(configOption())
     .addOption(loggingConfigOption())
-    .option('--dry-run', 'print what it would do, and which leaked images it would remove; change nothing')
+    .option('--dry-run', 'only print what it would do, and which orphaned images it would delete')
     .addHelpText('after', EXAMPLES)
     .action(async (options: ManageOptions) => {
       if (options.dryRun) await printDryRun(options, modules);
@@ -38,7 +38,7 @@ export function registerManage(program: Command, modules: Modules): void {
 }
 
 const EXAMPLES = `
-What it would do next, and why: nodepool-builder plan
+"plan" shows what it would do next, and why.
 
 Examples:
   $ nodepool-builder manage --dry-run -c nodepool.yaml
@@ -51,7 +51,7 @@ async function printDryRun({ config }: ManageOptions, modules: Modules): Promise
 
 async function manage({ config, loggingConfig }: ManageOptions, modules: Modules): Promise<void> {
   const stop = stopSignal();
-  const on = { SIGHUP: () => {} }; // nothing to do before it manages
+  const on = { SIGHUP: () => {} }; // no effect before it manages
   const onHangUp = (): void => on.SIGHUP();
   process.on('SIGHUP', onHangUp);
   try {

@@ -4,33 +4,33 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/normalise.ts';
 import { CommandError } from './command-error.ts';
 
-/** Whether there is a manager's store: a file that is there, or a database that is configured. */
+/** Whether the manager's store exists: a file on disk, or a configured database. */
 export function hasStore({ manager }: Configuration): boolean {
   return DATABASE_URL.test(manager.store) || existsSync(manager.store);
 }
 
-/** What a look at the manager's state needs. */
+/** The part of the store that a read-only view of the manager's state needs. */
 export type StateView = Pick<StateStore, 'owner' | 'read' | 'requests'>;
 
-/** The state before a manager has ever worked. */
-const NOTHING: StateView = {
+/** The state before the first run of a manager. */
+const EMPTY: StateView = {
   owner: '',
   read: async () => ({ owner: '', nextNumber: 1, builds: new Map(), uploads: new Map() }),
   requests: async () => [],
 };
 
-/** Looks at the manager's state; where none has worked yet, at one that holds nothing. */
+/** Reads the manager's state, or an empty one before the first run of a manager. */
 export async function withStateView<T>(
   configuration: Configuration,
   look: (state: StateView) => Promise<T>,
 ): Promise<T> {
-  return hasStore(configuration) ? await withStore(configuration, look) : await look(NOTHING);
+  return hasStore(configuration) ? await withStore(configuration, look) : await look(EMPTY);
 }
 
 /**
- * Works with the store of the manager, and closes it.
+ * Opens the store of the manager for one task, and closes it.
  *
- * @throws CommandError if no manager has ever worked with this configuration; StoreError
+ * @throws CommandError if no manager has ever run with this configuration; StoreError
  */
 export async function withStore<T>(
   configuration: Configuration,
@@ -41,7 +41,7 @@ export async function withStore<T>(
       `no manager has worked here: ${configuration.manager.store} is not there; start nodepool-builder manage, or correct manager.store`,
     );
   }
-  // Not at the top: the daemon does without, and starts the sooner.
+  // Imported on demand: the daemon starts faster without it.
   const { openStateStore } = await import('@nodepool-builder/image-manager');
   const store = await openStateStore(configuration.manager.store);
   try {

@@ -5,21 +5,21 @@ import { functionName, subjectOf } from '../daemon/functions.ts';
 import { functionsOf } from './follow-job.ts';
 import { textTable } from './text-table.ts';
 
-/** One image, as far as it is known here. */
+/** One image in the list. */
 interface ListedImage {
   readonly 'image-id': string;
   /** Name of the disk image; null if unknown, as of an image on another host. */
   readonly 'image-name': string | null;
-  /** What lies in `images-dir` of this host. */
+  /** Formats in `images-dir` of this host. */
   readonly formats: readonly string[];
-  /** Bytes of all its files here. */
+  /** Size of its files on this host, in bytes. */
   readonly size: number | null;
   readonly built: string | null;
-  /** How many builders offer to upload and to delete it. */
+  /** Number of builders that offer to upload and to delete it. */
   readonly builders: number;
 }
 
-/** What builders offer to the job servers, and what lies in `images-dir` of this host. */
+/** Prints the images that builders offer to the job servers, and those in `images-dir` of this host. */
 export async function printOfferedImages(configuration: Configuration, json: boolean): Promise<void> {
   const images = await listImages(configuration);
   console.log(json ? JSON.stringify(images, null, 2) : await formatTable(images));
@@ -41,13 +41,13 @@ async function listImages(configuration: Configuration): Promise<ListedImage[]> 
   return ids.map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
 }
 
-/** On a host that only submits jobs there may be no such directory. */
+/** A host that only submits jobs may have no such directory. */
 async function readLocalImages(directory: string): Promise<Image[]> {
   try {
     return await readImages(directory);
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;
-    console.error(`nodepool-builder: only what the job servers know: ${error.message}`);
+    console.error(`nodepool-builder: listing only the images at the job servers: ${error.message}`);
     return [];
   }
 }

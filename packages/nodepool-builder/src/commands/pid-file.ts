@@ -3,33 +3,32 @@ import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandError } from './command-error.ts';
 
-/** A file that holds the id of this process as long as it runs. */
+/** A file with the id of this process, for as long as it runs. */
 export interface PidFile {
   remove(): Promise<void>;
 }
 
-/** How long a predecessor may take to end, in milliseconds, as the Python builder waited for its lock. */
-const PATIENCE = 10_000;
+/** Default time limit for another process to end, in milliseconds: as long as the Python builder waits for its lock. */
+const TIMEOUT = 10_000;
 
 /** Mode of the file, independent of the umask. */
 const MODE = 0o644;
 
-/** Between two looks at it, in milliseconds. */
+/** Pause between two reads of the file, in milliseconds. */
 const INTERVAL = 100;
 
 /**
- * Writes the pid file. One that a dead process left is taken over; of one that is alive the end is awaited, for it may
- * be about to stop.
+ * Writes the pid file. If another process wrote it and still runs, waits for that process: it may be about to end.
  *
- * @param patience how long, in milliseconds
- * @throws CommandError if the process it names stays alive, or the file cannot be written.
+ * @param timeout of the wait, in milliseconds
+ * @throws CommandError if the other process does not end, or the file cannot be written.
  */
-export async function writePidFile(path: string, patience: number = PATIENCE): Promise<PidFile> {
-  const deadline = performance.now() + patience;
+export async function writePidFile(path: string, timeout: number = TIMEOUT): Promise<PidFile> {
+  const deadline = performance.now() + timeout;
   for (let owner = await readOwner(path); owner !== undefined; owner = await readOwner(path)) {
     if (performance.now() >= deadline) {
       throw new CommandError(
-        `nodepool-builder runs already, as process ${owner} (${path}); stop it first, or use another -p`,
+        `nodepool-builder is already running as process ${owner} (${path}); stop it first, or use another -p`,
       );
     }
     await delay(INTERVAL);
@@ -51,7 +50,7 @@ export async function writePidFile(path: string, patience: number = PATIENCE): P
   };
 }
 
-/** Init scripts trust it, so that only its owner may write it: one of another program may have another mode. */
+/** Sets the mode of an existing file, too: init scripts trust the file, so only its owner may write it. */
 async function write(path: string): Promise<void> {
   const file = await open(path, 'w', MODE);
   try {
@@ -62,10 +61,10 @@ async function write(path: string): Promise<void> {
   }
 }
 
-/** The other process of ours that the file names and that is alive. */
+/** Id of the other nodepool-builder that the file names, if it is alive. */
 async function readOwner(path: string): Promise<number | undefined> {
   const owner = await readPid(path);
-  return owner !== undefined && owner !== process.pid && (await isOneOfUs(owner)) ? owner : undefined;
+  return owner !== undefined && owner !== process.pid && (await isNodepoolBuilder(owner)) ? owner : undefined;
 }
 
 async function readPid(path: string): Promise<number | undefined> {
@@ -78,13 +77,13 @@ async function readPid(path: string): Promise<number | undefined> {
   }
 }
 
-/** Whether the process is alive and runs the same program: after a reboot the id may be anybody's. */
-async function isOneOfUs(pid: number): Promise<boolean> {
+/** Whether the process is alive and runs this program: after a reboot, another process may have the id. */
+async function isNodepoolBuilder(pid: number): Promise<boolean> {
   try {
     return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).includes(basename(process.argv[1] ?? ''));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ESRCH') return false; // ESRCH: it ended between the opening and the reading
+    if (code === 'ENOENT' || code === 'ESRCH') return false; // ESRCH: it ended between open and read
     throw error;
   }
 }

@@ -1,12 +1,12 @@
 import { formatAge, textTable } from './text-table.ts';
 
-/** One record as the commands show it: the keys of its JSON. */
+/** One record, with the keys of its JSON. */
 export type ShownRecord = Readonly<Record<string, string | boolean | null>>;
 
-/** A column: its heading, and the key of the record. `age` counts from the key `requested`. */
+/** Columns: the key of the record by the heading. The key `age` stands for the time since `requested`. */
 export type Columns = Readonly<Record<string, string>>;
 
-/** Prints records, the oldest first: as JSON, or as a table with these columns. */
+/** Prints records as JSON, or as a table with these columns. */
 export async function printRecords(
   records: readonly ShownRecord[],
   columns: Columns,

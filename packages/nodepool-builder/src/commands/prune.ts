@@ -1,8 +1,7 @@
-import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-builder';
+import { type ImageCandidate, type ImageProvider, latestImage } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
-import { imagesToPrune, madeAt } from './images-to-prune.ts';
 import { isJobUploadId } from './job-upload-id.ts';
 import { type JsonOptions, jsonFileOption } from './json-output.ts';
 import { duration, positiveInteger } from './options.ts';
@@ -21,26 +20,30 @@ interface PruneOptions extends ProviderOptions, JsonOptions {
   readonly dryRun?: true;
 }
 
-/** `prune --provider P --keep N --older-than D`: deletes the versions of images that are not needed any more. */
+/** `prune --provider P --keep N --older-than D`: deletes old versions of images. */
 export function registerPrune(program: Command, modules: Modules): void {
   program
     .command('prune')
     .summary('delete old images that "upload" uploaded')
     .description(
-      'Deletes images that the command upload has brought to a provider: of each name those that are neither among ' +
-        'the newest (--keep) nor young enough (--older-than). The newest one of a name always stays. Images that a ' +
-        'daemon uploaded, for nodepool or for a manager, are never touched: they are kept and deleted there. Several ' +
-        'may prune at the same time.',
+      'Deletes images that "upload" uploaded to a provider: of each name, those that are neither among the newest ' +
+        '(--keep) nor younger than --older-than. The newest image of a name always stays. Images that a daemon ' +
+        'uploaded stay, too: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
+        'removes what killed jobs left.',
     )
     .addOption(providerOption())
     .option('--name <name>', 'only images of this name (default: of every name)')
-    .option('--keep <n>', 'how many of each name stay, however old (default: 1)', positiveInteger)
+    .option(
+      '--keep <n>',
+      'number of images of each name that stay, however old (default: 1)',
+      positiveInteger,
+    )
     .option(
       '--older-than <duration>',
-      'how old an image has to be: 90m, 12h, 7d (default: any age)',
+      'least age of the images to delete: 90m, 12h, 7d (default: any age)',
       duration,
     )
-    .option('--dry-run', 'say what would be deleted')
+    .option('--dry-run', 'only print what would be deleted')
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON')
     .addOption(jsonFileOption())
@@ -51,7 +54,7 @@ export function registerPrune(program: Command, modules: Modules): void {
     .action(async (options: PruneOptions) => {
       const { name, keep, olderThan, dryRun = false } = options;
       if (keep === undefined && olderThan === undefined) {
-        throw new CommandError('say what is to be deleted, with --keep, with --older-than or with both');
+        throw new CommandError('say what to delete, with --keep, --older-than or both');
       }
       const retention = { keep: keep ?? 1, olderThan: olderThan ?? 0 };
       await withProvider(options, modules, async ({ provider }, signal) => {
@@ -66,7 +69,7 @@ export function registerPrune(program: Command, modules: Modules): void {
     });
 }
 
-/** What jobs uploaded, as far as it is whole, and in use. */
+/** Images that jobs uploaded and that are complete and usable. */
 async function imagesOfJobs(
   provider: ImageProvider,
   name: string | undefined,
@@ -101,4 +104,35 @@ function toRemovable(provider: ImageProvider, image: ImageCandidate, now: number
       return true;
     },
   };
+}
+
+/** Which images of each name stay. */
+export interface Retention {
+  /** Number of the newest images, which stay however old they are; at least 1. */
+  readonly keep: number;
+  /** Age in milliseconds below which the others stay, too. */
+  readonly olderThan: number;
+}
+
+/** Selects images to delete: of each name, all but the newest, in the order of `latest`. */
+export function imagesToPrune(
+  images: readonly ImageCandidate[],
+  { keep, olderThan }: Retention,
+  now: number,
+): readonly ImageCandidate[] {
+  const byName = Map.groupBy(images, ({ imageName }) => imageName);
+  return [...byName.values()].flatMap((versions) => {
+    const { latest, refused } = latestImage(versions, {}, now);
+    const newestFirst = [
+      ...(latest === undefined ? [] : [latest]),
+      ...refused.map(({ candidate }) => candidate),
+    ];
+    return newestFirst.slice(keep).filter((image) => now - madeAt(image, now).getTime() >= olderThan);
+  });
+}
+
+/** Time of the build. If it is unknown or in the future, the time of the upload; if that is in the future, too, now. */
+function madeAt({ builtAt, createdAt }: ImageCandidate, now: number): Date {
+  const past = [builtAt, createdAt].find((date) => date !== undefined && date.getTime() <= now);
+  return past ?? new Date(now);
 }

@@ -1,28 +1,28 @@
 import { CommandError } from './command-error.ts';
 import { type JsonOptions, writeJson } from './json-output.ts';
 
-/** Something that a command removes. */
+/** Something to remove. */
 export interface Removable {
   /** For people. */
   readonly subject: string;
-  /** The keys of its JSON. */
+  /** Its JSON. */
   readonly record: Readonly<Record<string, string | null>>;
-  /** Returns false if it is better left alone by now, or gone. */
+  /** Resolves with false if it is gone, or has changed and has to stay. */
   readonly remove: (signal: AbortSignal) => Promise<boolean>;
 }
 
-/** How {@link removeEach} goes about it. */
+/** Settings of {@link removeEach}. */
 export interface RemovalOptions extends JsonOptions {
-  /** Whether to say only what would be removed. */
+  /** Only print what would be removed. */
   readonly dryRun: boolean;
   readonly signal: AbortSignal;
 }
 
 /**
- * Removes one thing after the other, and prints what became of each: a line, or all as JSON in the end. What cannot be
- * removed does not keep it from the others.
+ * Removes one thing after the other, and prints the result: a line for each, or JSON for all at the end. After a failure,
+ * it goes on with the others.
  *
- * @throws CommandError at the end, if something could not be removed
+ * @throws CommandError at the end, if one of them could not be removed
  */
 export async function removeEach(
   things: readonly Removable[],
@@ -30,7 +30,7 @@ export async function removeEach(
 ): Promise<void> {
   const records: object[] = [];
   let failures = 0;
-  const tell = (action: string, { subject, record }: Removable, error: string | null = null): void => {
+  const report = (action: string, { subject, record }: Removable, error: string | null = null): void => {
     records.push({ ...record, action, error });
     if (error !== null) console.error(`nodepool-builder: ${subject}: ${error}`);
     else if (output.json !== true) console.log(`${action} ${subject}`);
@@ -38,11 +38,11 @@ export async function removeEach(
   for (const thing of things) {
     if (signal.aborted) break;
     try {
-      if (dryRun) tell('would delete', thing);
-      else if (await thing.remove(signal)) tell('deleted', thing);
+      if (dryRun) report('would delete', thing);
+      else if (await thing.remove(signal)) report('deleted', thing);
     } catch (error) {
       failures += 1;
-      tell('failed', thing, error instanceof Error ? error.message : String(error));
+      report('failed', thing, error instanceof Error ? error.message : String(error));
     }
   }
   await writeJson(records, output);

@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
 import { formatFault } from '../configuration/fault.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
@@ -7,44 +8,44 @@ import type { ReadLogSettings } from '../logging/log-settings.ts';
 import { backgroundLogSettings, defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import type { ManagerService, ManagerServiceOptions } from '../manager/manager-service.ts';
 import type { Modules } from '../modules.ts';
+import { packageVersion } from '../version.ts';
 import { reportToForeground } from './background.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
-import { logDiagnostics } from './diagnostics.ts';
 import { type PidFile, writePidFile } from './pid-file.ts';
 import { stopSignal } from './stop-signal.ts';
 
-/** What is served, and how. */
+/** Settings of {@link serve}. */
 export interface ServeOptions {
   /** Path of `nodepool.yaml`. */
   readonly config: string;
-  /** Path of the logging configuration. Default: everything to standard error, as the Python builder had it. */
+  /** Path of the logging configuration. Default: everything to standard error, as in the Python builder. */
   readonly loggingConfig?: string;
-  /** Path of a file with `env-vars` that are kept apart. */
+  /** Path of a file with secret `env-vars`. */
   readonly secure?: string;
   readonly pidfile?: string;
-  /** Path of the log of a copy in the background: everything without {@link loggingConfig}, else only crashes. */
+  /** Path of the log of a background process: of everything without {@link loggingConfig}, else of crashes only. */
   readonly inBackground?: string;
   readonly buildWorkers: number;
   readonly uploadWorkers: number;
   readonly embeddedGearmand?: true;
-  /** Seconds for which the machines of failed builds are kept, whatever the configuration says. */
+  /** Seconds for which instances of failed builds are kept, whatever the configuration says. */
   readonly keepOnFailure?: number;
-  /** Run a job server and the manager too. */
+  /** Also run a job server and the manager. */
   readonly allInOne?: true;
   readonly modules: Modules;
 }
 
 /**
- * Serves until SIGTERM or SIGINT, and until the jobs that run are done.
+ * Serves until SIGTERM or SIGINT, then finishes the running jobs.
  *
- * @throws ConfigurationError, CommandError, ImageError: what keeps it from beginning
+ * @throws ConfigurationError, CommandError, ImageError if it cannot start
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const { config, secure, modules } = options;
   const stop = stopSignal();
-  // puppet-nodepool's restart sends it right behind SIGINT, and its default action is to die.
+  // puppet-nodepool's restart sends SIGUSR1 right after SIGINT; by default, it would end the process.
   process.on('SIGUSR1', () => {});
-  const on = { SIGHUP: () => {}, SIGUSR2: () => {} }; // nothing to do before it serves
+  const on = { SIGHUP: () => {}, SIGUSR2: () => {} }; // no effect before it serves
   process.on('SIGHUP', () => on.SIGHUP());
   process.on('SIGUSR2', () => on.SIGUSR2());
   if (options.inBackground !== undefined) logCrash(options.inBackground);
@@ -91,7 +92,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       );
       await reportToForeground({});
       const signal = await stop.requested;
-      logger.info(`${signal}: finishing the jobs that run; send it again to stop them`);
+      logger.info(`${signal}: finishing the running jobs; send it again to stop them`);
       reload.close();
       await manager?.close();
       await builder.close({ signal: stop.urgent });
@@ -108,7 +109,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** Writes a crash to the current log: standard error still leads to the log as it was at the start. */
+/** Writes crashes to the log: after a rotation, standard error still goes to the old file. */
 function logCrash(log: string): void {
   process.on('uncaughtExceptionMonitor', (error) => appendFileSync(log, `${error.stack ?? String(error)}\n`));
 }
@@ -120,16 +121,39 @@ async function logSettingsOf({ loggingConfig, inBackground }: ServeOptions): Pro
   return { settings, warnings: [] };
 }
 
-/** Begins to manage the builder itself, and whatever others its job servers know. */
+/** Starts the manager of this builder, and of all others at its job servers. */
 async function startManager(
   builder: NodepoolBuilder,
   options: Omit<ManagerServiceOptions, 'servers'>,
 ): Promise<ManagerService> {
   try {
-    const service = await import('../manager/manager-service.ts'); // a builder alone does without, and starts the sooner
+    const service = await import('../manager/manager-service.ts'); // imported on demand: a builder alone starts faster
     return await service.ManagerService.start({ ...options, servers: builder.servers });
   } catch (error) {
     await builder.close();
     throw error;
   }
+}
+
+/** Logs the state of the process at SIGUSR2, where the Python builder logs the stacks of its threads. */
+function logDiagnostics(builder: NodepoolBuilder, logger: Logger): void {
+  const { rss, heapUsed, external } = process.memoryUsage();
+  const facts = {
+    version: `${packageVersion()} on Node ${process.versions.node}`,
+    process: `${process.pid}, up for ${process.uptime().toFixed(0)} s`,
+    memory: `${mebibytes(rss)}, heap ${mebibytes(heapUsed)}, external ${mebibytes(external)}`,
+    'job servers': builder.servers.map(formatAddress).join(', '),
+    images: `${builder.repository.images.size} in ${builder.repository.directory}`,
+    'active resources': counted(process.getActiveResourcesInfo()),
+  };
+  for (const [name, fact] of Object.entries(facts)) logger.info(`diagnostics: ${name}: ${fact}`);
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+function counted(names: readonly string[]): string {
+  const kinds = Object.entries(Object.groupBy(names, (name) => name));
+  return kinds.map(([name, all = []]) => `${all.length} ${name}`).join(', ');
 }

@@ -1,6 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 
-/** For commands: what is wrong goes to standard error, the rest nowhere. */
+/** Logger of commands: prints warnings and errors on standard error. */
 export const STANDARD_ERROR_LOGGER: Logger = {
   debug: () => {},
   info: () => {},

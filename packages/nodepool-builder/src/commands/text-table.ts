@@ -1,9 +1,9 @@
-/** Columns in capitals as nodepool's commands print them, without lines. */
+/** Formats a table without lines, with headings in capitals, as nodepool's commands do. */
 export async function textTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
 ): Promise<string> {
-  // Not at the top: the daemon does without, and starts the sooner.
+  // Imported on demand: the daemon starts faster without it.
   const { getBorderCharacters, table } = await import('table');
   return table([[...header], ...rows.map((row) => [...row])], {
     border: getBorderCharacters('void'),
@@ -14,7 +14,7 @@ export async function textTable(
     .trimEnd();
 }
 
-/** `days:hours:minutes:seconds`, as nodepool prints an age. */
+/** Formats an age as nodepool does: `days:hours:minutes:seconds`. */
 export function formatAge(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const parts = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60, seconds % 60];

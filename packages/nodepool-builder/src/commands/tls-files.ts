@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { CommandError } from './command-error.ts';
 
-/** The files of a server's TLS, as PEM. */
+/** PEM files of a TLS server. */
 export interface TlsFiles {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
-  /** Who signs clients' certificates; without it, clients need none. */
+  /** Authority of clients' certificates. Without it, clients need no certificate. */
   readonly tlsCa?: string;
 }
 
-/** What the files hold, for `node:tls`. */
+/** Contents of the files, for `node:tls`. */
 export interface TlsSettings {
   readonly cert: string;
   readonly key: string;
@@ -20,7 +20,7 @@ export interface TlsSettings {
 /**
  * Reads the files. Returns undefined if none is named.
  *
- * @throws CommandError for a certificate without its key, or the other way round, and for a file that cannot be read.
+ * @throws CommandError for a certificate without its key, or a key without its certificate, and for a file that cannot be read.
  */
 export async function readTlsFiles({ tlsCert, tlsKey, tlsCa }: TlsFiles): Promise<TlsSettings | undefined> {
   if ([tlsCert, tlsKey, tlsCa].every((file) => file === undefined)) return undefined;

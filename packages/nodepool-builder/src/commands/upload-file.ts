@@ -13,32 +13,32 @@ import { inspectFile, withConvertedFile } from './image-file.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';
 import type { WithProgress } from './progress-display.ts';
 
-/** What is uploaded, and what is asked about it. */
+/** One upload of a file. */
 export interface FileUpload {
   readonly path: string;
   readonly format: ImageFormat;
   /** The image's name in the provider. */
   readonly name: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** For a converted file; default: where the file is. */
+  /** Directory for a converted file. Default: that of the source file. */
   readonly temporaryDirectory?: string | undefined;
   /** The largest disk that is converted, in bytes; default 256 GiB. */
   readonly largestDisk?: number | undefined;
-  /** Whether to say only what would be done. */
+  /** Only find out what would be done. */
   readonly dryRun: boolean;
   readonly withProgress: WithProgress;
 }
 
-/** The source file, in the JSON. */
+/** The source file: the keys of its JSON. */
 export interface SourceFile extends Checksums {
   readonly file: string;
   readonly format: ImageFormat;
   readonly size: number;
 }
 
-/** What became of it: the keys of its JSON. */
+/** The result: the keys of its JSON. */
 export interface UploadedFile {
-  /** Null in a dry run, if it is not there. */
+  /** Null in a dry run, if the image does not exist. */
   readonly 'external-id': string | null;
   readonly provider: string;
   readonly name: string;
@@ -52,12 +52,12 @@ export interface UploadedFile {
   readonly sha256: string | null;
   /** The source file. It was converted if its format differs. */
   readonly source: SourceFile;
-  /** Whether it was there before. */
+  /** Whether the image existed before. */
   readonly existed: boolean;
 }
 
 /**
- * Brings a file into a provider, once: whoever asks for the same again, or at the same time, gets the same image.
+ * Uploads a file once: uploads of the same file, before or at the same time, have the same image as their result.
  *
  * @throws CommandError if the provider takes neither its format nor one that it can be converted to; ImageError if it is
  *   not of its format; errors of the provider and of the conversion
@@ -95,7 +95,7 @@ export async function uploadFile(
   if (there !== undefined || dryRun) return result(there?.externalId ?? null, there);
   const { temporaryDirectory = dirname(path), largestDisk } = upload;
   const settings = { directory: temporaryDirectory, largestDisk, withProgress };
-  const carry = async (file: ImageFile): Promise<UploadedFile> => {
+  const transfer = async (file: ImageFile): Promise<UploadedFile> => {
     const request = { uploadId, imageId, imageName: name, builtAt: mtime, file, metadata, shared: true };
     const { externalId } = await withProgress(`upload of ${title} to ${provider.name}`, (onProgress) =>
       provider.upload(request, { signal, onProgress }),
@@ -103,7 +103,9 @@ export async function uploadFile(
     // Another job may have finished first, with its own conversion.
     return result(externalId, (isConverted && (await find())) || file);
   };
-  return isConverted ? await withConvertedFile(source, format, settings, signal, carry) : await carry(source);
+  return isConverted
+    ? await withConvertedFile(source, format, settings, signal, transfer)
+    : await transfer(source);
 }
 
 /** Size and digests of an image. */
@@ -114,7 +116,7 @@ function sizeAndDigests(image: Uploaded | undefined): Pick<UploadedFile, 'size' 
   return { size: image?.size ?? null, md5, sha256 };
 }
 
-/** The format that it will have there: its own if the provider takes that, else the one the provider likes best. */
+/** Format of the image in the provider: that of the file if the provider takes it, else the provider's first choice. */
 function formatFor({ name, formats }: ImageProvider, { path, format }: FileUpload): ImageFormat {
   const target = formats.find((taken) => taken === format) ?? formats.find(isConvertible);
   if (target === format || (target !== undefined && isConvertible(format))) return target;

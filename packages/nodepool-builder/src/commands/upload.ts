@@ -28,32 +28,26 @@ export function registerUpload(program: Command, modules: Modules): void {
     .command('upload')
     .summary('upload an image file')
     .description(
-      'Uploads an image file, and prints the external-id that it has in the provider. It needs no daemon. To upload ' +
-        'the same file again, or in several jobs at the same time, leaves one image, and prints the same external-id ' +
-        'each time; an image that is there stays as it is. Only a cloud that imports by tasks (image_api_use_tasks) ' +
-        'cannot take the same file from several jobs at the same time. A disk above virtual-size-limit of the ' +
-        'configuration file, 256 GiB by default, is not converted. SIGTERM and SIGINT stop it, and it removes what ' +
-        'it began.',
+      'Uploads an image file, and prints its external-id in the provider. It needs no daemon; "image-upload" has a ' +
+        'builder upload an image. Jobs that upload the same file, one after the other or at the same time, share one ' +
+        'image: each prints the same external-id. (In a cloud that imports by tasks, with image_api_use_tasks, they ' +
+        'must not run at the same time.) If the provider takes another format, the file is converted; its disk must ' +
+        'not exceed virtual-size-limit of the configuration file, 256 GiB by default. SIGTERM and SIGINT stop the ' +
+        'upload and remove what it began.',
     )
     .argument('<file>', 'the image')
     .addOption(providerOption())
-    .requiredOption(
-      '--name <name>',
-      'what the image is called in the provider; several may be called the same',
-    )
+    .requiredOption('--name <name>', 'name of the image in the provider; several images may share it')
     .addOption(
       new Option('--format <format>', 'format of the file (default: by its extension)').choices(FORMAT_NAMES),
     )
-    .option('--meta <key=value>', 'a property to store with the image; again for more', addMetadata)
-    .option(
-      '--temporary-directory <directory>',
-      'where it is converted, if the provider takes another format (default: beside the file)',
-    )
-    .option('--dry-run', 'say what would be uploaded; prints the external-id only if the image is there')
+    .option('--meta <key=value>', 'property to store with the image; repeat it for more', addMetadata)
+    .option('--temporary-directory <directory>', 'directory for a converted file (default: that of the file)')
+    .option('--dry-run', 'only print what would be uploaded, or the external-id if the image exists')
     .addOption(optionalConfigOption())
     .option(
       '--json',
-      'print JSON: the external-id, size and digests of the image in the provider and of the file, and whether it was there',
+      'print JSON: external-id, size and digests of the image and of the file, and whether the image existed',
     )
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
@@ -64,7 +58,7 @@ export function registerUpload(program: Command, modules: Modules): void {
       if (fault !== undefined)
         throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
       const upload = {
-        // Images must not be symbolic links. A missing file is reported later.
+        // A builder refuses symbolic links. A missing file is reported later.
         path: await realpath(file).catch(() => resolve(file)),
         format,
         name,
@@ -73,7 +67,7 @@ export function registerUpload(program: Command, modules: Modules): void {
         dryRun,
         withProgress: json ? withoutProgress : withProgressBar,
       };
-      // Not at the top: the daemon does without, and starts the sooner.
+      // Imported on demand: the daemon starts faster without it.
       const { uploadFile } = await import('./upload-file.ts');
       const uploaded = await withProvider(options, modules, ({ provider }, signal, largestDisk) =>
         uploadFile(provider, { ...upload, largestDisk }, signal),
@@ -96,6 +90,6 @@ function addMetadata(
   metadata: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, string>> {
   const at = text.indexOf('=');
-  if (at < 1) throw new InvalidArgumentError('It has to be KEY=VALUE.');
+  if (at < 1) throw new InvalidArgumentError('It must be KEY=VALUE.');
   return { ...metadata, [text.slice(0, at)]: text.slice(at + 1) };
 }

@@ -10,9 +10,9 @@ export function registerValidate(program: Command, modules: Modules): void {
     .command('validate')
     .summary('check a configuration file')
     .description(
-      'Reads a configuration file and names each fault with its line and the remedy, and warns of directories and ' +
-        'programs that this host lacks. It ends with 1 if the daemon would not take the file, and if jobs of an image ' +
-        'would fail on every host.',
+      'Checks a configuration file. It reports each error with its line and a remedy, and warns of directories and ' +
+        'programs that this host lacks. It fails if the daemon would refuse the file, or if the jobs of an image would ' +
+        'fail on every host.',
     )
     .addOption(configOption())
     .action(async (options: { config: string }) => {

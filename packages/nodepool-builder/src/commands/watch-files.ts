@@ -2,16 +2,16 @@ import { type Stats, type StatsListener, unwatchFile, watchFile } from 'node:fs'
 
 /** Settings of {@link FileWatch}. */
 export interface FileWatchOptions {
-  /** Called once the files have stood still after a change. */
+  /** Called after a change, once the files no longer change. */
   readonly onChange: () => void;
-  /** Milliseconds between two looks at a file. Default 2000. */
+  /** Milliseconds between two checks of a file. Default 2000. */
   readonly interval?: number;
 }
 
 /**
- * Tells when one of some files changes, appears or goes. It looks at what a path leads to, so that it does not matter
- * how a file is replaced: an editor renames another one onto it, a deployment swaps a symbolic link somewhere on the
- * way to it, another host writes it by NFS.
+ * Reports when a file changes, appears or disappears. It polls the paths, so that it notices every kind of replacement:
+ * an editor renames a new file onto the old one, a deployment swaps a symbolic link in the path, another host writes the
+ * file by NFS.
  */
 export class FileWatch implements Disposable {
   readonly #onChange: () => void;
@@ -24,14 +24,14 @@ export class FileWatch implements Disposable {
     this.#onChange = onChange;
     this.#interval = interval;
     this.#listener = (now, before) => {
-      if (signature(now) === signature(before)) return; // of a file that is not there it is called at once
+      if (signature(now) === signature(before)) return; // called at once for a missing file
       clearTimeout(this.#pending);
-      // At least one more look, so that nothing is read that is still being written.
+      // Waits for one more check: the file may still be being written.
       this.#pending = setTimeout(this.#onChange, interval * 1.5);
     };
   }
 
-  /** Watches these files from now on, and no others. */
+  /** Replaces the set of watched files. */
   watch(files: Iterable<string>): void {
     const wanted = new Set(files);
     for (const file of this.#files) if (!wanted.has(file)) unwatchFile(file, this.#listener);

@@ -107,12 +107,12 @@ test('latest fails where no image passes, and says why', async (t) => {
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [
     1,
     '',
-    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 have such a name: its property os is unknown, not bsd (2)`,
+    `nodepool-builder: no image in provider "${provider}" passes the filters; 2 with a matching name: its property os is unknown, not bsd (2)`,
   ]);
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=bsd', '--json'), [
     1,
     '{\n  "external-id": null\n}',
-    `nodepool-builder: no image in provider "${provider}" passes the filters: none there has such a name`,
+    `nodepool-builder: no image in provider "${provider}" passes the filters: none has a matching name`,
   ]);
   const [code, , stderr] = await latest(t, '--provider', provider, '--filter', 'status=active');
   assert.equal(code, 1);

@@ -49,7 +49,7 @@ describe('the pid file', () => {
     const other = await startOther(t);
     await assert.rejects(
       writePidFile(path, 0),
-      new RegExp(`runs already, as process ${other.pid} .*stop it first`),
+      new RegExp(`is already running as process ${other.pid} .*stop it first`),
     );
     assert.equal(await readFile(path, 'utf8'), `${other.pid}\n`);
   });

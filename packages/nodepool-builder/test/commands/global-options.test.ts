@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Command, CommanderError, type Option } from 'commander';
+import { Command, CommanderError, type Option } from 'commander';
+import { completeLongOptions } from '../../src/commands/global-options.ts';
 import { createProgram } from '../../src/main.ts';
 import { Modules } from '../../src/modules.ts';
 
@@ -105,4 +106,48 @@ describe('an option before a command', () => {
       ['gearmand'],
     );
   });
+});
+
+const sample = new Command()
+  .option('-p, --pidfile <file>')
+  .option('--build-workers <n>')
+  .option('--build-log <file>')
+  .option('--version');
+sample.command('image-build').option('--provider <name>');
+
+describe('long options', () => {
+  const cases: readonly (readonly [given: readonly string[], completed: readonly string[]])[] = [
+    [
+      ['--pid', 'x'],
+      ['--pidfile', 'x'],
+    ],
+    [['--build-w=2=3'], ['--build-workers=2=3']],
+    [['--h'], ['--help']],
+    [
+      ['--build-workers', '2'],
+      ['--build-workers', '2'],
+    ],
+    [
+      ['--build', '2'],
+      ['--build', '2'],
+    ], // ambiguous
+    [['--unknown'], ['--unknown']],
+    [
+      ['-p', '--pid'],
+      ['-p', '--pidfile'],
+    ], // argparse takes no value that looks like an option
+    [
+      ['--', '--pid'],
+      ['--', '--pid'],
+    ],
+    [
+      ['--pid', 'x', 'image-build', '--pid'],
+      ['--pidfile', 'x', 'image-build', '--pid'],
+    ],
+  ];
+  for (const [given, completed] of cases) {
+    it(`${given.join(' ')} is ${completed.join(' ')}`, () => {
+      assert.deepEqual(completeLongOptions(sample, given), completed);
+    });
+  }
 });

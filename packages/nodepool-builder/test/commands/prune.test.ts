@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ImageCandidate } from '@nodepool-builder/image-builder';
-import { imagesToPrune } from '../../src/commands/images-to-prune.ts';
+import { imagesToPrune } from '../../src/commands/prune.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-05-10T00:00:00Z');

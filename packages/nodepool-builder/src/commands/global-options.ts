@@ -1,0 +1,44 @@
+import type { Command } from 'commander';
+
+/**
+ * Applies options before a command to the command, as if they stood after it. An option that the command does not take
+ * is a usage error: if it were ignored, `-c staging.yaml rebuild debian` would act on production.
+ */
+export function passGeneralOptions(program: Command): void {
+  program.hook('preAction', (_program, command) => {
+    if (command === program) return;
+    for (const option of program.options) {
+      const key = option.attributeName();
+      if (program.getOptionValueSource(key) !== 'cli') continue;
+      if (!command.options.some(({ long }) => long === option.long)) {
+        command.error(`error: ${option.flags} is not an option of ${command.name()}; leave it out`);
+      }
+      const before: unknown = program.getOptionValue(key);
+      const after: unknown = command.getOptionValue(key);
+      if (command.getOptionValueSource(key) === 'cli' && after !== before) {
+        command.error(
+          `error: ${option.flags} is given twice, as ${String(before)} and as ${String(after)}; give it once`,
+        );
+      }
+      command.setOptionValueWithSource(key, before, 'cli');
+    }
+  });
+}
+
+/**
+ * Completes abbreviated long options before a command, as argparse does: `--build-w 2` is `--build-workers 2` as long as
+ * no other option begins like that. Ambiguous and unknown options stay as they are, so that the error names them.
+ * Options after a command are not completed: the Python builder had no commands.
+ */
+export function completeLongOptions(program: Command, argv: readonly string[]): string[] {
+  const known = program.options.flatMap(({ long }) => long ?? []).concat('--help');
+  const commands = new Set(program.commands.map((command) => command.name()));
+  const end = argv.findIndex((argument) => argument === '--' || commands.has(argument));
+  return argv.map((argument, index) => {
+    if (!argument.startsWith('--') || (end !== -1 && index >= end)) return argument;
+    const [name = '', ...value] = argument.split('=');
+    const matches = known.filter((option) => option.startsWith(name));
+    if (matches.length !== 1 || name === '--') return argument;
+    return [matches[0], ...value].join('=');
+  });
+}
