@@ -41,7 +41,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   push(event: JobEvent): void {
     if (this.#isOver || this.#isDropped) return;
     this.#events.push(event);
-    this.#size += sizeOf(event);
+    this.#size += eventSize(event);
     if (this.#size > LIMIT) this.#overflow();
     this.#wakeAll();
   }
@@ -88,7 +88,7 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   }
 
   #taken(event: JobEvent): IteratorResult<JobEvent, undefined> {
-    this.#size -= sizeOf(event);
+    this.#size -= eventSize(event);
     if (this.#size < LIMIT / 2) this.#resume();
     return { done: false, value: event };
   }
@@ -110,6 +110,6 @@ export class JobEvents implements AsyncIterableIterator<JobEvent> {
   }
 }
 
-function sizeOf(event: JobEvent): number {
+function eventSize(event: JobEvent): number {
   return OVERHEAD + (event.type === 'status' ? 0 : event.data.length);
 }

@@ -110,7 +110,7 @@ test('a packet over the limit without a payload, or with an unterminated handle,
     const decoder = new PacketDecoder({
       maxPacketSize: 3000,
       onPacket: () => assert.fail('a packet was decoded'),
-      onOversized: () => assert.fail('a beginning came out'),
+      onOversized: () => assert.fail('the head was passed on'),
     });
     assert.throws(() => decoder.decode(bytes), { code });
   }
@@ -148,7 +148,10 @@ test('text is a bad magic unless lines are supported', () => {
 
 test('an endless line is rejected above the limit, in one chunk and in parts', () => {
   for (const size of [100_000, 1000, 1]) {
-    const decoder = new PacketDecoder({ onPacket: () => {}, onLine: () => assert.fail('a line came out') });
+    const decoder = new PacketDecoder({
+      onPacket: () => {},
+      onLine: () => assert.fail('a line was passed on'),
+    });
     assert.throws(
       () => {
         for (let sent = 0; sent < 100_000; sent += size) decoder.decode(Buffer.alloc(size, 'x'));

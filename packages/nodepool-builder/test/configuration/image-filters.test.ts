@@ -33,7 +33,7 @@ test('image-filters are taken as they are, with values as text', async () => {
 for (const [filters, reason] of [
   [
     '[{name: state, values: [available]}]',
-    /nodepool\.yaml:8:9: .*image-filters makes no sense: .* no "state"; there is name, /,
+    /nodepool\.yaml:8:9: .*image-filters makes no sense: .* unknown key "state"; use one of name, /,
   ],
   [
     '[{name: name, values: []}]',
