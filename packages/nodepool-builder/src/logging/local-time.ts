@@ -1,17 +1,17 @@
-/** The parts of a date and time, as numbers. */
+/** The parts of a date and time. */
 export interface CalendarTime {
   readonly year: number;
-  /** From 1. */
+  /** 1 is January. */
   readonly month: number;
   readonly day: number;
   readonly hour: number;
   readonly minute: number;
   readonly second: number;
-  /** From 0, which is Sunday. */
+  /** 0 is Sunday. */
   readonly weekday: number;
 }
 
-/** A moment by the calendar of this host, or of UTC. */
+/** Converts a time to the calendar, in local time or UTC. */
 export function calendarTime(time: Date, utc = false): CalendarTime {
   return utc
     ? {
@@ -34,12 +34,12 @@ export function calendarTime(time: Date, utc = false): CalendarTime {
       };
 }
 
-/** A number with at least so many digits. */
+/** Formats a number with at least so many digits. */
 export function digits(value: number, count: number): string {
   return String(value).padStart(count, '0');
 }
 
-/** `2016-05-01 14:02:11,123`, as Python's logging writes the local time. */
+/** Formats a local time as Python's logging does: `2016-05-01 14:02:11,123`. */
 export function localTime(time: Date): string {
   const { year, month, day, hour, minute, second } = calendarTime(time);
   const date = [digits(year, 4), digits(month, 2), digits(day, 2)].join('-');

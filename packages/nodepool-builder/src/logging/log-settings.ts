@@ -1,79 +1,73 @@
 import type { Fault } from '../configuration/fault.ts';
-import type { RecordFormat } from './record-format.ts';
+import type { LogLevel, RecordFormat } from './record-format.ts';
 
-/** winston's levels, as far as this program writes them, the gravest first. */
-export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
-
-/** How grave a record is. */
-export type LogLevel = (typeof LOG_LEVELS)[number];
-
-/** The least grave level that passes; `silent` lets nothing pass. */
+/** The least severe level that passes; `silent` lets nothing pass. */
 export type LogThreshold = LogLevel | 'silent';
 
-/** Which records go where. */
+/** Settings of the log. */
 export interface LogSettings {
-  /** By name; the root's is the empty text, and it is always there. */
+  /** Loggers by name; the root logger, which always exists, has the empty name. */
   readonly loggers: ReadonlyMap<string, LoggerSettings>;
 }
 
-/** Settings as they were read from a file, and what in it cannot be followed. */
+/** Settings from a file, with warnings about unsupported parts. */
 export interface ReadLogSettings {
   readonly settings: LogSettings;
   readonly warnings: readonly Fault[];
 }
 
-/** A logger, which also covers the names below it: `nodepool.image` covers `nodepool.image.build`. */
+/** A logger. It also applies to the names below it: `nodepool.image` applies to `nodepool.image.build`. */
 export interface LoggerSettings {
-  /** Default: that of the next logger above. */
+  /** Default: the level of the next logger above. */
   readonly level?: LogThreshold;
-  /** Where records of this logger and of those below it go. */
+  /** Outputs for the records of this logger and of those below it. */
   readonly outputs: readonly LogOutput[];
-  /** Whether records go to the outputs of the loggers above, too. */
+  /** True if the records also go to the outputs of the loggers above. */
   readonly propagate: boolean;
 }
 
-/** One place where records go. */
+/** A target with format and level. */
 export interface LogOutput {
   readonly target: LogTarget;
   readonly format: RecordFormat;
-  /** Default: whatever the loggers let pass. */
+  /** Default: all records that pass the loggers. */
   readonly level?: LogThreshold;
 }
 
 /** A stream of this process, or a file. */
 export type LogTarget = { readonly type: 'stderr' | 'stdout' } | LogFileTarget;
 
-/** A file; it is made if it is not there. */
+/** A file, created if necessary. */
 export interface LogFileTarget {
   readonly type: 'file';
-  /** Absolute. */
+  /** Absolute path. */
   readonly filename: string;
-  /** Whether it begins anew with each start. Default: it is continued. */
+  /** True if each start empties the file. Default: each start appends. */
   readonly truncate?: boolean;
-  /** Whether it is opened again when logrotate has moved it away. */
+  /** True if the file is reopened after logrotate has moved it. */
   readonly watched?: boolean;
   readonly rotation?: SizeRotationSettings | TimeRotationSettings;
 }
 
-/** A new file is begun before it has so many bytes; `<file>.1` is the newest of the old ones. */
+/** Rotates a file before it reaches a size; `<file>.1` is the newest old file. */
 export interface SizeRotationSettings {
   readonly by: 'size';
   readonly maxBytes: number;
-  /** How many old ones are kept. */
+  /** Number of old files to keep. */
   readonly backups: number;
 }
 
-/** A new file is begun at intervals; an old one has the time of its beginning in its name. */
+/** Rotates a file at intervals; an old file has its start time in its name. */
 export interface TimeRotationSettings {
   readonly by: 'time';
   readonly unit: TimeUnit;
-  /** In units; weekdays know but one. */
+  /** Number of units; ignored for weekdays. */
   readonly interval: number;
-  /** How many old ones are kept; 0: all. */
+  /** Number of old files to keep; 0 keeps all. */
   readonly backups: number;
-  /** Whether days and names go by UTC, not by local time. */
+  /** True for UTC instead of local time. */
   readonly utc: boolean;
 }
 
-/** Seconds, minutes, hours, days since the beginning; days that end at midnight; weeks that end with a weekday. */
+/** Seconds, minutes, hours or days since the start; days that end at midnight; weeks that end with a weekday. */
 export type TimeUnit = 'S' | 'M' | 'H' | 'D' | 'MIDNIGHT' | `W${0 | 1 | 2 | 3 | 4 | 5 | 6}`;

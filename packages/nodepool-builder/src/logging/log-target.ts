@@ -21,8 +21,11 @@ export function openTarget(target: LogTarget): OpenTarget {
         file.write(text);
         failing = false;
       } catch (error) {
-        // A full disk must not end the daemon, nor fill whatever standard error leads to.
-        if (!failing) console.error(`the log ${target.filename} has a gap: ${(error as Error).message}`);
+        // A full disk must not end the daemon. Only the first failure in a row is printed.
+        if (!failing)
+          console.error(
+            `cannot write to the log ${target.filename}; records are lost: ${(error as Error).message}`,
+          );
         failing = true;
       }
       written();
@@ -35,8 +38,8 @@ function openFile(target: LogFileTarget): LogFile {
   try {
     return new LogFile(target);
   } catch (error) {
-    const reason = `the log file cannot be opened: ${(error as Error).message}`;
-    const remedy = 'make its directory, or name another one in the file of -l';
+    const reason = `cannot open the log file: ${(error as Error).message}`;
+    const remedy = 'create its directory, or name another file in the file of -l';
     throw new ConfigurationError(
       target.filename,
       [{ line: 1, column: 1, severity: 'error', reason, remedy }],

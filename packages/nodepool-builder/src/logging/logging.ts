@@ -1,22 +1,22 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { createLogger, format, transports, type Logger as WinstonLogger } from 'winston';
-import type { LogRecord } from './log-record.ts';
-import type { LogLevel, LogOutput, LogSettings } from './log-settings.ts';
+import type { LogOutput, LogSettings } from './log-settings.ts';
 import { openTarget } from './log-target.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
+import type { LogLevel, LogRecord } from './record-format.ts';
 import { type Route, routesOf } from './routes.ts';
 
-/** What winston calls its own copy of a record: its text is what a transport writes. */
+/** Winston's own copy of a record. A transport writes the text under {@link MESSAGE}. */
 type Info = Parameters<ReturnType<typeof format.json>['transform']>[0];
 
-/** The key of the text. */
+/** Key of the formatted text. */
 const MESSAGE = Symbol.for('message');
 
-/** The log of one process. */
+/** The log of a process. */
 export interface Logging {
-  /** A logger by its name in nodepool: `nodepool.builder`, `nodepool.image.build.debian`. */
+  /** Returns a logger by its nodepool name, such as `nodepool.image.build.debian`. */
   logger(name: string): Logger;
-  /** Writes what is still on its way. */
+  /** Writes all pending records. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ async function flush(root: WinstonLogger): Promise<void> {
   await finished;
 }
 
-/** The time is the same at each output. */
+/** Sets the time once, so that it is the same at each output. */
 const TIMED: ReturnType<typeof format.json> = format((info) => {
   info.time = new Date();
   return info;

@@ -1,18 +1,18 @@
 import { readText } from '../configuration/read-document.ts';
-import type { LogLevel, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
+import type { LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
-import { textFormat } from './record-format.ts';
+import { type LogLevel, textFormat } from './record-format.ts';
 import { parseYamlSettings } from './yaml-settings.ts';
 
-/** Rotation of the log in the background: size limit and number of old logs. */
+/** Rotation of the log of a background process. */
 const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
 
-/** To standard error, without a file of settings. */
+/** Default settings: all records to standard error. */
 export function defaultLogSettings(level: LogLevel): LogSettings {
   return everythingTo({ type: 'stderr' }, level);
 }
 
-/** Settings for a rotated file, without a file of settings. */
+/** Default settings of a background process: all records to a rotated file. */
 export function backgroundLogSettings(level: LogLevel, filename: string): LogSettings {
   return everythingTo({ type: 'file', filename, rotation: ROTATION }, level);
 }
@@ -23,9 +23,9 @@ function everythingTo(target: LogTarget, level: LogLevel): LogSettings {
 }
 
 /**
- * Reads the file of `-l`: a logging configuration of Python, or one of ours in YAML.
+ * Reads the file of `-l`: a logging configuration for Python, or our own in YAML.
  *
- * @throws ConfigurationError that names the file, the line, the fault and the remedy
+ * @throws ConfigurationError with file, line, reason and remedy
  */
 export async function readLogSettings(file: string): Promise<ReadLogSettings> {
   const text = await readText(file, '-l');

@@ -1,11 +1,28 @@
 import { localTime } from './local-time.ts';
-import type { LogRecord } from './log-record.ts';
-import type { LogLevel } from './log-settings.ts';
 
-/** Makes a record a line, or several, without the last line's end. */
+/** The levels of winston that this program uses, most severe first. */
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+
+/** The severity of a record. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** A log record. */
+export interface LogRecord {
+  readonly time: Date;
+  readonly level: LogLevel;
+  /** The logger's name. */
+  readonly logger: string;
+  readonly message: string;
+  /** Stack trace of an unexpected error. */
+  readonly stack?: string;
+  /** Data that was logged with the message. */
+  readonly meta: Readonly<Record<string, unknown>>;
+}
+
+/** Formats a record as one or more lines, without the last line break. */
 export type RecordFormat = (record: LogRecord) => string;
 
-/** What Python's logging calls levels. */
+/** The levels of Python's logging. */
 export const PYTHON_LEVELS: Readonly<Record<LogLevel, { name: string; number: number }>> = {
   error: { name: 'ERROR', number: 40 },
   warn: { name: 'WARNING', number: 30 },
@@ -13,18 +30,18 @@ export const PYTHON_LEVELS: Readonly<Record<LogLevel, { name: string; number: nu
   debug: { name: 'DEBUG', number: 10 },
 };
 
-/** `2016-05-01 14:02:11,123 INFO nodepool.builder: message`, the layout that nodepool's operators grep. */
+/** Formats a record as `2016-05-01 14:02:11,123 INFO nodepool.builder: message`, as nodepool did. */
 export function textFormat(record: LogRecord): string {
   const { name } = PYTHON_LEVELS[record.level];
   return withStack(`${localTime(record.time)} ${name} ${record.logger}: ${record.message}`, record);
 }
 
-/** An object a line, for machines. */
+/** Formats a record as one line of JSON. */
 export function jsonFormat({ time, level, logger, message, stack, meta }: LogRecord): string {
   return JSON.stringify({ ...meta, timestamp: time.toISOString(), level, logger, message, stack });
 }
 
-/** A text with the trace of the record's error after it, if it has one. */
+/** Appends the record's stack trace, if it has one. */
 export function withStack(text: string, { stack }: LogRecord): string {
   return stack === undefined ? text : `${text}\n${stack}`;
 }

@@ -1,17 +1,12 @@
-import {
-  LOG_LEVELS,
-  type LogLevel,
-  type LogOutput,
-  type LogSettings,
-  type LogThreshold,
-} from './log-settings.ts';
+import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
+import { LOG_LEVELS, type LogLevel } from './record-format.ts';
 
-/** The outputs that a record reaches, as Python's logging decides it. */
+/** Returns the outputs of a record, by the rules of Python's logging. */
 export type Route = (logger: string, level: LogLevel) => ReadonlySet<LogOutput>;
 
-/** The route of each record. */
+/** Makes the route for some settings. */
 export function routesOf({ loggers }: LogSettings): Route {
-  const known = new Map<string, ReadonlySet<LogOutput>>(); // as many as there are loggers, and levels
+  const known = new Map<string, ReadonlySet<LogOutput>>(); // one entry per logger and level
   return (logger, level) => {
     const key = `${level} ${logger}`;
     const route = known.get(key) ?? findRoute(loggers, logger, level);
@@ -28,7 +23,7 @@ function findRoute(loggers: LogSettings['loggers'], logger: string, level: LogLe
   return new Set(reached.flatMap(({ outputs }) => outputs).filter((output) => passes(level, output.level)));
 }
 
-/** `nodepool.image.build`: itself, `nodepool.image`, `nodepool`, and the root. */
+/** Returns a name and the names above it: `nodepool.image`, `nodepool`, and the empty name of the root. */
 function ancestry(logger: string): readonly string[] {
   const parts = logger.split('.');
   return [...parts.map((_part, index) => parts.slice(0, parts.length - index).join('.')), ''];

@@ -2,18 +2,16 @@ import { dirname, resolve } from 'node:path';
 import { ConfigurationError } from '../configuration/fault.ts';
 import { parseDocument } from '../configuration/read-document.ts';
 import { schemaFaults } from '../configuration/schema-faults.ts';
-import {
-  LOG_LEVELS,
-  type LogFileTarget,
-  type LoggerSettings,
-  type LogLevel,
-  type LogOutput,
-  type LogThreshold,
-  type ReadLogSettings,
+import type {
+  LogFileTarget,
+  LoggerSettings,
+  LogOutput,
+  LogThreshold,
+  ReadLogSettings,
 } from './log-settings.ts';
-import { jsonFormat, type RecordFormat, textFormat } from './record-format.ts';
+import { jsonFormat, LOG_LEVELS, type LogLevel, type RecordFormat, textFormat } from './record-format.ts';
 
-/** The file of `-l` as it stands there. */
+/** The content of the file of `-l`. */
 interface YamlLogSettings {
   readonly level?: LogLevel;
   readonly loggers?: Readonly<Record<string, LogThreshold>>;
@@ -23,7 +21,7 @@ interface YamlLogSettings {
 interface YamlOutput {
   readonly type: 'stderr' | 'file';
   readonly format?: FormatName;
-  /** Of a file. */
+  /** For type `file`. */
   readonly filename?: string;
   readonly 'max-size'?: number;
   readonly 'max-files'?: number;
@@ -31,11 +29,11 @@ interface YamlOutput {
 
 type FormatName = keyof typeof FORMATS;
 
-/** Lines for people, or an object a line for machines. */
+/** Formats by name. */
 const FORMATS = { text: textFormat, json: jsonFormat };
 FORMATS satisfies Record<string, RecordFormat>;
 
-/** Files in all, the one that grows among them, unless `max-files` says otherwise. */
+/** Default of `max-files`, which includes the current file. */
 const DEFAULT_MAX_FILES = 7;
 
 const LEVEL = { enum: LOG_LEVELS };
@@ -68,7 +66,7 @@ const SCHEMA = {
 };
 
 /**
- * Reads level, loggers and outputs. Relative file names count from the directory of the file.
+ * Parses level, loggers and outputs. File names are relative to the directory of the file.
  *
  * @throws ConfigurationError
  */

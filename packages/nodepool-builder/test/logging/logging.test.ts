@@ -28,7 +28,7 @@ function place(t: TestContext): Place {
 }
 
 describe('the log', () => {
-  it('has the layout that nodepool operators know, and the levels that each logger was given', async (t) => {
+  it('has the layout of nodepool and the level of each logger', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read(`
 level: info
@@ -55,7 +55,7 @@ outputs: [{type: file, filename: builder.log}]
     assert.match(trace ?? '', /Error: no space/);
   });
 
-  it('has an object a line where machines read it', async (t) => {
+  it('has one JSON object per line in format json', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: json.log, format: json}]\n');
     const logging = openLogging(settings);
@@ -66,7 +66,7 @@ outputs: [{type: file, filename: builder.log}]
     assert.deepEqual(record, { level: 'info', logger: 'nodepool.builder', message: 'Starting', images: 2 });
   });
 
-  it('follows a logging configuration of Python', async (t) => {
+  it('applies a logging configuration for Python', async (t) => {
     const { read, lines, directory } = place(t);
     const { settings, warnings } = await read(`# as sites have it
 [loggers]
@@ -106,7 +106,7 @@ format=%(levelname)s %(name)s: %(message)s
     assert.deepEqual(lines('image.log'), ['INFO nodepool.image.build.debian: Building']);
   });
 
-  it('begins a new file when the old one is large', async (t) => {
+  it('starts a new file when the old one is large', async (t) => {
     const { read, lines } = place(t);
     const { settings } = await read(
       'outputs: [{type: file, filename: b.log, max-size: 100, max-files: 2}]\n',
@@ -127,7 +127,7 @@ describe('the file of -l', () => {
     ['[loggers]\nkeys=root\n', /logging:1:1: the section \[formatters\] is missing/],
   ];
   for (const [text, fault] of faults) {
-    it(`${JSON.stringify(text)} is refused by name`, async (t) => {
+    it(`${JSON.stringify(text)} is rejected with the file name`, async (t) => {
       await assert.rejects(
         place(t).read(text),
         (error) => error instanceof ConfigurationError && fault.test(error.message),
@@ -135,12 +135,12 @@ describe('the file of -l', () => {
     });
   }
 
-  it('that is not there is named', async (t) => {
+  it('is named in the error if it does not exist', async (t) => {
     const missing = join(temporaryDirectory(t), 'missing');
     await assert.rejects(readLogSettings(missing), /missing:1:1: .*ENOENT.*name the right one with -l FILE/);
   });
 
-  it('may have keys that nobody knows', async (t) => {
+  it('may have unknown keys', async (t) => {
     const { warnings } = await place(t).read('level: info\nloggres: {}\n');
     assert.deepEqual(
       warnings.map((warning) => formatFault('logging', warning)),
@@ -150,13 +150,13 @@ describe('the file of -l', () => {
     );
   });
 
-  it('may name a file that cannot be written', async (t) => {
+  it('causes an error if its log file cannot be written', async (t) => {
     const { read, directory } = place(t);
     const { settings } = await read('outputs: [{type: file, filename: none/b.log}]\n');
     assert.throws(() => openLogging(settings), {
       name: 'ConfigurationError',
       message: new RegExp(
-        `${directory}/none/b\\.log:1:1: the log file cannot be opened: ENOENT.*make its directory`,
+        `${directory}/none/b\\.log:1:1: cannot open the log file: ENOENT.*create its directory`,
       ),
     });
   });

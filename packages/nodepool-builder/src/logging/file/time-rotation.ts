@@ -6,9 +6,9 @@ import type { TimeRotationSettings, TimeUnit } from '../log-settings.ts';
 const DAY = 86_400_000;
 
 interface Unit {
-  /** Milliseconds. */
+  /** Length in milliseconds. */
   readonly length: number;
-  /** How much of the time is in the name of an old file. */
+  /** Parts of the time in the name of an old file. */
   readonly suffix: readonly (keyof CalendarTime)[];
 }
 
@@ -20,18 +20,18 @@ const UNITS: Readonly<Record<'S' | 'M' | 'H' | 'D', Unit>> = {
 };
 
 /**
- * By time, as Python's TimedRotatingFileHandler. The first interval begins when the file was last written, so that
- * restarts do not put it off; an old file has the time of its beginning in its name: `<file>.2016-11-18_14`.
+ * Rotates by time, as Python's TimedRotatingFileHandler does. The first interval starts at the last write to the file, so
+ * that a restart does not extend it. An old file has its start time in its name: `<file>.2016-11-18_14`.
  */
 export class TimeRotation {
   readonly #path: string;
   readonly #settings: TimeRotationSettings;
   readonly #unit: Unit;
   readonly #now: () => number;
-  /** When the next file begins, in milliseconds since 1970. */
+  /** Start of the next file, in milliseconds since 1970. */
   #next: number;
 
-  /** @param now the clock, in milliseconds since 1970 */
+  /** @param now wall clock: milliseconds since 1970 */
   constructor(path: string, settings: TimeRotationSettings, now: () => number = Date.now) {
     this.#path = path;
     this.#settings = settings;
@@ -45,8 +45,8 @@ export class TimeRotation {
   }
 
   rotate(): void {
-    const began = this.#next - this.#unit.length * this.#settings.interval;
-    renameSync(this.#path, `${this.#path}.${this.#suffix(new Date(began))}`);
+    const started = this.#next - this.#unit.length * this.#settings.interval;
+    renameSync(this.#path, `${this.#path}.${this.#suffix(new Date(started))}`);
     this.#removeOldest();
     this.#next = this.#after(this.#now());
   }
@@ -56,7 +56,7 @@ export class TimeRotation {
     if (!isCalendarUnit(unit)) return time + this.#unit.length * interval;
     const midnight = this.#midnightAfter(time, interval);
     if (unit === 'MIDNIGHT') return midnight;
-    // Python's W0 is Monday; a week ends with the midnight after its day.
+    // Python's W0 is Monday. The week ends at the midnight after that day.
     const last = (Number(unit.slice(1)) + 1) % 7;
     const { weekday } = calendarTime(new Date(time), this.#settings.utc);
     return this.#midnightAfter(time, ((last - weekday + 7) % 7) + 1);

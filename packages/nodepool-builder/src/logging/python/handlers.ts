@@ -2,25 +2,25 @@ import { resolve } from 'node:path';
 import type { LogTarget, TimeUnit } from '../log-settings.ts';
 import type { PythonName, PythonValue } from './literal.ts';
 
-/** Arguments of a handler by their names. */
+/** Arguments of a handler by name. */
 type Arguments = ReadonlyMap<string, PythonValue>;
 
-/** A handler of Python's logging, and what does the same here. */
+/** A handler of Python's logging, with the equivalent target. */
 interface Handler {
-  /** Names of its arguments, in their order. */
+  /** Names of its arguments, in order. */
   readonly parameters: readonly string[];
-  /** Where its records go; undefined for nowhere. */
+  /** Returns the target; undefined if the handler discards its records. */
   target(args: Arguments): LogTarget | undefined;
 }
 
-/** Arguments that a handler cannot do with. */
+/** A handler's arguments are invalid. */
 export class HandlerArgumentError extends Error {
   override readonly name = 'HandlerArgumentError';
 }
 
 const FILE = ['filename', 'mode'];
 
-/** The handlers that can be followed, by class without `logging.`. */
+/** Supported handlers by class, without `logging.`. */
 export const HANDLERS: Readonly<Record<string, Handler>> = {
   StreamHandler: {
     parameters: ['stream'],
@@ -39,7 +39,7 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
     parameters: [...FILE, 'maxBytes', 'backupCount', 'encoding', 'delay'],
     target: (args) => {
       const [maxBytes, backups] = [countOf(args, 'maxBytes', 0), countOf(args, 'backupCount', 0)];
-      const rotates = maxBytes > 0 && backups > 0; // if either is 0, Python's grows for ever
+      const rotates = maxBytes > 0 && backups > 0; // if either is 0, Python never rotates
       return { ...fileOf(args), ...(rotates && { rotation: { by: 'size', maxBytes, backups } }) };
     },
   },
@@ -59,7 +59,7 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
 };
 
 /**
- * The arguments of a handler by their names.
+ * Maps the arguments of a handler to their names.
  *
  * @throws HandlerArgumentError
  */
@@ -69,8 +69,8 @@ export function bindArguments(
   keywords: PythonValue,
 ): Arguments {
   const list = Array.isArray(positional) ? (positional as readonly PythonValue[]) : undefined;
-  if (list === undefined) throw new HandlerArgumentError('args has to be a tuple, such as (sys.stderr,)');
-  if (!(keywords instanceof Map)) throw new HandlerArgumentError('kwargs has to be a dictionary');
+  if (list === undefined) throw new HandlerArgumentError('args must be a tuple, such as (sys.stderr,)');
+  if (!(keywords instanceof Map)) throw new HandlerArgumentError('kwargs must be a dictionary');
   if (list.length > parameters.length) {
     throw new HandlerArgumentError(`it takes at most ${parameters.length} arguments`);
   }
@@ -83,7 +83,7 @@ export function bindArguments(
 function fileOf(args: Arguments): { type: 'file'; filename: string } {
   const filename = args.get('filename');
   if (typeof filename === 'string' && filename !== '') return { type: 'file', filename: resolve(filename) };
-  throw new HandlerArgumentError('its first argument has to be the name of a file');
+  throw new HandlerArgumentError('the first argument must be a file name');
 }
 
 function streamOf(args: Arguments): 'stdout' | 'stderr' {
@@ -91,25 +91,25 @@ function streamOf(args: Arguments): 'stdout' | 'stderr' {
   const name = isName(stream) ? stream.name : stream;
   if (name === null || name === 'sys.stderr') return 'stderr';
   if (name === 'sys.stdout') return 'stdout';
-  throw new HandlerArgumentError('its stream has to be sys.stdout or sys.stderr');
+  throw new HandlerArgumentError('stream must be sys.stdout or sys.stderr');
 }
 
 function unitOf(args: Arguments): TimeUnit {
   const unit = textOf(args, 'when', 'H').toUpperCase();
   if (/^(?:S|M|H|D|MIDNIGHT|W[0-6])$/.test(unit)) return unit as TimeUnit;
-  throw new HandlerArgumentError('"when" has to be one of S, M, H, D, midnight, W0 to W6');
+  throw new HandlerArgumentError('"when" must be one of S, M, H, D, midnight, W0 to W6');
 }
 
 function textOf(args: Arguments, name: string, standard: string): string {
   const value = args.get(name) ?? standard;
   if (typeof value === 'string') return value;
-  throw new HandlerArgumentError(`"${name}" has to be text`);
+  throw new HandlerArgumentError(`"${name}" must be text`);
 }
 
 function countOf(args: Arguments, name: string, standard: number): number {
   const value = args.get(name) ?? standard;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw new HandlerArgumentError(`"${name}" has to be a whole number`);
+  throw new HandlerArgumentError(`"${name}" must be a whole number`);
 }
 
 function isName(value: PythonValue): value is PythonName {

@@ -1,20 +1,20 @@
-/** A value, and the line it stands on, from 1. */
+/** A value with its line, counted from 1. */
 export interface IniValue {
   readonly text: string;
   readonly line: number;
 }
 
-/** The sections of a file, and their values by key in lower case. */
+/** Sections by name. */
 export type IniFile = ReadonlyMap<string, IniSection>;
 
-/** One section. */
+/** A section, with its values by key in lower case. */
 export interface IniSection {
-  /** Where its header stands. */
+  /** Line of its header. */
   readonly line: number;
   readonly values: ReadonlyMap<string, IniValue>;
 }
 
-/** A text that is no INI file. */
+/** A text is not a valid INI file. */
 export class IniError extends Error {
   override readonly name = 'IniError';
   readonly line: number;
@@ -26,8 +26,8 @@ export class IniError extends Error {
 }
 
 /**
- * Reads an INI file as Python's `configparser` does: `key = value` or `key: value`, longer values go on in lines
- * that are indented, comments begin with `#` or `;`. The values of `[DEFAULT]` are in every section.
+ * Parses an INI file as Python's `configparser` does: `key = value` or `key: value`, with longer values on indented
+ * lines, and comments after `#` or `;`. Every section has the values of `[DEFAULT]`.
  *
  * @throws IniError
  */
@@ -56,8 +56,8 @@ export function parseIni(text: string): IniFile {
       continue;
     }
     const option = /^\s*([^:=\s][^:=]*)[:=](.*)$/.exec(raw);
-    if (option === null) throw new IniError('this is neither a [section] nor a "key = value"', line);
-    if (current === undefined) throw new IniError('a [section] has to come first', line);
+    if (option === null) throw new IniError('expected a [section] or "key = value"', line);
+    if (current === undefined) throw new IniError('expected a [section] first', line);
     key = (option[1] ?? '').trimEnd().toLowerCase();
     current.set(key, { text: withoutComment((option[2] ?? '').trimStart()), line });
   }
@@ -70,12 +70,12 @@ export function parseIni(text: string): IniFile {
   );
 }
 
-/** Python 2 knew comments behind a value, too: after a space and a semicolon. */
+/** Removes a comment after a value, as Python 2 did: after a space and a semicolon. */
 function withoutComment(text: string): string {
   return text.replace(/\s;.*$/, '').trim();
 }
 
-/** A value with each `%(key)s` in it replaced by that value of the section, and `%%` by `%`. */
+/** Replaces each `%(key)s` in a value by that value of the section, and `%%` by `%`. */
 export function interpolated({ values }: IniSection, { text }: IniValue): string {
   return text.replaceAll(/%(?:%|\((\w+)\)s)/g, (whole, key: string | undefined) =>
     key === undefined ? '%' : (values.get(key.toLowerCase())?.text ?? whole),

@@ -1,4 +1,4 @@
-/** What a literal of Python stands for; a name such as `sys.stdout` stays one. */
+/** The value of a Python literal. A name such as `sys.stdout` stays a name. */
 export type PythonValue =
   | string
   | number
@@ -13,7 +13,7 @@ export interface PythonName {
   readonly name: string;
 }
 
-/** A text that is no literal. */
+/** A text is not a valid literal. */
 export class LiteralError extends Error {
   override readonly name = 'LiteralError';
 }
@@ -28,7 +28,7 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '
 const CLOSERS: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 
 /**
- * Reads a literal of Python without evaluating anything: strings, numbers, tuples, lists, dictionaries and names.
+ * Parses a Python literal without evaluating it: strings, numbers, tuples, lists, dictionaries and names.
  *
  * @throws LiteralError
  */
@@ -61,7 +61,7 @@ class LiteralReader {
     if (this.#text.slice(this.#position).trim() !== '') throw this.#unexpected(this.#peek());
   }
 
-  /** In parentheses, one value without a comma is just that value. */
+  /** In parentheses, a single value without a comma is not a tuple. */
   #sequence(closer: string): PythonValue {
     const items = this.#items(closer, () => this.value());
     const hadComma = /,\s*\)$/.test(this.#text.slice(0, this.#position));
@@ -114,7 +114,7 @@ class LiteralReader {
   }
 
   #unexpected(sign: string | undefined): LiteralError {
-    return new LiteralError(sign === undefined ? 'it ends too early' : `"${sign}" is out of place`);
+    return new LiteralError(sign === undefined ? 'unexpected end' : `unexpected "${sign}"`);
   }
 }
 

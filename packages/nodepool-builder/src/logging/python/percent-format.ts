@@ -1,9 +1,8 @@
 import { localTime } from '../local-time.ts';
-import type { LogRecord } from '../log-record.ts';
-import { PYTHON_LEVELS, type RecordFormat, withStack } from '../record-format.ts';
+import { type LogRecord, PYTHON_LEVELS, type RecordFormat, withStack } from '../record-format.ts';
 import { strftime, unknownDirective } from './strftime.ts';
 
-/** The fields of Python's log records that a record of ours has, too. */
+/** Supported fields of Python's log records. */
 const FIELDS: Readonly<Record<string, (record: LogRecord, datefmt: string) => string | number>> = {
   asctime: ({ time }, datefmt) => (datefmt === '' ? localTime(time) : strftime(datefmt, time)),
   created: ({ time }) => time.getTime() / 1000,
@@ -19,7 +18,7 @@ const FIELDS: Readonly<Record<string, (record: LogRecord, datefmt: string) => st
 
 const DIRECTIVE = /%(?:%|\((\w+)\)([-0]*)((?:[1-9]\d*)?)(?:\.(\d+))?([a-zA-Z]))/g;
 
-/** How a value of a directive is written. */
+/** Formats a value, by the conversion of a directive. */
 const CONVERSIONS: Readonly<
   Record<string, (value: string | number, precision: number | undefined) => string>
 > = {
@@ -28,19 +27,19 @@ const CONVERSIONS: Readonly<
   f: (value, precision = 6) => Number(value).toFixed(precision),
 };
 
-/** Why a format cannot be followed; undefined if it can. */
-export function formatFault(format: string, datefmt: string): string | undefined {
+/** Returns why a format is not supported; undefined if it is. */
+export function formatError(format: string, datefmt: string): string | undefined {
   for (const [directive, field, , , , conversion = ''] of format.matchAll(DIRECTIVE)) {
     if (field !== undefined && !(Object.hasOwn(FIELDS, field) && Object.hasOwn(CONVERSIONS, conversion))) {
-      return `${directive} is not known here`;
+      return `${directive} is not supported`;
     }
   }
-  if (format.replaceAll(DIRECTIVE, '').includes('%')) return 'it has a "%" that begins no directive';
+  if (format.replaceAll(DIRECTIVE, '').includes('%')) return 'a "%" starts no directive';
   const unknown = unknownDirective(datefmt);
-  return unknown === undefined ? undefined : `${unknown} of datefmt is not known here`;
+  return unknown === undefined ? undefined : `${unknown} in datefmt is not supported`;
 }
 
-/** Records in a `%` format of Python's logging: `%(asctime)s %(levelname)-8s %(name)s: %(message)s`. */
+/** Makes a format from Python's `%` notation, such as `%(asctime)s %(levelname)-8s %(name)s: %(message)s`. */
 export function percentFormat(format: string, datefmt: string): RecordFormat {
   return (record) =>
     withStack(

@@ -4,9 +4,9 @@ import { type RecordFormat, textFormat } from '../record-format.ts';
 import { bindArguments, HANDLERS, HandlerArgumentError } from './handlers.ts';
 import { IniError, type IniFile, type IniSection, interpolated, parseIni } from './ini-file.ts';
 import { LiteralError, parseLiteral } from './literal.ts';
-import { formatFault, percentFormat } from './percent-format.ts';
+import { formatError, percentFormat } from './percent-format.ts';
 
-/** Python's levels as thresholds: what we log has at most the level ERROR. */
+/** Thresholds by Python level. CRITICAL means none, because our highest level is ERROR. */
 const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
   CRITICAL: 'silent',
   FATAL: 'silent',
@@ -19,9 +19,9 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
 };
 
 /**
- * Reads a logging configuration of Python. Nothing in it is evaluated.
+ * Parses a logging configuration for Python without evaluating anything.
  *
- * @throws ConfigurationError for a file that Python would not take either
+ * @throws ConfigurationError for a file that Python would reject, too
  */
 export function parsePythonSettings(file: string, text: string): ReadLogSettings {
   try {
@@ -89,13 +89,13 @@ class PythonSettingsReader {
     };
   }
 
-  /** Undefined for a handler that leads nowhere, or that cannot be followed. */
+  /** Returns undefined for a handler without output, or an unsupported handler. */
   #output(section: IniSection, formats: ReadonlyMap<string, RecordFormat>): LogOutput | undefined {
     const name = this.#required(section, 'class');
     const handler = HANDLERS[name.replace(/^logging\./, '')];
     if (handler === undefined) {
       const known = Object.keys(HANDLERS).join(', ');
-      this.#warn(section, 'class', `the handler class ${name} is not known here`, `use one of ${known}`);
+      this.#warn(section, 'class', `the handler class ${name} is not supported`, `use one of ${known}`);
       return undefined;
     }
     const formatter = this.#text(section, 'formatter') ?? '';
@@ -121,12 +121,17 @@ class PythonSettingsReader {
   }
 
   #format(section: IniSection): RecordFormat {
-    const raw = (key: string): string => section.values.get(key)?.text ?? ''; // Python does not interpolate these
+    const raw = (key: string): string => section.values.get(key)?.text ?? ''; // Python does not interpolate these values
     const format = raw('format') || '%(message)s';
     const isPercent = ['', '%'].includes(raw('style')) && ['', 'logging.Formatter'].includes(raw('class'));
-    const fault = isPercent ? formatFault(format, raw('datefmt')) : 'only formats with "%" are known here';
-    if (fault === undefined) return percentFormat(format, raw('datefmt'));
-    this.#warn(section, 'format', `the format cannot be followed: ${fault}`, 'the usual one is used instead');
+    const reason = isPercent ? formatError(format, raw('datefmt')) : 'only formats with "%" are supported';
+    if (reason === undefined) return percentFormat(format, raw('datefmt'));
+    this.#warn(
+      section,
+      'format',
+      `the format is not supported: ${reason}`,
+      'the default format is used instead',
+    );
     return textFormat;
   }
 
@@ -137,7 +142,7 @@ class PythonSettingsReader {
     throw new IniError(`the level "${name}" is not one of ${known}`, this.#lineOf(section, 'level'));
   }
 
-  /** The sections that `keys` of a section names. */
+  /** Returns the sections that `keys` of a section names. */
   #named(list: string, prefix: string): readonly (readonly [key: string, section: IniSection])[] {
     return commaList(this.#required(this.#section(list), 'keys')).map((key) => [
       key,

@@ -16,7 +16,7 @@ const MONTHS = [
   'December',
 ];
 
-/** What each letter after `%` stands for, in the C locale. */
+/** Directives by letter, in the C locale. */
 const DIRECTIVES: Readonly<Record<string, (calendar: CalendarTime, time: Date) => string>> = {
   Y: ({ year }) => digits(year, 4),
   y: ({ year }) => digits(year % 100, 2),
@@ -44,12 +44,12 @@ const DIRECTIVES: Readonly<Record<string, (calendar: CalendarTime, time: Date) =
   '%': () => '%',
 };
 
-/** The first directive of a format that is not known; undefined if all are. */
+/** Returns the first unknown directive of a format; undefined if all are known. */
 export function unknownDirective(format: string): string | undefined {
   return [...format.matchAll(/%(.?)/gs)].find(([, letter = '']) => !Object.hasOwn(DIRECTIVES, letter))?.[0];
 }
 
-/** A local time as C's `strftime` writes it. Directives that are not known stay as they are. */
+/** Formats a local time as C's `strftime` does. Unknown directives stay as they are. */
 export function strftime(format: string, time: Date): string {
   const calendar = calendarTime(time);
   return format.replaceAll(/%(.)/gs, (whole, letter: string) =>

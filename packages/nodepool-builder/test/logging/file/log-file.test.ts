@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../temporary-directory.ts';
 const read = (path: string): string => readFileSync(path, 'utf8');
 
 describe('a log file', () => {
-  it('goes on, or begins anew', (t) => {
+  it('is continued or truncated at a start', (t) => {
     const filename = join(temporaryDirectory(t), 'b.log');
     for (const [truncate, content] of [
       [false, 'one\n'],
@@ -22,7 +22,7 @@ describe('a log file', () => {
     }
   });
 
-  it('is rotated before it has too many bytes, and the newest are kept', (t) => {
+  it('is rotated before it exceeds its size, and the newest old files are kept', (t) => {
     const filename = join(temporaryDirectory(t), 'b.log');
     const rotation = { by: 'size' as const, maxBytes: 10, backups: 2 };
     const file = new LogFile({ type: 'file', filename, rotation });
@@ -39,7 +39,7 @@ describe('a log file', () => {
     assert.equal(existsSync(`${filename}.3`), false);
   });
 
-  it('is writable by its owner alone, whatever the umask', (t) => {
+  it('is writable only by its owner, whatever the umask', (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     const filename = join(temporaryDirectory(t), 'b.log');
@@ -60,7 +60,7 @@ describe('a log file', () => {
     ]);
   });
 
-  it('is followed to its new place only if that is wanted', (t) => {
+  it('is reopened after a move only if it is watched', (t) => {
     for (const watched of [true, false]) {
       const filename = join(temporaryDirectory(t), 'b.log');
       const file = new LogFile({ type: 'file', filename, watched });

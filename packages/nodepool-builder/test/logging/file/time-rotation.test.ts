@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../temporary-directory.ts';
 
 const HOUR = 3_600_000;
 
-/** A file that was last written at `written`, and the clock that its rotation goes by. */
+/** Makes a file whose last write was at `written`, with the clock of its rotation. */
 function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRotationSettings>) {
   const directory = temporaryDirectory(t);
   const path = join(directory, 'b.log');
@@ -27,7 +27,7 @@ function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRot
 }
 
 describe('a log file that is rotated by time', () => {
-  it('is renamed by the time of its beginning, when its time is over', (t) => {
+  it('is renamed to its start time at the end of the interval', (t) => {
     const start = Date.UTC(2016, 10, 18, 14, 30);
     const { clock, write, rotation, names } = rotatingFile(t, start, { interval: 8 });
     clock.now = start + 8 * HOUR - 1;
@@ -43,7 +43,7 @@ describe('a log file that is rotated by time', () => {
     assert.deepEqual(names(), ['b.log.2016-11-18_14', 'b.log.2016-11-18_22']);
   });
 
-  it('keeps the newest, and nothing else is touched', (t) => {
+  it('keeps the newest old files and leaves other files alone', (t) => {
     const start = Date.UTC(2016, 10, 18, 14);
     const { clock, write, rotation, names } = rotatingFile(t, start, { backups: 2 });
     for (let hour = 1; hour <= 4; hour += 1) {
@@ -65,7 +65,7 @@ describe('a log file that is rotated by time', () => {
     ['W3', Date.UTC(2016, 10, 25), '2016-11-24'],
   ];
   for (const [unit, due, suffix] of cases) {
-    it(`by ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
+    it(`with unit ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
       const { clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14, 30), { unit });
       clock.now = due - 1;
       assert.equal(rotation.isDue(), false);
@@ -76,7 +76,7 @@ describe('a log file that is rotated by time', () => {
     });
   }
 
-  it('by MIDNIGHT goes by the local one', (t) => {
+  it('with unit MIDNIGHT is due at local midnight', (t) => {
     const { clock, rotation } = rotatingFile(t, new Date(2016, 10, 18, 14).getTime(), {
       unit: 'MIDNIGHT',
       utc: false,

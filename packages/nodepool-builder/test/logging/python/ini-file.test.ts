@@ -8,7 +8,7 @@ function texts(section: IniSection | undefined): Record<string, string> {
 }
 
 describe('an INI file', () => {
-  it('has sections, values after = or :, comments, and values that go on in the next line', () => {
+  it('has sections, values after = or :, comments, and values on several lines', () => {
     const file = parseIni(`# a comment
 ; another
 [one]
@@ -32,7 +32,7 @@ format=%(asctime)s
     assert.equal(file.get('two words')?.line, 11);
   });
 
-  it('puts values of its own and of [DEFAULT] into others', () => {
+  it('interpolates values of the section and of [DEFAULT]', () => {
     const file = parseIni(
       '[DEFAULT]\nlogs=/var/log\n[a]\nname=b\npath=%(logs)s/%(name)s.log\nrate=100%%\nodd=%(none)s\n',
     );
@@ -49,7 +49,7 @@ format=%(asctime)s
     ['key=value\n', 1],
     ['[a]\nnonsense\n', 2],
   ] as const) {
-    it(`${JSON.stringify(text)} is none`, () => {
+    it(`cannot be ${JSON.stringify(text)}`, () => {
       assert.throws(
         () => parseIni(text),
         (error) => error instanceof IniError && error.line === line,

@@ -32,22 +32,22 @@ const literals: readonly (readonly [text: string, value: PythonValue])[] = [
 
 const faults: readonly (readonly [text: string, reason: RegExp])[] = [
   ["('a", /a quote is not closed/],
-  ['(1, 2', /ends too early/],
-  ['', /ends too early/],
-  ['(1 2)', /"2" is out of place/],
-  ["(open('x'),)", /"\(" is out of place/],
-  ["('a' + 'b',)", /"\+" is out of place/],
-  ['(1,) or 2', /"o" is out of place/],
-  ["{'a' 1}", /"1" is out of place/],
-  ['(,)', /"," is out of place/],
+  ['(1, 2', /unexpected end/],
+  ['', /unexpected end/],
+  ['(1 2)', /unexpected "2"/],
+  ["(open('x'),)", /unexpected "\("/],
+  ["('a' + 'b',)", /unexpected "\+"/],
+  ['(1,) or 2', /unexpected "o"/],
+  ["{'a' 1}", /unexpected "1"/],
+  ['(,)', /unexpected ","/],
 ];
 
 describe('a literal of Python', () => {
   for (const [text, value] of literals) {
-    it(`${text} is read`, () => assert.deepEqual(parseLiteral(text), value));
+    it(`${text} is parsed`, () => assert.deepEqual(parseLiteral(text), value));
   }
   for (const [text, reason] of faults) {
-    it(`${text} is refused`, () => {
+    it(`${text} is rejected`, () => {
       assert.throws(
         () => parseLiteral(text),
         (error) => error instanceof LiteralError && reason.test(error.message),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { LogRecord } from '../../../src/logging/log-record.ts';
-import { formatFault, percentFormat } from '../../../src/logging/python/percent-format.ts';
+import { formatError, percentFormat } from '../../../src/logging/python/percent-format.ts';
+import type { LogRecord } from '../../../src/logging/record-format.ts';
 
 const RECORD: LogRecord = {
   time: new Date(2016, 4, 1, 4, 2, 11, 7),
@@ -29,13 +29,13 @@ describe("a format of Python's logging", () => {
     ['%(created).3f', '', (RECORD.time.getTime() / 1000).toFixed(3)],
   ];
   for (const [format, datefmt, line] of formats) {
-    it(`${format} ${datefmt} is followed`, () => {
-      assert.equal(formatFault(format, datefmt), undefined);
+    it(`${format} ${datefmt} is supported`, () => {
+      assert.equal(formatError(format, datefmt), undefined);
       assert.equal(percentFormat(format, datefmt)(RECORD), line);
     });
   }
 
-  it('has the trace of an error in lines of its own', () => {
+  it('appends the stack trace of an error', () => {
     assert.equal(
       percentFormat('%(message)s', '')({ ...RECORD, stack: 'Error: x\n    at y' }),
       '100% done\nError: x\n    at y',
@@ -43,12 +43,12 @@ describe("a format of Python's logging", () => {
   });
 
   const faults: readonly (readonly [format: string, datefmt: string, reason: string])[] = [
-    ['%(pathname)s: %(message)s', '', '%(pathname)s is not known here'],
-    ['%(message)r', '', '%(message)r is not known here'],
-    ['%(message)s 5%', '', 'it has a "%" that begins no directive'],
-    ['%(asctime)s', '%Q', '%Q of datefmt is not known here'],
+    ['%(pathname)s: %(message)s', '', '%(pathname)s is not supported'],
+    ['%(message)r', '', '%(message)r is not supported'],
+    ['%(message)s 5%', '', 'a "%" starts no directive'],
+    ['%(asctime)s', '%Q', '%Q in datefmt is not supported'],
   ];
   for (const [format, datefmt, reason] of faults) {
-    it(`${format} ${datefmt} cannot be followed`, () => assert.equal(formatFault(format, datefmt), reason));
+    it(`${format} ${datefmt} is not supported`, () => assert.equal(formatError(format, datefmt), reason));
   }
 });

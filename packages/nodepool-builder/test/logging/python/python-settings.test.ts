@@ -6,7 +6,7 @@ import type { LogTarget } from '../../../src/logging/log-settings.ts';
 import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
 import { routesOf } from '../../../src/logging/routes.ts';
 
-/** The shape that sites have: a file for everything, one without the noise, and one for what builds print. */
+/** A typical configuration: a file for all records, one without debug records, and one for the output of builds. */
 const SITE = `[loggers]
 keys=root,nodepool,gear,image
 
@@ -65,7 +65,7 @@ format=%(asctime)s %(levelname)s %(name)s: %(message)s
 datefmt=
 `;
 
-/** One handler of a class, with its arguments, as the target that it becomes. */
+/** Returns the target of a handler with a class and arguments. */
 function targetOf(handler: string): LogTarget | undefined {
   const { settings, warnings } = parsePythonSettings(
     'logging.conf',
@@ -75,7 +75,7 @@ function targetOf(handler: string): LogTarget | undefined {
   return settings.loggers.get('')?.outputs[0]?.target;
 }
 
-describe("a logging configuration of Python's, as sites have it", () => {
+describe('a typical logging configuration for Python', () => {
   const { settings, warnings } = parsePythonSettings('logging.conf', SITE);
   const route = routesOf(settings);
   const filesOf = (...record: Parameters<typeof route>): readonly string[] =>
@@ -103,7 +103,7 @@ describe("a logging configuration of Python's, as sites have it", () => {
     ['other', 'error', ['stdout']],
     ['nodepoold', 'info', []],
   ];
-  it('can be followed whole', () => assert.deepEqual(warnings, []));
+  it('is fully supported', () => assert.deepEqual(warnings, []));
   for (const [logger, level, files] of routes) {
     it(`sends ${level} of ${logger} to ${files.join(', ') || 'nowhere'}`, () => {
       assert.deepEqual(filesOf(logger, level), files);
@@ -143,12 +143,12 @@ describe('a handler', () => {
     ],
   ];
   for (const [handler, target] of handlers) {
-    it(`${handler.replaceAll('\n', ' ')} is followed`, () => assert.deepEqual(targetOf(handler), target));
+    it(`${handler.replaceAll('\n', ' ')} is supported`, () => assert.deepEqual(targetOf(handler), target));
   }
 });
 
-describe('what cannot be followed', () => {
-  it('is a warning, and the rest holds', () => {
+describe('an unsupported part', () => {
+  it('causes a warning, and the rest applies', () => {
     const { settings, warnings } = parsePythonSettings(
       'logging.conf',
       SITE.replace('class=StreamHandler', 'class=handlers.SysLogHandler').replace('%(name)s', '%(funcName)s'),
@@ -156,15 +156,15 @@ describe('what cannot be followed', () => {
     assert.deepEqual(
       warnings.map((warning) => formatFault('logging.conf', warning)),
       [
-        'logging.conf:55:1: warning: the format cannot be followed: %(funcName)s is not known here; the usual one is used instead',
-        'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not known here; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
+        'logging.conf:55:1: warning: the format is not supported: %(funcName)s is not supported; the default format is used instead',
+        'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
       ],
     );
     assert.deepEqual(settings.loggers.get('')?.outputs, []);
     assert.equal(settings.loggers.get('nodepool')?.outputs.length, 2);
   });
 
-  const faults: readonly (readonly [what: string, text: string, fault: RegExp])[] = [
+  const errors: readonly (readonly [what: string, text: string, fault: RegExp])[] = [
     [
       'a level',
       SITE.replace('level=WARNING', 'level=LOUD'),
@@ -190,20 +190,16 @@ describe('what cannot be followed', () => {
     [
       'a call',
       SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
-      /conf:34:1: args of StreamHandler: "\(" is out of place/,
+      /conf:34:1: args of StreamHandler: unexpected "\("/,
     ],
-    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /has to be sys\.stdout or sys\.stderr/],
-    [
-      'no file',
-      SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'),
-      /has to be the name of a file/,
-    ],
-    ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" has to be one of S, M, H, D, midnight/],
+    ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /must be sys\.stdout or sys\.stderr/],
+    ['no file', SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'), /must be a file name/],
+    ['an odd interval', SITE.replace("'H', 8", "'Y', 8"), /"when" must be one of S, M, H, D, midnight/],
     ['too many arguments', SITE.replace('(sys.stdout,)', '(sys.stdout, 2)'), /takes at most 1 arguments/],
-    ['nonsense', SITE.replace('qualname=gear', 'qualname'), /conf:22:1: this is neither/],
+    ['nonsense', SITE.replace('qualname=gear', 'qualname'), /conf:22:1: expected a/],
   ];
-  for (const [what, text, fault] of faults) {
-    it(`names ${what}`, () => {
+  for (const [what, text, fault] of errors) {
+    it(`causes an error for ${what}`, () => {
       assert.throws(
         () => parsePythonSettings('logging.conf', text),
         (error) => error instanceof ConfigurationError && fault.test(error.message),
