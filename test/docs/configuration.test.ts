@@ -21,15 +21,15 @@ function yamlBlockWith(text: string): string {
   );
 }
 
-test('docs/configuration.md has the keys of the schema (npm run docs)', () => {
+test('docs/configuration.md lists the keys of the schema (npm run docs)', () => {
   assert.ok(page.includes(`\n${configurationTables(CONFIGURATION_SCHEMA)}\n`));
 });
 
-test('docs/configuration.md has the variables that builds get (npm run docs)', () => {
+test('docs/configuration.md lists the variables that builds get (npm run docs)', () => {
   assert.ok(page.includes(`\n${variableTable(INHERITED_VARIABLES)}\n`));
 });
 
-test('the access list of docs/configuration.md can be used', async (t) => {
+test('the access list of docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'access.yaml');
@@ -38,7 +38,7 @@ test('the access list of docs/configuration.md can be used', async (t) => {
   assert.deepEqual(operator, { submit: [''], register: [''], administer: [''] });
 });
 
-test('the logging configuration of docs/configuration.md can be used', async (t) => {
+test('the YAML logging configuration of docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.yaml');
@@ -53,7 +53,7 @@ test('the logging configuration of docs/configuration.md can be used', async (t)
   );
 });
 
-test("the logging configuration of Python's in docs/configuration.md can be used", async (t) => {
+test('the Python logging configuration of docs/configuration.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'logging.conf');
@@ -68,7 +68,7 @@ test("the logging configuration of Python's in docs/configuration.md can be used
   );
 });
 
-test('the warning that docs/configuration.md shows is what one gets', async (t) => {
+test('docs/configuration.md shows the warning as it is', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

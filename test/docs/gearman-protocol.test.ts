@@ -4,7 +4,7 @@ import { PACKETS } from '@nodepool-builder/gearman-node';
 import { packetTable } from '../../scripts/docs/packet-table.ts';
 import { readPage } from './markdown.ts';
 
-test('docs/gearman-protocol.md has the packets of packets.ts (npm run docs)', async () => {
+test('docs/gearman-protocol.md lists the packets of packets.ts (npm run docs)', async () => {
   assert.ok((await readPage('docs/gearman-protocol.md')).includes(`\n${packetTable(PACKETS)}\n`));
 });
 

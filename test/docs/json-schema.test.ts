@@ -13,7 +13,7 @@ const schema = JSON.parse(await readPage(FILE));
 const validate = createAjv({ allErrors: true, allowUnionTypes: true, strictTypes: false }).compile(schema);
 const known = await configurations();
 
-/** Every nodepool.yaml that a user may begin with, by where it stands. */
+/** Every nodepool.yaml of the examples and documents, by its place. */
 async function configurations(): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for await (const file of glob('examples/**/nodepool.yaml', { cwd: ROOT }))
@@ -31,7 +31,7 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
 }
 
 describe('the schema for editors', () => {
-  it('is that of the configuration (npm run docs)', () => {
+  it('is derived from the schema of the configuration (npm run docs)', () => {
     assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(CONFIGURATION_SCHEMA))));
   });
 
@@ -41,7 +41,7 @@ describe('the schema for editors', () => {
     });
   }
 
-  it('shows a key that nobody knows, and a value that cannot be', () => {
+  it('reports an unknown key and an invalid value', () => {
     assert.equal(validate({ 'images-dir': '/i', diskimages: [{ name: 'a', elments: [] }] }), false);
     assert.deepEqual(
       validate.errors?.map(({ instancePath, params }) => [instancePath, params.additionalProperty]),
@@ -50,7 +50,7 @@ describe('the schema for editors', () => {
     assert.equal(validate({ 'images-dir': 5 }), false);
   });
 
-  it('explains the keys of other parts of nodepool, too', () => {
+  it('describes the keys of other parts of nodepool', () => {
     assert.equal(schema.properties.labels.description, 'Left to other parts of nodepool.');
     assert.equal(
       schema.properties.providers.items.properties.keypair.description,

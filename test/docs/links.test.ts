@@ -7,7 +7,7 @@ import { allPages, ROOT, readPage } from './markdown.ts';
 const pages = new Map<string, string>();
 for (const page of await allPages()) pages.set(page, await readPage(page));
 
-/** The anchors of a page, as GitHub derives them from its headings. */
+/** Anchors that GitHub derives from the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const prose = page.replaceAll(/^```.*?^```$/gms, '');
   const headings = [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);

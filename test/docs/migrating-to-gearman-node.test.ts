@@ -12,7 +12,7 @@ import { codeBlocks, ROOT, readPage } from './markdown.ts';
 const page = await readPage('docs/migrating-to-gearman-node.md');
 const [workerProgram = '', clientProgram = '', ...others] = codeBlocks(page, 'ts');
 
-/** What the page calls things by. */
+/** Classes by the names that the page gives their instances. */
 const CLASSES = new Map<string, abstract new (...args: never[]) => object>([
   ['client', Client],
   ['worker', Worker],
@@ -37,7 +37,7 @@ function start(t: TestContext, program: string, port: number) {
   return child;
 }
 
-test('the programs of docs/migrating-to-gearman-node.md do what it says', async (t) => {
+test('the programs of docs/migrating-to-gearman-node.md work', async (t) => {
   assert.deepEqual(others, []);
   const server = new JobServer();
   undoAfter(t, () => server.close());
@@ -51,7 +51,7 @@ test('the programs of docs/migrating-to-gearman-node.md do what it says', async 
   assert.deepEqual(await once(worker, 'exit'), [0, null]);
 });
 
-test('what docs/migrating-to-gearman-node.md names as ours is there', () => {
+test('docs/migrating-to-gearman-node.md names only existing methods', () => {
   const ours = [...page.matchAll(/^\|.*?\|(.*?)\|/gm)].map(([, cell = '']) => cell).join();
   const names = [...ours.matchAll(/`(?:await )?(client|worker|admin|submitted|job)\.(\w+)/g)];
   assert.ok(names.length > 50);

@@ -29,7 +29,7 @@ const AUTH = {
 
 for (const [index, text] of configurations.entries()) {
   const [name] = /(?<=- name: )\S+/.exec(text) ?? [];
-  test(`its nodepool.yaml ${index + 1}, of ${name}, makes images on machines, without a warning`, async (t) => {
+  test(`docs/on-instance.md: nodepool.yaml ${index + 1}, of ${name}, loads without a warning`, async (t) => {
     const directory = await mkdtemp(join(tmpdir(), 'docs-on-instance-'));
     undoAfter(t, () => rm(directory, { recursive: true }));
     const file = join(directory, 'nodepool.yaml');
@@ -46,7 +46,7 @@ for (const [index, text] of configurations.entries()) {
   });
 }
 
-test('its commands for a builder that keeps machines of failed builds work', async (t) => {
+test('docs/on-instance.md: a builder starts with --keep-on-failure', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-on-instance-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   for (const name of ['bin', 'images', 'pool']) await mkdir(join(directory, name));
@@ -68,14 +68,14 @@ test('its commands for a builder that keeps machines of failed builds work', asy
   assert.match(line, /--keep-on-failure=3600/);
 });
 
-test('its other commands are scripts of the project', async () => {
+test('docs/on-instance.md names existing scripts', async () => {
   const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
   const named = [...`${example}${page}`.matchAll(/npm run ([\w:-]+)/g)].map(([, name = '']) => name);
   assert.ok(named.includes('example:on-instance') && named.includes('soak:on-instance'));
   for (const name of named) assert.ok(name in scripts, name);
 });
 
-test('its login to a kept machine is what the builder says', async () => {
+test('docs/on-instance.md shows the login to a kept machine as the builder prints it', async () => {
   const hint = /`(ssh -i [^`]+)`/.exec(page)?.[1] ?? '';
   const ledger = new InstanceRecords({
     recordDirectory: (name) => `/opt/nodepool/images/.nodepool-builder/${name}`,

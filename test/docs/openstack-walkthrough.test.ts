@@ -19,7 +19,7 @@ const page = await readPage('docs/openstack-walkthrough.md');
 const [start = '', watch = '', latest = '', stop = '', ...others] = codeBlocks(page, 'sh');
 const [clouds = '', configuration = ''] = codeBlocks(page, 'yaml');
 
-test('docs/openstack-walkthrough.md: its commands bring an image into a real Glance', async (t) => {
+test('docs/openstack-walkthrough.md: its commands upload an image to a real Glance', async (t) => {
   assert.deepEqual(others, []);
   const account = await (await openStack()).createAccount();
   const { id, secret } = await account.createApplicationCredential();
@@ -27,7 +27,7 @@ test('docs/openstack-walkthrough.md: its commands bring an image into a real Gla
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = (name: string): string => join(directory, name);
 
-  // The cloud of the page, at the address of this one, and a small image in place of Debian.
+  // The page's cloud entry with the test's credentials, and a small image in place of Debian.
   const { auth_type: authType, auth } = (
     load(clouds) as { clouds: { ci: { auth_type: string; auth: object } } }
   ).clouds.ci;

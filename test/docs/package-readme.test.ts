@@ -11,7 +11,7 @@ import { startGearmand } from '../fixtures/gearmand.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
-test('the program in the README of the package nodepool-builder serves, and tells of an image', async (t) => {
+test('the program of packages/nodepool-builder/README.md serves and reports an image', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));
@@ -40,7 +40,7 @@ test('the program in the README of the package nodepool-builder serves, and tell
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });
 
-test('the program in the README of the package image-manager has an image built and uploaded', async (t) => {
+test('the program of packages/image-manager/README.md has an image built and uploaded', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'program-'));

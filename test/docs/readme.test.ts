@@ -14,20 +14,20 @@ import { codeBlocks, ROOT, readPage } from './markdown.ts';
 const readme = await readPage('README.md');
 const [set, session] = codeBlocks(readme, 'sh');
 
-test('the commands that do everything are scripts of the project', async () => {
+test('README.md names existing scripts', async () => {
   const { scripts } = JSON.parse(await readPage('package.json')) as { scripts: Record<string, string> };
   const commands = [...(set ?? '').matchAll(/^npm (?:run )?(\w+)/gm)].map(([, name = '']) => name);
   assert.deepEqual(commands, ['quickstart', 'test']);
   for (const name of commands) assert.ok(scripts[name]?.startsWith(`sh scripts/setup.sh ${name} && `), name);
 });
 
-test('the session with nodepool-builder works as it is written', async (t) => {
+test('the commands of README.md work', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   await Promise.all(['bin', 'images', 'pool'].map((name) => mkdir(join(directory, name))));
-  // The disk image "debian" is a small one here: what a real one takes, npm run quickstart shows.
+  // A small disk image "debian": npm run quickstart builds a real one.
   await writeFile(
     join(directory, 'nodepool.yaml'),
     `images-dir: images
@@ -52,7 +52,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
   assert.match(stdout, /debian-\d{14}-[0-9a-z]{4}/);
 });
 
-test('the configuration is good', async (t) => {
+test('the configuration of README.md loads without a warning', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'readme-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
@@ -60,7 +60,7 @@ test('the configuration is good', async (t) => {
   assert.deepEqual((await loadConfiguration(file)).warnings, []);
 });
 
-test('the builder is the one of the examples', async () => {
+test('README.md shows examples/custom-builder', async () => {
   const example = await readFile(join(ROOT, 'examples/custom-builder/custom-builder.ts'), 'utf8');
   assert.deepEqual(codeBlocks(readme, 'ts'), [example]);
 });

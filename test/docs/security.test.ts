@@ -16,7 +16,7 @@ const [certificates = '', server = '', ...others] = codeBlocks(page, 'sh');
 const [accessList = '', configuration = ''] = codeBlocks(page, 'yaml');
 const run = promisify(execFile);
 
-/** Starts the job server as the page says, on a free port; the port. */
+/** Starts the job server with the page's command, on a free port. Returns the port. */
 async function startServer(t: TestContext, cwd: string): Promise<string> {
   const { PATH = '' } = process.env;
   const command = server.replace('--listen 0.0.0.0', '--listen 127.0.0.1 --port 0');
@@ -34,7 +34,7 @@ async function startServer(t: TestContext, cwd: string): Promise<string> {
   return /:(\d+)$/.exec(line)?.[1] ?? assert.fail(line);
 }
 
-test('docs/security.md: a builder and an operator with certificates; the access list holds', async (t) => {
+test('docs/security.md: its certificates and its access list work', async (t) => {
   assert.deepEqual(others, []);
   const directory = await mkdtemp(join(tmpdir(), 'docs-security-'));
   undoAfter(t, () => rm(directory, { recursive: true }));

@@ -7,7 +7,7 @@ import { codeBlocks, ROOT, readPage } from './markdown.ts';
 const page = await readPage('docs/troubleshooting.md');
 const sources = await readSources();
 
-/** All sources of the packages as one text, with strings that are joined by "+" in one piece. */
+/** Sources of all packages as one text, with concatenated strings joined. */
 async function readSources(): Promise<string> {
   const texts: string[] = [];
   for await (const path of glob('packages/*/src/**/*.ts', { cwd: ROOT })) {
@@ -19,7 +19,7 @@ async function readSources(): Promise<string> {
     .replaceAll("\\'", "'");
 }
 
-/** The parts of a message that are the same each time: the sources may put the others together. */
+/** Constant parts of a message, which the sources contain literally. */
 function constantParts(message: string): string[] {
   return message
     .split(/…|; |: /)
@@ -27,14 +27,14 @@ function constantParts(message: string): string[] {
     .filter((part) => part.length > 3);
 }
 
-test('docs/troubleshooting.md quotes messages that the sources have', () => {
+test('docs/troubleshooting.md quotes messages of the sources', () => {
   const messages = codeBlocks(page, 'text').map((block) => block.trim());
   assert.ok(messages.length >= 25);
   const missing = messages.flatMap((message) => {
     const parts = constantParts(message);
     assert.ok(
       parts.some((part) => part.length >= 10),
-      `too little of it is constant: ${message}`,
+      `too few constant words: ${message}`,
     );
     return parts.filter((part) => !sources.includes(part)).map((part) => `${message}: ${part}`);
   });

@@ -17,7 +17,7 @@ const page = await readPage('docs/upgrading-from-nodepool.md');
 const [validate = '', rollBack = '', latest = '', ...others] = codeBlocks(page, 'sh');
 const [before = '', after = ''] = codeBlocks(page, 'yaml');
 
-test('the commands of docs/upgrading-from-nodepool.md do what it says', async (t) => {
+test('the commands of docs/upgrading-from-nodepool.md work', async (t) => {
   assert.deepEqual(others, []);
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
@@ -48,7 +48,7 @@ test('the commands of docs/upgrading-from-nodepool.md do what it says', async (t
   assert.deepEqual(await readdir(site.images), ['0000000007.qcow2']);
 });
 
-test('the keys that docs/upgrading-from-nodepool.md calls new are there', () => {
+test('docs/upgrading-from-nodepool.md names existing keys', () => {
   const paragraph = /^New keys for these.*?\n\n/ms.exec(page)?.[0] ?? '';
   const named = [...paragraph.matchAll(/`([\w-]+)`/g)].map(([, key = '']) => key);
   assert.ok(named.length > 5);

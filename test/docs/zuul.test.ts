@@ -12,7 +12,7 @@ import { codeBlocks, readPage } from './markdown.ts';
 
 const page = await readPage('docs/zuul.md');
 
-test('docs/zuul.md shows the files of the example as they are, each of them', async () => {
+test('docs/zuul.md shows every file of the example unchanged', async () => {
   const shown = page.matchAll(/^\[`(.*)`\]\(\.\.\/examples\/zuul-jobs\/\1\):\n\n```yaml\n(.*?)^```$/gms);
   const files = new Map([...shown].map(([, path = '', content]) => [path, content]));
   const there = new Set<string>();
@@ -21,7 +21,7 @@ test('docs/zuul.md shows the files of the example as they are, each of them', as
   for (const [path, content] of files) assert.equal(content, await readFile(join(ZUUL_JOBS, path), 'utf8'));
 });
 
-/** The warnings about a `nodepool.yaml` of the example, with these keys in its images of Zuul. */
+/** Warnings about a `nodepool.yaml` of the example, with these keys added to its zuul-images. */
 async function warningsWith(t: TestContext, name: string, keys: object = {}): Promise<readonly unknown[]> {
   const directory = await mkdtemp(join(tmpdir(), 'docs-zuul-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -42,12 +42,12 @@ async function warningsWith(t: TestContext, name: string, keys: object = {}): Pr
 }
 
 for (const name of ['nodepool-deletes-images.yaml', 'zuul-deletes-images.yaml']) {
-  test(`nodepool/${name} of the example is good, without a warning`, async (t) => {
+  test(`nodepool/${name} of the example loads without a warning`, async (t) => {
     assert.deepEqual(await warningsWith(t, name), []);
   });
 }
 
-test('docs/zuul.md shows each way to authenticate, and MQTT, as they can be written', async (t) => {
+test('docs/zuul.md shows valid settings for each authentication and for MQTT', async (t) => {
   const fragments = codeBlocks(page, 'yaml')
     .filter((text) => /^(?:auth|mqtt):/.test(text))
     .map((text) => load(text) as { auth?: object; mqtt?: object });
