@@ -1,7 +1,6 @@
 import type { JobPriority } from '../submit-packets.ts';
-import { FunctionQueue, type Peer, type ServerJob } from './queue-model.ts';
+import { FunctionQueue, type Peer, type ServerJob, UniqueIndex, uniqueKeyOf } from './queue-model.ts';
 import { Sleepers } from './sleepers.ts';
-import { UniqueIndex, uniqueKeyOf } from './unique-index.ts';
 import { WaitingJobs } from './waiting-jobs.ts';
 
 /** The contents of a packet that submits a job. Strings have one character per byte. */

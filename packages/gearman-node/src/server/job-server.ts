@@ -13,13 +13,12 @@ import type { Logger } from '../logger.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { AccessList, type AccessRight, type AccessRules } from './access-list.ts';
 import { adminReply } from './admin-replies.ts';
-import { Backlogs } from './backlogs.ts';
 import { CLIENT_PACKETS, restoreJobs } from './client-packets.ts';
 import { JobQueue } from './job-queue.ts';
 import { JobTimers } from './job-timers.ts';
 import { type ListenAddress, Listener } from './listener.ts';
 import type { ServerJob } from './queue-model.ts';
-import { ServerConnection } from './server-connection.ts';
+import { Backlogs, ServerConnection } from './server-connection.ts';
 import type { PacketHandler, PacketHandlers, ServerState } from './server-state.ts';
 import { failOversized, WORKER_PACKETS } from './worker-packets.ts';
 

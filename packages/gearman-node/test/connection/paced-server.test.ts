@@ -18,7 +18,7 @@ test('a pause ends after its time or with a signal', async () => {
   const short = new PacedServer(address, { minDelay: 1, maxDelay: 1 });
   short.lost();
   await short.ready(new AbortController().signal);
-  assert.equal(short.pause, 0);
+  assert.ok(short.pause < 1, `${short.pause}`); // a timer may fire up to a millisecond early
 
   const long = new PacedServer(address, { minDelay: 3_600_000, maxDelay: 3_600_000 });
   long.lost();

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Peer } from '../../src/server/queue-model.ts';
-import { uniqueKeyOf } from '../../src/server/unique-index.ts';
+import { Peer, uniqueKeyOf } from '../../src/server/queue-model.ts';
 import { QueueSite } from '../fixtures/queue-site.ts';
 
 test('jobs of one function and key are coalesced for all their clients', () => {
