@@ -13,6 +13,11 @@ export function createAjv(options: Options = {}): Ajv {
     validateSchema: false,
     strictTypes: false,
     code: { optimize: false },
-    formats: { path: true, directory: true, time: (text: string) => !Number.isNaN(Date.parse(text)) },
+    formats: {
+      path: true,
+      directory: true,
+      program: true,
+      time: (text: string) => !Number.isNaN(Date.parse(text)),
+    },
   });
 }

@@ -18,12 +18,12 @@ export type Module = BuilderModule | ProviderModule;
 /** A module that cannot be used. The message has the reason and the remedy. */
 export class ModuleError extends Error {
   override readonly name = 'ModuleError';
-  /** `its type "dib" belongs to another builder` */
+  /** `module "dib" has the type of another builder` */
   readonly reason: string;
   readonly remedy: string;
 
-  constructor(subject: string, reason: string, remedy: string) {
-    super(`${subject}: ${reason}; ${remedy}`);
+  constructor(reason: string, remedy: string) {
+    super(`${reason}; ${remedy}`);
     this.reason = reason;
     this.remedy = remedy;
   }
@@ -108,8 +108,10 @@ export class Modules {
       ? [this.builders, 'builder']
       : ([this.providers, 'provider'] as const);
     if (!taken.has(module.type)) return new Modules([...this.list(), module]);
-    const reason = `its type "${module.type}" belongs to another ${kind} already`;
-    throw new ModuleError(`module "${module.type}"`, reason, 'give it a type of its own');
+    throw new ModuleError(
+      `module "${module.type}" has the type of another ${kind}`,
+      'give it a type of its own',
+    );
   }
 
   private list(): readonly Module[] {
@@ -153,7 +155,7 @@ function checkShape(value: unknown): asserts value is Module {
 }
 
 function wrongShape(subject: string, reason: string): ModuleError {
-  return new ModuleError(subject, reason, 'see BuilderModule and ProviderModule of image-builder');
+  return new ModuleError(`${subject} ${reason}`, 'see BuilderModule and ProviderModule of image-builder');
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

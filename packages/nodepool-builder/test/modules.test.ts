@@ -52,9 +52,9 @@ test('a module whose type another one has is refused', () => {
   const dib = { ...BUILDER, type: 'dib' };
   assert.throws(
     () => Modules.builtIn.with([dib]),
-    wrong(/^module "dib": its type "dib" belongs to another builder already; give it a type of its own$/),
+    wrong(/^module "dib" has the type of another builder; give it a type of its own$/),
   );
-  assert.throws(() => Modules.none.with([PROVIDER, PROVIDER]), wrong(/another provider already/));
+  assert.throws(() => Modules.none.with([PROVIDER, PROVIDER]), wrong(/another provider;/));
 });
 
 for (const [shape, module, reason] of [
@@ -63,7 +63,7 @@ for (const [shape, module, reason] of [
   ['a list', [BUILDER], /is not an object/],
   ['no type', { ...BUILDER, type: undefined }, /has no "type"/],
   ['a type with a blank', { ...BUILDER, type: 'my own' }, /has no "type"/],
-  ['no settings', { ...BUILDER, settings: undefined }, /^module "mine": has no "settings"/],
+  ['no settings', { ...BUILDER, settings: undefined }, /^module "mine" has no "settings"/],
   ['settings of a list', { ...BUILDER, settings: { type: 'array' } }, /has no "settings"/],
   ['a builder and a provider', { ...BUILDER, ...PROVIDER }, /either "create", as a builder, or "open/],
   ['nothing but a type', { type: 'mine', settings: SETTINGS }, /either "create", as a builder, or "open/],

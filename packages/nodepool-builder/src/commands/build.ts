@@ -59,7 +59,7 @@ export function registerBuild(program: Command, modules: Modules): void {
       const { config, secure, output, format = [], json = false, verbose = false } = options;
       const imageId = options.imageId ?? newImageId(name, new Date());
       checkImageId(imageId);
-      const { configuration } = await loadConfiguration(config, { modules, secure });
+      const { configuration, plugins } = await loadConfiguration(config, { modules, secure });
       const diskimage = findDiskImage(configuration, name);
       // Imported on demand: the daemon starts faster without it.
       const { buildImage } = await import('./build-image.ts');
@@ -68,7 +68,7 @@ export function registerBuild(program: Command, modules: Modules): void {
           {
             configuration,
             diskimage,
-            modules,
+            modules: plugins.modules,
             imageId,
             formats: format,
             output: resolve(output),

@@ -2,7 +2,7 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { formatFault } from '../configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
+import type { LoadedPlugins } from '../configuration/plugins.ts';
 import { FileWatch } from './watch-files.ts';
 
 /** Settings of {@link ConfigurationReload}. */
@@ -11,7 +11,6 @@ export interface ConfigurationReloadOptions {
   readonly file: string;
   /** The file of `-s`. */
   readonly secure?: string | undefined;
-  readonly modules: Modules;
   readonly logger: Logger;
   /** Applies a configuration. */
   readonly apply: (configuration: Configuration) => void;
@@ -23,6 +22,7 @@ export interface ConfigurationReloadOptions {
  */
 export class ConfigurationReload implements Disposable {
   readonly #options: ConfigurationReloadOptions;
+  readonly #plugins: LoadedPlugins;
   readonly #watch: FileWatch;
   /** The last reload. Reloads run one after the other, so that the newest configuration wins. */
   #last: Promise<void> = Promise.resolve();
@@ -31,6 +31,7 @@ export class ConfigurationReload implements Disposable {
   /** @param loaded the configuration in force */
   constructor(loaded: LoadedConfiguration, options: ConfigurationReloadOptions) {
     this.#options = options;
+    this.#plugins = loaded.plugins;
     this.#watch = new FileWatch({ onChange: () => void this.reload() });
     this.#watch.watch(loaded.files);
   }
@@ -51,9 +52,9 @@ export class ConfigurationReload implements Disposable {
   }
 
   async #reload(): Promise<void> {
-    const { file, secure, modules, logger, apply } = this.#options;
+    const { file, secure, logger, apply } = this.#options;
     try {
-      const loaded = await loadConfiguration(file, { modules, secure });
+      const loaded = await loadConfiguration(file, { secure, plugins: this.#plugins });
       if (this.#closed) return;
       logWarnings(logger, loaded);
       apply(loaded.configuration);

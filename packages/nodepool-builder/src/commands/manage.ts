@@ -76,7 +76,6 @@ async function manage({ config, loggingConfig }: ManageOptions, modules: Modules
       });
       const reload = new ConfigurationReload(loaded, {
         file: config,
-        modules,
         logger,
         apply: (configuration) => service.reload(configuration),
       });

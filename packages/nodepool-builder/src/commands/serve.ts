@@ -67,7 +67,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       };
       const builder = await NodepoolBuilder.start({
         ...common,
-        modules,
+        modules: loaded.plugins.modules,
         buildWorkers: options.buildWorkers,
         uploadWorkers: options.uploadWorkers,
         keepOnFailure: options.keepOnFailure,
@@ -77,7 +77,6 @@ export async function serve(options: ServeOptions): Promise<void> {
       const reload = new ConfigurationReload(loaded, {
         file: config,
         secure,
-        modules,
         logger,
         apply: (configuration) => {
           builder.reload(configuration);

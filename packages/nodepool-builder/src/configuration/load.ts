@@ -16,6 +16,7 @@ import { laterNodepoolFault } from './later-nodepool.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
 import { onInstanceFaults } from './on-instance-faults.ts';
 import { INSTANCE_BUILDER } from './on-instance-source.ts';
+import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
 import { toProvider } from './provider.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
@@ -33,6 +34,8 @@ export interface LoadedConfiguration {
   /** The files that it came from, and those that would be read in their place if they were there. */
   readonly files: readonly string[];
   readonly warnings: readonly Fault[];
+  /** The plugins that it names, and all modules. */
+  readonly plugins: LoadedPlugins;
 }
 
 /** Where clouds.yaml and the variables `OS_*` are looked for. */
@@ -42,6 +45,8 @@ export type CloudPlace = Omit<SettingsPlace, 'warn'>;
 export interface LoadOptions {
   /** The kinds of builders and providers to choose from. Default: those that come with nodepool-builder. */
   readonly modules?: Modules;
+  /** The plugins of this process, if the configuration is read again. Default: they are loaded. */
+  readonly plugins?: LoadedPlugins | undefined;
   /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
   readonly secure?: string | undefined;
   /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
@@ -59,7 +64,8 @@ export interface LoadOptions {
 export async function loadConfiguration(
   path: string,
   {
-    modules = Modules.builtIn,
+    modules: builtIn = Modules.builtIn,
+    plugins: loadedPlugins,
     secure,
     place = { env: process.env, cwd: process.cwd(), home: homedir() },
     checksHost = false,
@@ -67,7 +73,13 @@ export async function loadConfiguration(
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
   const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
-  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...formFaults(document)];
+  const plugins = loadedPlugins
+    ? keepPlugins(document, loadedPlugins)
+    : await loadPlugins(document, file, builtIn);
+  const { modules } = plugins;
+  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...plugins.faults];
+  // Errors that follow from a missing module would hide the reason.
+  if (!faults.some(isError)) faults.push(...formFaults(document));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const written = withFloatTexts(document, document.value as ConfigurationSource);
   faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written));
@@ -101,6 +113,7 @@ export async function loadConfiguration(
       ...(providers.some(({ cloud }) => cloud) ? cloudSettingsFiles(place) : []),
     ],
     warnings: [...faults, ...warnings],
+    plugins,
   };
 }
 

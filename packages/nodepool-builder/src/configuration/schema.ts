@@ -191,6 +191,14 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       items: GEARMAN_SERVER_SCHEMA,
       description: 'The job servers. Without them the daemon runs one of its own on loopback.',
     },
+    plugins: {
+      type: ['array', 'null'],
+      items: NAME,
+      description:
+        'Modules with further kinds of builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
+        'files. Packages are looked up from the directory of this file, then beside nodepool-builder. A change takes ' +
+        'effect after a restart.',
+    },
     diskimages: {
       type: ['array', 'null'],
       items: DISKIMAGE,

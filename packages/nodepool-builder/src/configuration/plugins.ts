@@ -1,0 +1,145 @@
+import { registerHooks } from 'node:module';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { ModuleError, type Modules } from '../modules.ts';
+import type { Fault } from './fault.ts';
+import { type Finding, toFault } from './finding.ts';
+import { isMapping } from './scalar.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** The plugins of a process. A reload of the configuration does not load code. */
+export interface LoadedPlugins {
+  /** As in `plugins` of the configuration. */
+  readonly names: readonly string[];
+  /** The kinds of builders and providers with those of the plugins. */
+  readonly modules: Modules;
+}
+
+/** Result of {@link loadPlugins}. */
+export interface PluginsResult extends LoadedPlugins {
+  readonly faults: readonly Fault[];
+}
+
+/**
+ * Loads the plugins of a configuration.
+ *
+ * @param file absolute path of the configuration: its directory is the first place for packages
+ * @param modules that the plugins are added to
+ */
+export async function loadPlugins(
+  document: YamlDocument,
+  file: string,
+  modules: Modules,
+): Promise<PluginsResult> {
+  const names = pluginNames(document);
+  const findings: Finding[] = [];
+  let all = modules;
+  for (const [index, name] of names.entries()) {
+    try {
+      const exported = await importPlugin(name, file);
+      all = all.with(Array.isArray(exported) ? exported : [exported]);
+    } catch (error) {
+      findings.push({ pointer: `/plugins/${index}`, ...explain(error, name, file) });
+    }
+  }
+  return { names, modules: all, faults: findings.map((finding) => toFault(document, finding)) };
+}
+
+/** The plugins of this process, with a warning if a configuration that is read again has others. */
+export function keepPlugins(document: YamlDocument, { names, modules }: LoadedPlugins): PluginsResult {
+  const reason = 'differs from the plugins that this process has loaded';
+  const remedy = 'restart nodepool-builder to load them';
+  const changed: Finding = { pointer: '/plugins', reason, remedy, severity: 'warning' };
+  const isSame = isDeepStrictEqual(pluginNames(document), names);
+  return { names, modules, faults: isSame ? [] : [toFault(document, changed)] };
+}
+
+/** The schema reports anything but a list of strings. */
+function pluginNames({ value }: YamlDocument): readonly string[] {
+  const plugins: unknown = isMapping(value) ? value.plugins : undefined;
+  return Array.isArray(plugins) ? plugins.filter((name) => typeof name === 'string') : [];
+}
+
+/** Begins the specifier with which a package of `plugins` is imported. */
+const SCHEME = 'nodepool-plugin:';
+
+/** Packages of this project. */
+const OWN_PACKAGE = /^(?:@nodepool-builder\/|nodepool-builder$)/;
+
+let isHooked = false;
+
+/**
+ * Resolves packages of plugins from the directory of the configuration, then from here. A plugin that imports a package
+ * of this project gets the one that runs: a second copy would have classes of its own, such as a second `ImageError`.
+ */
+function hookResolution(): void {
+  if (isHooked) return;
+  isHooked = true;
+  const here = import.meta.url;
+  registerHooks({
+    resolve: (specifier, context, nextResolve) => {
+      const resolveFrom = (name: string, first: string, second = here): ReturnType<typeof nextResolve> => {
+        try {
+          return nextResolve(name, { ...context, parentURL: first });
+        } catch (error) {
+          if (!isMissing(error)) throw error;
+          return nextResolve(name, { ...context, parentURL: second });
+        }
+      };
+      if (OWN_PACKAGE.test(specifier)) return resolveFrom(specifier, here, context.parentURL);
+      if (!specifier.startsWith(SCHEME)) return nextResolve(specifier, context);
+      const { searchParams } = new URL(specifier);
+      const name = searchParams.get('name') ?? '';
+      try {
+        return resolveFrom(name, searchParams.get('from') ?? here);
+      } catch (error) {
+        throw isMissing(error) ? new MissingPackage(name, { cause: error }) : error;
+      }
+    },
+  });
+}
+
+async function importPlugin(name: string, file: string): Promise<unknown> {
+  hookResolution();
+  const parameters = new URLSearchParams({ name, from: pathToFileURL(file).href });
+  const specifier = isPath(name)
+    ? pathToFileURL(resolve(dirname(file), name)).href
+    : `${SCHEME}?${parameters.toString()}`;
+  const { default: exported } = (await import(specifier)) as { readonly default?: unknown };
+  if (exported !== undefined) return exported;
+  throw new ModuleError('there is no default export', 'export a module, or a list of modules, as default');
+}
+
+function isPath(name: string): boolean {
+  return isAbsolute(name) || /^\.\.?\//.test(name);
+}
+
+function explain(error: unknown, name: string, file: string): Pick<Finding, 'reason' | 'remedy'> {
+  const plugin = JSON.stringify(name);
+  if (error instanceof ModuleError) return { reason: `${plugin}: ${error.reason}`, remedy: error.remedy };
+  if (error instanceof MissingPackage) {
+    return { reason: `${plugin} is not installed`, remedy: `run "npm install ${name}" in ${dirname(file)}` };
+  }
+  const path = resolve(dirname(file), name);
+  if (isMissing(error) && error.url === pathToFileURL(path).href) {
+    return { reason: `${plugin} does not exist`, remedy: `there is no file ${path}; correct the path` };
+  }
+  const [line = ''] = String(error).split('\n');
+  const place = placeOf(error);
+  const reason = `${plugin} cannot be loaded: ${line}${place === undefined ? '' : ` (${place})`}`;
+  return { reason, remedy: 'correct the plugin, or remove it from the list' };
+}
+
+/** Where an error was thrown, unless it was thrown by the resolution here. */
+function placeOf(error: unknown): string | undefined {
+  const [place] = /file:\/\/\S+?:\d+/.exec((error instanceof Error && error.stack) || '') ?? [];
+  return place?.startsWith(import.meta.url) ? undefined : place;
+}
+
+/** A package of `plugins` that is in neither place. */
+class MissingPackage extends Error {}
+
+function isMissing(error: unknown): error is Error & { readonly url?: string } {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
+}

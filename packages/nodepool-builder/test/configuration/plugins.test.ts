@@ -1,0 +1,172 @@
+// Not a unit test: each plugin is imported, and stays in this process.
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { BaseImageBuilder } from '@nodepool-builder/image-builder';
+import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+/** A builder whose images are empty. */
+function builder(type: string): string {
+  return `
+import { BaseImageBuilder } from '@nodepool-builder/image-builder';
+class Builder extends BaseImageBuilder {
+  async createImage() {}
+}
+export const module = {
+  type: '${type}',
+  settings: { type: 'object', properties: {} },
+  create: (diskimage) => new Builder(diskimage),
+};
+`;
+}
+
+/** Files of a site; a directory for each test, as Node imports each file once. */
+async function site(t: TestContext, files: Readonly<Record<string, string>>): Promise<string> {
+  const directory = temporaryDirectory(t);
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, name)), { recursive: true });
+    await writeFile(join(directory, name), content);
+  }
+  return join(directory, 'nodepool.yaml');
+}
+
+async function load(
+  t: TestContext,
+  plugins: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+): Promise<LoadedConfiguration> {
+  return await loadConfiguration(await site(t, { 'nodepool.yaml': configuration(plugins), ...files }));
+}
+
+function configuration(plugins: readonly string[], text = ''): string {
+  return `images-dir: images\nplugins:\n${plugins.map((name) => `  - '${name}'\n`).join('')}${text}`;
+}
+
+/** The error of a configuration with one plugin, without the directory. */
+async function errorOf(
+  t: TestContext,
+  plugin: string,
+  files: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const file = await site(t, { 'nodepool.yaml': configuration([plugin]), ...files });
+  const error: unknown = await loadConfiguration(file).then(
+    () => assert.fail('the plugin is loaded'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ConfigurationError)) throw error;
+  assert.equal(error.faults.length, 1);
+  return error.message.replaceAll(dirname(file), '.');
+}
+
+describe('plugins', () => {
+  it('are modules of a JavaScript or TypeScript file, one or a list, beside those of nodepool-builder', async (t) => {
+    const { plugins, warnings } = await load(t, ['./one.js', './sub/two.ts'], {
+      'package.json': '{"type": "module"}',
+      'one.js': `${builder('one')} export default module;`,
+      'sub/two.ts': `${builder('two')} const third: object = { ...module, type: 'three' }; export default [module, third];`,
+    });
+    assert.deepEqual(warnings, []);
+    assert.deepEqual(plugins.names, ['./one.js', './sub/two.ts']);
+    for (const type of ['dib', 'one', 'two', 'three']) assert.ok(plugins.modules.builders.has(type), type);
+  });
+
+  it('are packages beside the configuration, also those that export no CommonJS', async (t) => {
+    const { plugins } = await load(t, ['@example/plugin'], {
+      'node_modules/@example/plugin/package.json':
+        '{"name": "@example/plugin", "type": "module", "exports": {"import": "./main.js"}}',
+      'node_modules/@example/plugin/main.js': `${builder('packaged')} export default module;`,
+    });
+    assert.ok(plugins.modules.builders.has('packaged'));
+  });
+
+  it('share the classes of this process, even with a copy of their own', async (t) => {
+    const core = 'node_modules/@nodepool-builder/image-builder';
+    const { plugins } = await load(t, ['./plugin.mjs'], {
+      'plugin.mjs': `${builder('shared')} export default module;`,
+      [`${core}/package.json`]: '{"name": "@nodepool-builder/image-builder", "exports": "./copy.mjs"}',
+      [`${core}/copy.mjs`]: 'export class BaseImageBuilder {}',
+    });
+    const services = { instanceProvider: () => assert.fail() };
+    const made = plugins.modules.createBuilder({ name: 'a', formats: [], builder: 'shared' }, services);
+    assert.ok(made instanceof BaseImageBuilder);
+  });
+
+  it('that are not installed are an error with the command that installs them', async (t) => {
+    assert.equal(
+      await errorOf(t, '@example/missing'),
+      './nodepool.yaml:3:6: plugins[0] "@example/missing" is not installed; run "npm install @example/missing" in .',
+    );
+  });
+
+  it('that do not exist as a file are an error with the path', async (t) => {
+    assert.equal(
+      await errorOf(t, './missing.ts'),
+      './nodepool.yaml:3:6: plugins[0] "./missing.ts" does not exist; there is no file ./missing.ts; correct the path',
+    );
+  });
+
+  for (const [what, source, message] of [
+    [
+      'throw',
+      'throw new Error("no licence");',
+      /cannot be loaded: Error: no licence \(file:.*plugin\.mjs:1\); correct/,
+    ],
+    ['are not JavaScript', 'export default {', /cannot be loaded: SyntaxError: Unexpected end of input; /],
+    [
+      'import a missing package',
+      'import "missing";',
+      /cannot be loaded: .*Cannot find package 'missing' imported from [^ ]*plugin\.mjs;/,
+    ],
+    ['export nothing', '', /"\.\/plugin\.mjs": there is no default export; export a module/],
+    [
+      'have a wrong shape',
+      'export default { type: "a" };',
+      /: module "a" has no "settings".*; see BuilderModule/,
+    ],
+    [
+      'have the type of another module',
+      `${builder('dib')} export default module;`,
+      /: module "dib" has the type of another builder; give it a type of its own$/,
+    ],
+  ] as const) {
+    it(`that ${what} are an error`, async (t) => {
+      const error = await errorOf(t, './plugin.mjs', { 'plugin.mjs': source });
+      assert.match(error, /^\.\/nodepool\.yaml:3:6: plugins\[0\] "\.\/plugin\.mjs"/);
+      assert.match(error, message);
+    });
+  }
+
+  it('that are not a list of names are an error', async (t) => {
+    const file = await site(t, { 'nodepool.yaml': 'images-dir: i\nplugins: ./a.js\n' });
+    await assert.rejects(
+      loadConfiguration(file),
+      /nodepool\.yaml:2:1: plugins must be a list, but is a string/,
+    );
+  });
+
+  it('are not loaded again with the configuration: a change is a warning', async (t) => {
+    const file = await site(t, {
+      'nodepool.yaml': configuration(['./one.mjs']),
+      'one.mjs': `${builder('one')} export default module;`,
+      'two.mjs': 'throw new Error("is not loaded");',
+    });
+    const { plugins } = await loadConfiguration(file);
+    const again = await loadConfiguration(file, { plugins });
+    assert.deepEqual(again.warnings, []);
+    await writeFile(
+      file,
+      configuration(['./one.mjs', './two.mjs'], 'diskimages: [{name: a, builder: one}]\n'),
+    );
+    const changed = await loadConfiguration(file, { plugins });
+    assert.deepEqual(
+      changed.warnings.map((fault) => formatFault('nodepool.yaml', fault)),
+      [
+        'nodepool.yaml:2:1: warning: plugins differs from the plugins that this process has loaded; restart nodepool-builder to load them',
+      ],
+    );
+    assert.deepEqual(changed.plugins.names, ['./one.mjs']);
+  });
+});
