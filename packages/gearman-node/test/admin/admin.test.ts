@@ -98,7 +98,7 @@ test('a function name may look like an error or contain a dot', async (t) => {
 });
 
 test('an unanswered command fails with server-silent, and the next command reconnects', async (t) => {
-  const { server, admin } = await scripted(t, 50);
+  const { server, admin } = await scripted(t, 500);
   await assert.rejects(admin.version(), { code: 'server-silent' });
   await (await server.accept()).closed;
   const again = admin.version();

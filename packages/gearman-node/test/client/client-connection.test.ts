@@ -30,6 +30,9 @@ async function scripted(
   };
 }
 
+/** Milliseconds; long, for tests in which the interval of status requests is mocked and no answer is missing. */
+const TIMEOUT = 60_000;
+
 /** Bytes that a peer has not sent once their number is stable for many turns of the event loop. */
 async function unsentInTheEnd({ socket }: RawPeer): Promise<number> {
   let unsent = socket.writableLength;
@@ -142,17 +145,20 @@ test('a background job gets no packets of a foreground job with the same handle'
 });
 
 test('an unanswered submission closes the connection', async (t) => {
-  const { submit } = await scripted(t, { timeout: 50 });
+  const { submit } = await scripted(t, { timeout: 500 });
   const [peer, job] = await submit('f');
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
   await peer.closed;
 });
 
 test('a job may run for longer than the timeout', async (t) => {
-  const { submit } = await scripted(t, { timeout: 1000 });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
-  await peer.until('GET_STATUS'); // once the timeout has passed
+  await job.handle;
+  t.mock.timers.tick(TIMEOUT);
+  await peer.until('GET_STATUS');
   peer.send('STATUS_RES', 'H:x:1', 1, 1, 0, 0);
   peer.send('WORK_COMPLETE', 'H:x:1', 'done');
   assert.equal(String(await job), 'done');
@@ -245,20 +251,26 @@ test('an answer with invalid numbers fails only its request', async (t) => {
 });
 
 test('a server that freezes after it accepted a job is detected', async (t) => {
-  const { submit } = await scripted(t, { timeout: 100 });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { submit } = await scripted(t, { timeout: 500 });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
+  await job.handle;
+  t.mock.timers.tick(500);
   assert.deepEqual(await peer.next(), ['GET_STATUS', 'H:x:1']);
   await assert.rejects(job.result, lostBecauseOf('server-silent'));
 });
 
 test('a job that its server no longer knows is lost; a known job continues', async (t) => {
-  const { client, submit } = await scripted(t, { timeout: 100 });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { client, submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, forgotten] = await submit('f');
   const running = client.submit('f');
   await peer.until('SUBMIT_JOB');
   peer.send('JOB_CREATED', 'H:x:1');
   peer.send('JOB_CREATED', 'H:x:2');
+  await running.handle;
+  t.mock.timers.tick(TIMEOUT);
   assert.deepEqual(
     [await peer.next(), await peer.next()],
     [
@@ -274,9 +286,12 @@ test('a job that its server no longer knows is lost; a known job continues', asy
 });
 
 test('a result that precedes the answer about its job completes the job', async (t) => {
-  const { submit } = await scripted(t, { timeout: 100 });
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { submit } = await scripted(t, { timeout: TIMEOUT });
   const [peer, job] = await submit('f');
   peer.send('JOB_CREATED', 'H:x:1');
+  await job.handle;
+  t.mock.timers.tick(TIMEOUT);
   await peer.until('GET_STATUS');
   peer.send('WORK_COMPLETE', 'H:x:1', 'done');
   peer.send('STATUS_RES', 'H:x:1', 0, 0, 0, 0);

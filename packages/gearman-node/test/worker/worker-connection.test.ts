@@ -276,7 +276,7 @@ test('ERROR for a lost job does not answer a grab', async (t) => {
 });
 
 test('an unanswered grab closes the connection, and the worker reconnects', async (t) => {
-  const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 50 });
+  const { server, worker, accept } = await scripted(t, { f: () => 'done' }, { timeout: 500 });
   const reason = new Promise((resolve) => worker.once('disconnect', (_server, error) => resolve(error.code)));
   await server.until('GRAB_JOB_UNIQ');
   await server.closed;
