@@ -37,7 +37,7 @@ function endAfter(t: TestContext, builder: BuilderProcess): BuilderProcess {
   return builder;
 }
 
-/** Runs the command with another home directory, and waits for its end. */
+/** Runs the command with another home directory to its end. */
 async function run(home: string, ...args: readonly string[]): Promise<Outcome> {
   return await runWith({ HOME: home }, '022', ...args);
 }
@@ -61,7 +61,7 @@ async function modeOf(path: string): Promise<string> {
 }
 
 describe('flags, as argparse takes them', () => {
-  it('may be cut short, and may be joined with their value', async (t) => {
+  it('may be abbreviated and joined with their value', async (t) => {
     const { config } = await newSite(t);
     const builder = endAfter(t, spawnDaemon(builderCommand('-dc', config, '--build', '2', '--up=3')));
     await builder.logged(/nodepool\.builder: serving /);
@@ -78,12 +78,12 @@ describe('flags, as argparse takes them', () => {
     assert.equal(await builder.end('SIGINT'), 0);
   });
 
-  it('that are unknown end it with 2', async () => {
+  it('that are unknown are refused with exit code 2', async () => {
     const { code, stderr } = await run('/', '-d', '--fake');
     assert.equal(code, 2, stderr);
   });
 
-  it('with 0 workers offer nothing of that kind', async (t) => {
+  it('with 0 workers offer no function of that kind', async (t) => {
     const { config, images } = await newSite(t);
     await writeFile(join(images, '0000000007.raw'), 'an image');
     const builder = endAfter(t, await startBuilder(config, '--build-workers', '0'));
@@ -97,7 +97,7 @@ describe('flags, as argparse takes them', () => {
 });
 
 describe('-l', () => {
-  it('may begin with ~, and holds a logging configuration of Python', async (t) => {
+  it('accepts ~ and a logging configuration of Python', async (t) => {
     const { config, directory } = await newSite(t);
     await writeFile(
       join(directory, 'logging.conf'),
@@ -140,14 +140,14 @@ args=()
     assert.deepEqual(printed, []);
   });
 
-  it('that is missing ends it', async (t) => {
+  it('with a missing file is an error', async (t) => {
     const { config, directory } = await newSite(t);
     const { code, stderr } = await run(directory, '-d', '-c', config, '-l', '~/none.conf');
     assert.equal(code, 1);
     assert.match(stderr, /^nodepool-builder: .*none\.conf:1:1: the file cannot be read: ENOENT.*-l FILE\n$/);
   });
 
-  it('left out, everything is printed on standard error', async (t) => {
+  it('is optional: everything is printed on standard error', async (t) => {
     const { config } = await newSite(t);
     const builder = endAfter(t, await startBuilder(config));
     await builder.end('SIGINT');
@@ -246,7 +246,7 @@ describe('in the background', () => {
     });
   }
 
-  it('that fails to start prints the reason and the path of the log', async (t) => {
+  it('a failed start prints the reason and a remedy', async (t) => {
     const site = await newSite(t);
     await rm(site.images, { recursive: true });
     const missing = await run(site.directory, '-c', site.config, '-p', join(site.directory, 'pid'));
@@ -258,7 +258,7 @@ describe('in the background', () => {
     assert.equal(existsSync(site.images), false);
   });
 
-  it('a successor waits for the end of what it takes over from', async (t) => {
+  it('a new daemon waits for the end of the one that its pid file names', async (t) => {
     const { config, directory } = await newSite(t);
     const pidFile = join(directory, 'pid');
     const builder = endAfter(t, await startBuilder(config, '-p', pidFile));
@@ -272,7 +272,7 @@ describe('in the background', () => {
 });
 
 describe('SIGUSR2', () => {
-  it('logs what the process is and holds', async (t) => {
+  it('logs the state of the process', async (t) => {
     const { config, images } = await newSite(t);
     const builder = endAfter(t, await startBuilder(config));
     builder.child.kill('SIGUSR2');
@@ -285,7 +285,7 @@ describe('SIGUSR2', () => {
 });
 
 describe('a changed file', () => {
-  it('is read without a signal: nodepool.yaml, when an editor has replaced it', async (t) => {
+  it('is reloaded without a signal: nodepool.yaml, when an editor has replaced it', async (t) => {
     const site = await newSite(t);
     const builder = endAfter(t, await startBuilder(site.config));
     const other = await newSite(t);
@@ -298,7 +298,7 @@ describe('a changed file', () => {
     await builder.end('SIGINT');
   });
 
-  it('is read without a signal: clouds.yaml, when it appears', async (t) => {
+  it('is reloaded without a signal: clouds.yaml, when it appears', async (t) => {
     const { config, directory } = await newSite(t);
     const text = await readFile(config, 'utf8');
     await writeFile(

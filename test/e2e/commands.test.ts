@@ -30,7 +30,7 @@ setUp(async (undo) => {
 });
 
 describe('image-build, image-list, image-upload and image-delete', () => {
-  it('do what they say, with results on standard output and progress in plain lines beside it', async () => {
+  it('print results on standard output, and progress in plain lines on standard error', async () => {
     const build = await runCommand('image-build', 'docs', '-c', site.config);
     assert.equal(build.code, 0, build.stderr);
     const imageId = build.stdout.trim();
@@ -82,7 +82,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.match(stdout, /image-build:docs ={30} 100 % /);
   });
 
-  it('say what there is when nobody offers what they ask for', async () => {
+  it('list the alternatives if no builder offers the function', async () => {
     const build = await runCommand('image-build', 'dosc', '-c', site.config);
     assert.deepEqual(build, {
       code: 1,
@@ -91,7 +91,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     });
   });
 
-  it('say which provider to name', async () => {
+  it('list the providers if the name is wrong or missing', async () => {
     const unknown = await runCommand('image-upload', 'x', '--provider', 'other', '-c', site.config);
     assert.match(unknown.stderr, /provider "other" is not in .*; there is pool/);
     const several = await runCommand('image-upload', 'x', '--provider', 'pool', '-c', site.config);
@@ -99,7 +99,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.deepEqual([unknown.code, several.code], [1, 1]);
   });
 
-  it('refuse an image id that cannot be one before they ask anybody', async () => {
+  it('refuse an invalid image id without a request', async () => {
     const { code, stderr } = await runCommand(
       'image-build',
       'docs',
@@ -112,7 +112,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.match(stderr, /image-id "\.\.\/up" contains a "\/"/);
   });
 
-  it('say where they looked for a job server that does not answer', async () => {
+  it('name the address of a job server that does not answer', async () => {
     const config = join(site.directory, 'elsewhere.yaml');
     await writeFile(config, 'images-dir: /i\ngearman-servers: [{host: 127.0.0.1, port: 1}]\n');
     const { code, stderr } = await runCommand('image-build', 'docs', '-c', config);
@@ -151,7 +151,7 @@ describe('the command line', () => {
     assert.deepEqual(await runCommand('--version'), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  it('that is wrong ends with 2, as argparse ends', async () => {
+  it('is refused with exit code 2 if it is wrong, as by argparse', async () => {
     for (const args of [
       ['--no-such-option'],
       ['--build-workers', 'many'],
@@ -166,7 +166,7 @@ describe('the command line', () => {
 });
 
 describe('validate', () => {
-  it('says what is wrong, where, and what to do', async () => {
+  it('reports each error with its line and a remedy', async () => {
     const config = join(site.directory, 'faulty.yaml');
     await writeFile(config, 'images-dir: 5\ndiskimages: [{name: a, elments: b}]\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
@@ -188,7 +188,7 @@ describe('validate', () => {
     assert.match(stderr, /failing-jobs\.yaml:3:15: diskimages\[0\]\.elements has a quote .*: builds fail/);
   });
 
-  it('accepts what is good, and shows warnings', async () => {
+  it('accepts a valid file, and prints warnings', async () => {
     const config = join(site.directory, 'good.yaml');
     await writeFile(config, 'images-dir: /i\ndiskimages: [{name: a, elments: b}]\n');
     const { code, stdout, stderr } = await runCommand('validate', '-c', config);
@@ -199,7 +199,7 @@ describe('validate', () => {
 });
 
 describe('gearmand', () => {
-  it('is a job server until SIGTERM', async (t) => {
+  it('runs a job server until SIGTERM', async (t) => {
     const child = spawn(...builderCommand('gearmand', '-p', '0'), { stdio: ['ignore', 'pipe', 'ignore'] });
     undoAfter(t, () => child.kill('SIGKILL'));
     const [line] = (await once(createInterface(child.stdout), 'line')) as [string];
@@ -226,7 +226,7 @@ describe('without -d', () => {
     await waitUntil('the pid file to go', () => !existsSync(pidFile));
   });
 
-  it('says why it does not come up', async () => {
+  it('prints the reason if it fails to start', async () => {
     const { code, stderr } = await runCommand('-c', site.config, '-p', join(site.directory, 'other-pid'));
     assert.equal(code, 1);
     assert.match(stderr, new RegExp(`${builder.child.pid}`), 'images-dir belongs to another builder');
@@ -237,6 +237,6 @@ function endIfAlive(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // it has ended, as it should
+    // it has ended, as expected
   }
 }

@@ -12,14 +12,14 @@ import {
 } from '../fixtures/gearmand-command.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
-/** The command with an access list, and the addresses of a client and of a worker with a certificate each. */
+/** The command with an access list, and the addresses of a client and a worker, each with a certificate. */
 interface Site extends GearmandCommand {
   readonly zuul: ServerAddress;
   readonly builder: ServerAddress;
   readonly install: (list: string) => Promise<void>;
 }
 
-/** The options of TLS, and who has a certificate that they let in. */
+/** The TLS options, and peers whose certificates they accept. */
 async function certificates(t: TestContext) {
   const directory = await temporaryDirectory(t);
   const file = (name: string): string => join(directory, name);
@@ -65,7 +65,7 @@ test('a certificate may submit what its prefix allows, and nothing else', async 
   await assert.rejects(admin.dropFunction('image-build:x'), { serverCode: 'ACCESS_DENIED' });
 });
 
-test('at SIGHUP other rules hold for connections that stand; bad ones are logged and the former stay', async (t) => {
+test('SIGHUP applies new rules to open connections; invalid rules are logged and the old ones stay', async (t) => {
   const { child, zuul, install, logged } = await start(t, RULES);
   const client = new Client({ servers: [zuul] });
   undoAfter(t, () => client.close());
@@ -88,7 +88,7 @@ test('at SIGHUP other rules hold for connections that stand; bad ones are logged
   await assert.rejects(submit('image-build:x'), { serverCode: 'ACCESS_DENIED' });
 });
 
-test('an access list that cannot be used is refused, with the line', async (t) => {
+test('an invalid access list is refused with the line of the error', async (t) => {
   const { options, list } = await certificates(t);
   await writeFile(list, 'zuul:\n  submit: image-\n');
   const { code, stderr = '' } = await refusedGearmand(...options, '--access-list', list);

@@ -53,7 +53,7 @@ test('with --journal a background job survives SIGKILL', async (t) => {
   assert.equal(await done.promise, 'x');
 });
 
-test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged and the former stays', async (t) => {
+test('TLS with clients’ certificates, reloaded at SIGHUP; an invalid one is logged and the old one stays', async (t) => {
   const directory = await temporaryDirectory(t);
   const [cert, key, ca] = ['cert', 'key', 'ca'].map((name) => join(directory, name)) as [
     string,
@@ -100,7 +100,7 @@ test('TLS with clients’ certificates, renewed at SIGHUP; a bad one is logged a
   await standing.version();
 });
 
-test('with --allow-shutdown it obeys shutdown, gracefully too; without it does not', async (t) => {
+test('with --allow-shutdown it obeys shutdown and shutdown graceful, without it neither', async (t) => {
   const { address } = await startGearmandCommand(t);
   const deaf = new Admin(address);
   undoAfter(t, () => deaf.close());
@@ -116,7 +116,7 @@ test('with --allow-shutdown it obeys shutdown, gracefully too; without it does n
   }
 });
 
-test('after --job-retries workers that were lost a job fails', async (t) => {
+test('a job fails once --job-retries workers were lost with it', async (t) => {
   const { address } = await startGearmandCommand(t, '-j', '1');
   const client = new Client({ servers: [address] });
   undoAfter(t, () => client.close());
@@ -134,7 +134,7 @@ function workerThatDies(port: number): [command: string, args: string[]] {
   ];
 }
 
-test('what makes no sense is refused', async (t) => {
+test('invalid combinations of options are refused', async (t) => {
   const file = join(await temporaryDirectory(t), 'file');
   await writeFile(file, 'nonsense');
   const cases = [

@@ -38,13 +38,13 @@ function digestsOf(bytes: Buffer): { md5: string; sha256: string } {
   return { md5: digest('md5'), sha256: digest('sha256') };
 }
 
-/** JSON output about the bytes of an image and of its source file. */
+/** The part of the JSON that describes the bytes of the image and of its source file. */
 function pick({ size, md5, sha256, source }: Readonly<Record<string, unknown>>): object {
   return { size, md5, sha256, source };
 }
 
 describe('in a directory', () => {
-  test('upload converts what it is given, and leaves one image for several at once and again', async (t) => {
+  test('upload converts the file; concurrent and repeated uploads share one image', async (t) => {
     const directory = await createDirectory(t);
     const image = join(directory, 'built.raw');
     await writeFile(image, Buffer.alloc(1_048_576, 'image'));
@@ -82,7 +82,7 @@ describe('in a directory', () => {
     assert.deepEqual((await readdir(directory)).toSorted(), ['built.raw', 'pool']);
   });
 
-  test('prune deletes the old versions of jobs, several at once, and reap what a killed job left', async (t) => {
+  test('prune deletes old images of jobs, also when run twice at once, and reap the partial file of a killed job', async (t) => {
     const directory = await createDirectory(t);
     const pool = join(directory, 'pool');
     const path = join(directory, 'image.qcow2');
@@ -125,7 +125,7 @@ describe('in a directory', () => {
     assert.ok(!(await readdir(pool)).some((name) => name.startsWith('.upload')));
   });
 
-  test('what cannot be done is said, and nothing is touched', async (t) => {
+  test('invalid files and options are refused with a reason, and nothing is changed', async (t) => {
     const directory = await createDirectory(t);
     const provider = ['--provider', `directory:${directory}/pool`];
     const random = join(directory, 'random');
@@ -169,7 +169,7 @@ describe('in a directory', () => {
   });
 });
 
-test('in a cloud, upload leaves nothing when it is stopped, and what it leaves when it is killed is reaped', async (t) => {
+test('in a cloud, a stopped upload leaves nothing, and reap removes what a killed upload left', async (t) => {
   const account = await (await openStack()).createAccount();
   const faulty = await faultyOpenStack(account);
   undoAfter(t, () => faulty.close());
@@ -224,7 +224,7 @@ test('in a cloud, upload leaves nothing when it is stopped, and what it leaves w
   const since = (method: string): number =>
     faulty.glance.requests.slice(begun).filter((request) => request.method === method).length;
   const both = Promise.all([run(...upload), run(...upload)]);
-  // Each tries the ids of the two images that were here before, and a third one.
+  // Each tries the ids of the two earlier images, and a third one.
   await waitUntil('both at the same upload', () => since('POST') === 6);
   resolve();
   const ids = await both;

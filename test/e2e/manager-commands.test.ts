@@ -22,7 +22,7 @@ interface Service {
   readonly process: BuilderProcess;
 }
 
-/** A process that does it all, once it has uploaded `docs` to its only provider. */
+/** A process with --all-in-one that has uploaded `docs` to its only provider. */
 async function startService(t: TestContext, settings: Settings = {}): Promise<Service> {
   const site = await createManagedSite(t, { providers: [provider('east')], ...settings });
   const started = endAfter(t, await startBuilder(site.config, '--all-in-one'));
@@ -30,7 +30,7 @@ async function startService(t: TestContext, settings: Settings = {}): Promise<Se
   return { site, process: started };
 }
 
-/** The only id of that number in a list. */
+/** The only id with that number in a list. */
 async function idOf(site: ManagedSite, command: string, key: string, number: string): Promise<string> {
   const ids = (await site.list(command)).map((record) => String(record[key]));
   return ids.find((id) => id.includes(number)) ?? assert.fail(`no ${number} in ${ids.join()}`);
@@ -78,7 +78,7 @@ describe('the lists', () => {
     ]);
   });
 
-  it('dib-image-list shows builds, with why they were begun', async () => {
+  it('dib-image-list shows builds with their reasons', async () => {
     const [header, ...rows] = await table('dib-image-list');
     assert.match(header ?? '', /^IMAGE-ID +DISKIMAGE +STATE +AGE +WHY$/);
     assert.equal(rows.length, 1);
@@ -157,13 +157,13 @@ describe('the lists', () => {
     const plan = await table('manage', '--dry-run');
     assert.match(
       plan.at(-1) ?? '',
-      /^remove-leak +docs-leaked\.qcow2 in east +seen twice +it carries our mark/,
+      /^remove-leak +docs-leaked\.qcow2 in east +seen twice +it is tagged as ours/,
     );
     assert.equal(plan.filter((line) => line.startsWith('remove-leak')).length, 1);
     assert.equal((await site.uploaded('east')).length, 3);
   });
 
-  it('rebuild says which disk images there are', async () => {
+  it('rebuild lists the disk images if the name is wrong', async () => {
     assert.match(
       await refused(site, 'rebuild', 'dosc'),
       /disk image "dosc" is not configured; there is docs/,
@@ -224,7 +224,7 @@ describe('the requests', () => {
 });
 
 describe('plan', () => {
-  it('says what is paused', async (t) => {
+  it('names what is paused', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ pause: true })] });
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     const plan = await site.list('plan');
@@ -235,7 +235,7 @@ describe('plan', () => {
     assert.match(plan[0]?.why ?? '', /^it is paused; a build is due: it has no ready build$/);
   });
 
-  it('says until when it waits after a failure', async (t) => {
+  it('names the time of the next try after a failure', async (t) => {
     const site = await createManagedSite(t, {
       diskimages: [docsImage({ options: { tree: '/no/such/directory' } })],
     });
@@ -252,7 +252,7 @@ describe('plan', () => {
 });
 
 describe('without a manager', () => {
-  it('image-list shows what builders offer; commands that need records say what to do', async (t) => {
+  it('image-list shows what builders offer; commands that need records fail with a remedy', async (t) => {
     const site = await createManagedSite(t);
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     assert.deepEqual(await site.list('image-list'), []);
@@ -269,7 +269,7 @@ describe('without a manager', () => {
 });
 
 describe('export-image-data and import-image-data', () => {
-  it('carry the records to another store', async (t) => {
+  it('move the records to another store', async (t) => {
     const { site, process: service } = await startService(t);
     const file = join(site.directory, 'images.json');
     const written = await runInProcess('export-image-data', file, '-c', site.config);
@@ -289,7 +289,7 @@ describe('export-image-data and import-image-data', () => {
     assert.deepEqual([await site.list('dib-image-list'), await site.list('image-list')], records);
   });
 
-  it('say what is wrong with a file', async (t) => {
+  it('refuse an invalid file with a reason', async (t) => {
     const site = await createManagedSite(t);
     const file = join(site.directory, 'images.json');
     assert.match(

@@ -9,7 +9,7 @@ import { temporaryDirectory } from './temporary-directory.ts';
 
 const BIN = join(import.meta.dirname, '../bin/nodepool-builder.js');
 
-test('a command that opens the SQLite of the manager prints what it lists, and no warning of Node.js', async (t) => {
+test('a command that opens the SQLite store prints its list, and no warning of Node.js', async (t) => {
   const directory = temporaryDirectory(t);
   const config = join(directory, 'nodepool.yaml');
   await writeFile(config, 'images-dir: images\nmanager: {store: manager.sqlite}\n');

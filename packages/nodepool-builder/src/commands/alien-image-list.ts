@@ -7,14 +7,14 @@ import { configOption } from './options.ts';
 import { printRecords, type ShownRecord } from './print-records.ts';
 import { unrecordedImages } from './unrecorded-images.ts';
 
-/** `alien-image-list`: what lies in providers and at builders, and is in no record. */
+/** `alien-image-list`: lists images in providers and at builders that are in no record. */
 export function registerAlienImageList(program: Command, modules: Modules): void {
   program
     .command('alien-image-list')
     .summary('list images that are in no record of the manager')
     .description(
-      'Lists images in the providers and at the builders that are in no record of the manager. It removes those that ' +
-        'it made itself (OURS: yes) when it has seen them twice; the others it never touches.',
+      'Lists images in the providers and at the builders that are in no record of the manager. The manager deletes ' +
+        'those with its own tag (OURS: yes) once it has found them twice in a row, and never touches the others.',
     )
     .addOption(configOption())
     .option('--json', 'print JSON')

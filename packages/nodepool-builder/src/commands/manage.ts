@@ -6,8 +6,8 @@ import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
 import type { Modules } from '../modules.ts';
 import { ConfigurationReload, logWarnings } from './configuration-reload.ts';
-import { dryRun } from './dry-run.ts';
 import { configOption, loggingConfigOption } from './options.ts';
+import { dryRun } from './plan.ts';
 import { stopSignal } from './stop-signal.ts';
 
 interface ManageOptions {

@@ -8,7 +8,7 @@ import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { main } from '../../src/main.ts';
 
-/** A directory with two images of debian and one of ubuntu, the newest of debian last touched first. */
+/** A directory with two images of debian and one of ubuntu. The newer image of debian has the older file. */
 async function createPool(t: TestContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'latest-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -54,7 +54,7 @@ async function latest(
   return [code, stdout, stderr];
 }
 
-test('latest prints the id alone, by the time of the build and not of the file', async (t) => {
+test('latest prints only the id, and compares times of builds, not of files', async (t) => {
   const provider = `directory:${await createPool(t)}/pool`;
   const [code, stdout, stderr] = await latest(t, '--provider', provider, '--filter', 'name=debian-*');
   assert.deepEqual([code, stdout, stderr], [0, 'debian-2.qcow2', '']);
@@ -101,7 +101,7 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
   ]);
 });
 
-test('latest fails where no image passes, and says why', async (t) => {
+test('latest fails if no image passes, with the reasons', async (t) => {
   const provider = `directory:${await createPool(t)}/pool`;
   const args = ['--provider', provider, '--filter', 'property:os=bsd'];
   assert.deepEqual(await latest(t, ...args, '--filter', 'name=debian-*'), [

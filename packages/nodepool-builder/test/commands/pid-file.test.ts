@@ -29,14 +29,14 @@ async function startOther(t: TestContext): Promise<ChildProcess> {
 }
 
 describe('the pid file', () => {
-  it('names this process as long as it is there', async () => {
+  it('names this process until it is removed', async () => {
     const file = await writePidFile(path);
     assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
     await file.remove();
     assert.equal(existsSync(path), false);
   });
 
-  it('of a dead process, of another program, or with nonsense in it is taken over', async () => {
+  it('is replaced if it names a dead process or another program, or holds no number', async () => {
     for (const content of [String(spawnSync('true').pid), '1', 'nonsense']) {
       await writeFile(path, content);
       const file = await writePidFile(path);
@@ -45,7 +45,7 @@ describe('the pid file', () => {
     }
   });
 
-  it('of a living builder keeps a second one from starting', async (t) => {
+  it('of a running builder prevents a second one from starting', async (t) => {
     const other = await startOther(t);
     await assert.rejects(
       writePidFile(path, 0),
@@ -54,7 +54,7 @@ describe('the pid file', () => {
     assert.equal(await readFile(path, 'utf8'), `${other.pid}\n`);
   });
 
-  it('of a builder that is about to end is taken over when it has ended', async (t) => {
+  it('of a builder that is stopping is replaced once the builder has ended', async (t) => {
     const other = await startOther(t);
     const written = writePidFile(path);
     other.kill();
@@ -63,11 +63,11 @@ describe('the pid file', () => {
     await file.remove();
   });
 
-  it('can be written by its owner alone, whatever the umask is', async (t) => {
+  it('is writable by its owner only, whatever the umask', async (t) => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     for (const stale of [false, true]) {
-      // A file that python-daemon left, with its umask of 0.
+      // A file of python-daemon, with its umask of 0.
       if (stale) await writeFile(path, '999999999\n', { mode: 0o666 });
       const file = await writePidFile(path);
       assert.equal((await stat(path)).mode & 0o777, 0o644);
@@ -75,7 +75,7 @@ describe('the pid file', () => {
     }
   });
 
-  it('in a directory that is not there says what to do', async () => {
+  it('in a missing directory is an error with a remedy', async () => {
     await assert.rejects(
       writePidFile(join(directory, 'missing', 'pid')),
       /cannot be written: ENOENT.*make its directory/,

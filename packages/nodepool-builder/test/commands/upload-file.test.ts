@@ -8,7 +8,7 @@ import { withoutProgress } from '../../src/commands/progress-display.ts';
 import { uploadFile } from '../../src/commands/upload-file.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
-it('the limit on the size of a disk holds for the conversion of a file', async (t) => {
+it('a file is not converted if its disk exceeds the size limit', async (t) => {
   const path = join(temporaryDirectory(t), 'image.raw');
   await writeFile(path, 'disk');
   await truncate(path, 2 ** 21);

@@ -15,16 +15,16 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { FileWatch } from '../../src/commands/watch-files.ts';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const INTERVAL = 20;
 
 interface Watched {
   readonly directory: string;
   readonly file: string;
   readonly watch: FileWatch;
-  /** How often a change was told. */
+  /** Number of reported changes. */
   count: number;
-  /** Resolves with the next one. */
+  /** Resolves with the next change. */
   changed(): Promise<void>;
 }
 
@@ -85,7 +85,7 @@ const ways: readonly (readonly [
 
 describe('a watched file', () => {
   for (const [what, prepare, change] of ways) {
-    it(`tells that it ${what}, once`, async (t) => {
+    it(`is reported once when it ${what}`, async (t) => {
       const place = watched(t);
       prepare(place);
       place.watch.watch([place.file]);
@@ -101,7 +101,7 @@ describe('a watched file', () => {
     });
   }
 
-  it('is left alone as long as it changes', async (t) => {
+  it('is not reported while it keeps changing', async (t) => {
     const place = watched(t);
     writeFileSync(place.file, 'old');
     place.watch.watch([place.file]);
@@ -123,7 +123,7 @@ describe('a watched file', () => {
     assert.equal(place.count, before + 1);
   });
 
-  it('is none any more once others are watched', async (t) => {
+  it('is no longer watched once others replace it', async (t) => {
     const place = watched(t);
     const other = join(place.directory, 'clouds.yaml');
     for (const file of [place.file, other]) writeFileSync(file, 'old');
@@ -139,7 +139,7 @@ describe('a watched file', () => {
   });
 });
 
-/** Changes a file until that is told: what is watched along with it has been looked at by then. */
+/** Changes a file until the change is reported. By then, all other files have been checked, too. */
 async function firstLook(place: Watched, file: string = place.file): Promise<void> {
   const changed = place.changed();
   const timer = setInterval(() => appendFileSync(file, 'x'), INTERVAL * 3);
