@@ -69,7 +69,7 @@ it('after a partition the copy of an image that is not the one on record is dele
   await manager.logged(/several builders offer image docs-0000000001-/);
   await waitUntil('the end of the far copy', async () => (await far.site.built()).length === 0);
   await farBuilder.logged(
-    /image docs-\S+ is not the one on record, which another builder made; it is deleted here/,
+    /image docs-\S+ differs from the record, because another builder built it too; deleting this copy/,
   );
   assert.deepEqual(await near.site.built(), [file]);
   const bytes = await readFile(join(near.site.images, file));

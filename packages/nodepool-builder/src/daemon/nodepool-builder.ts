@@ -16,14 +16,14 @@ import {
 import { InstanceKeeper } from '@nodepool-builder/on-instance';
 import { ZuulPollers } from '@nodepool-builder/zuul-images';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
-import { AbandonedUploads } from '../jobs/abandoned-uploads.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
+import { OrphanedUploads } from '../jobs/orphaned-uploads.ts';
 import { Snapshots } from '../jobs/snapshots.ts';
 import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob } from '../jobs/upload-job.ts';
-import { UploadLedger } from '../jobs/upload-ledger.ts';
-import { UploadRecord } from '../jobs/upload-record.ts';
+import { UploadRecords } from '../jobs/upload-records.ts';
+import { UploadTracker } from '../jobs/upload-tracker.ts';
 import { Modules } from '../modules.ts';
 import { isOffered } from './ask-servers.ts';
 import { BuildRequests } from './build-requests.ts';
@@ -68,7 +68,7 @@ export interface NodepoolBuilderOptions {
 /** What a builder is made of. */
 interface Parts {
   readonly repository: ImageRepository;
-  readonly ledger: UploadLedger;
+  readonly uploadRecords: UploadRecords;
   readonly instanceProviders: InstanceProviders;
   /** Whether something is remembered of instances of an earlier process. */
   readonly hasInstances: boolean;
@@ -90,8 +90,8 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #statsd: Statsd | undefined;
   readonly #statistics: Statistics;
   readonly #providers: Providers;
-  readonly #abandoned: AbandonedUploads;
-  readonly #record: UploadRecord;
+  readonly #orphanedUploads: OrphanedUploads;
+  readonly #uploadTracker: UploadTracker;
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
@@ -107,7 +107,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, ledger, instanceProviders, servers, jobServer } = parts;
+    const { repository, uploadRecords, instanceProviders, servers, jobServer } = parts;
     this.#options = options;
     this.#instanceProviders = instanceProviders;
     this.#builders = this.#createBuilders(options.configuration); // may throw, so that nothing may be open yet
@@ -126,8 +126,8 @@ export class NodepoolBuilder implements AsyncDisposable {
       environment,
     });
     const logger = options.logger('nodepool.builder.UploadWorker');
-    this.#abandoned = new AbandonedUploads({
-      ledger,
+    this.#orphanedUploads = new OrphanedUploads({
+      records: uploadRecords,
       provider: (name) => this.#providers.byName.get(name)?.provider,
       logger,
       gracePeriod: options.uploadGracePeriod,
@@ -136,12 +136,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     repository.on('removed', ({ snapshots }) => {
       if (snapshots !== undefined) this.#keepInstances(); // one that no upload has claimed is of no use any more
     });
-    this.#record = new UploadRecord(ledger, this.#abandoned, logger);
+    this.#uploadTracker = new UploadTracker(uploadRecords, this.#orphanedUploads, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
-    const { entries } = ledger;
+    const { all } = uploadRecords;
     this.#uploadWorker.once('connect', () => {
-      for (const entry of entries) this.#abandoned.add(entry);
+      for (const record of all) this.#orphanedUploads.add(record);
     });
     this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
     this.#handlers = {
@@ -183,7 +183,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     let jobServer: JobServer | undefined;
     try {
       const uploads = join(repository.directory, '.nodepool-builder/uploads');
-      const ledger = await UploadLedger.open(uploads, logger('nodepool.builder.UploadWorker'));
+      const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
       const remembered = await rememberedProviders(repository);
       const instanceProviders = new InstanceProviders({
         directory: repository.directory,
@@ -197,7 +197,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       if (embedded)
         ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
       const hasInstances = remembered.length > 0;
-      const parts = { repository, ledger, instanceProviders, hasInstances, servers, jobServer };
+      const parts = { repository, uploadRecords, instanceProviders, hasInstances, servers, jobServer };
       return new NodepoolBuilder(options, parts);
     } catch (error) {
       await jobServer?.close();
@@ -220,7 +220,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#providers.configure(configuration.providers);
     this.#instanceProviders.configure(configuration);
     this.#configuration = configuration;
-    this.#abandoned.retry();
+    this.#orphanedUploads.retry();
     this.#offer();
     this.#poll();
     if (hasInstanceImages(configuration)) this.#keepInstances();
@@ -247,7 +247,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
     ]);
-    await Promise.all([this.#abandoned.close(), this.#instanceKeeper?.close()]);
+    await Promise.all([this.#orphanedUploads.close(), this.#instanceKeeper?.close()]);
     this.#providers[Symbol.dispose]();
     this.#instanceProviders[Symbol.dispose]();
     await this.#jobServer?.close();
@@ -340,7 +340,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       providers: this.#providers.byName,
       largestDisk: this.#configuration.largestDisk,
       takesNoImages: (name) => this.#configuration.qemuProviders.some((provider) => provider.name === name),
-      record: this.#record,
+      tracker: this.#uploadTracker,
       snapshots: this.#snapshots,
       statistics: this.#statistics,
       logger: this.#options.logger,

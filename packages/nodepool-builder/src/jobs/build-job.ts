@@ -9,34 +9,32 @@ import {
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
-import { settleJob } from './job-outcome.ts';
-import { reportProgress } from './job-progress.ts';
-import { jobResult } from './job-result.ts';
+import { jobResult, reportProgress, settleJob } from './job-reply.ts';
 import type { Statistics } from './statistics.ts';
 
-/** What an `image-build` job works with. */
+/** Everything that `image-build` jobs share. */
 export interface BuildJobContext {
   readonly repository: ImageRepository;
-  /** The builder of a disk image; undefined if the configuration has none of that name. */
+  /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly buildLogDir: string | undefined;
-  /** How many logs of one disk image are kept. */
+  /** Number of logs to keep for each disk image. */
   readonly buildLogRetention: number;
   /** Size limit of a log, in bytes. */
   readonly buildLogLimit: number;
   /** Environment of builds. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The largest disk that is converted, in bytes. */
+  /** Limit for the virtual size of a disk in conversions, in bytes. */
   readonly largestDisk: number;
   readonly statistics: Statistics;
   logger(name: string): Logger;
-  /** Whether a builder, here or elsewhere, offers an image. */
+  /** True if any builder offers the image. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
-  /** Resolves once the job servers know the functions of a new image. */
+  /** Resolves once the functions of a new image are registered. */
   offered(): Promise<void>;
 }
 
-/** Does `image-build:<diskimage>`: the result names the image, whose functions are registered by then. */
+/** Runs an `image-build:<diskimage>` job. The functions of the image are registered before the result is sent. */
 export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Promise<string> {
   const name = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.BuildWorker');
@@ -46,8 +44,8 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
-    if (await isTaken(context, builder, imageId, job.signal)) {
-      logger.info(`build of ${name}: image ${imageId} is there already`);
+    if (await isImported(context, builder, imageId, job.signal)) {
+      logger.info(`build of ${name}: a builder already offers image ${imageId}`);
       return jobResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${imageId}`);
@@ -58,10 +56,10 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
 }
 
 /**
- * Whether the image of a build of Zuul was taken by another builder. Who asked for it looked before; since then a job
- * for the same build may have ended, but none can run beside this one.
+ * True if another builder has imported this build of Zuul. The client checked before it submitted the job; since then, a
+ * job for the same build may have ended, but none can run in parallel.
  */
-async function isTaken(
+async function isImported(
   context: BuildJobContext,
   { diskimage: { name }, importsBuilds }: BaseImageBuilder,
   imageId: string,
@@ -93,7 +91,7 @@ async function build(
       onLine: (line) => output.info(line.trim()),
     });
   } finally {
-    output.info(''); // the end of the output, as it has always been marked
+    output.info(''); // an empty line has always marked the end of the output
   }
 }
 

@@ -1,26 +1,26 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
 import { subjectOf } from '../daemon/functions.ts';
-import { settleJob } from './job-outcome.ts';
+import { settleJob } from './job-reply.ts';
 
-/** What an `image-delete` job works with. */
+/** Everything that `image-delete` jobs share. */
 export interface DeleteJobContext {
   readonly repository: ImageRepository;
   logger(name: string): Logger;
 }
 
 /**
- * Does `image-delete:<image-id>`; its argument is never looked at.
+ * Runs an `image-delete:<image-id>` job and ignores its argument.
  *
- * The repository remembers the deletion until the job server has acknowledged the end of the job: if this
- * process dies before, the job comes again to its successor, which must then still offer the function.
+ * The repository keeps a record of the deletion until the job server has acknowledged the result. If this process dies
+ * before, the next process gets the job again, and must still offer its function.
  */
 export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): Promise<void> {
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
     context.repository.delete(imageId).catch((error: unknown) => {
-      // Its files went by another hand while the job was on its way: there is nothing left to do.
+      // Somebody deleted the files before the job started, so the job is done.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
     }),
   );
@@ -37,6 +37,6 @@ async function forgetWhenAcknowledged(
     await job.acknowledged;
     await repository.forgetDelete(imageId);
   } catch (error) {
-    logger.warn(`deletion of ${imageId} stays on record: ${String(error)}`);
+    logger.warn(`the record of the deletion of ${imageId} was not removed: ${String(error)}`);
   }
 }

@@ -1,29 +1,28 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { toText } from '../configuration/scalar.ts';
 
-/** What the fields of `template-hostname` stand for. */
+/** Values for the fields of `template-hostname`. */
 export interface ExternalNameFields {
   readonly image: { readonly id: string; readonly name: string };
-  /** What nodepool knows of the provider: `name`, `region_name` and so on. */
+  /** Attributes of the provider in nodepool: `name`, `region_name` and so on. */
   readonly provider: Readonly<Record<string, unknown>>;
   /** Seconds since 1970. */
   readonly timestamp: number;
 }
 
-/** `{{`, `}}`, `{field}`; a brace that is none of these is a mistake. */
+/** Matches `{{`, `}}`, `{field}`, and single braces, which are invalid. */
 const BRACES = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
 
 /**
- * What an image is called in a cloud: `template-hostname` with its fields filled in, in the notation of Python's
- * `str.format`.
+ * Makes the name of an image in a cloud: fills in `template-hostname`, in the notation of Python's `str.format`.
  *
- * @throws ImageError `invalid-configuration` for a field that there is not, or a brace without its counterpart
+ * @throws ImageError `invalid-configuration` for an unknown field or an unmatched brace
  */
 export function externalName(template: string, fields: ExternalNameFields): string {
   return template.replace(BRACES, (braces, field?: string) => {
     if (field !== undefined) return fieldValue(field, template, fields);
     if (braces.length === 2) return braces.charAt(0);
-    throw wrong(template, `has a "${braces}" without its counterpart; write it twice to mean itself`);
+    throw invalid(template, `has an unmatched "${braces}"; double it for a literal brace`);
   });
 }
 
@@ -40,9 +39,9 @@ function fieldValue(
   };
   if (Object.hasOwn(values, field)) return values[field] == null ? 'None' : toText(values[field]);
   const known = Object.keys(values).map((key) => `{${key}}`);
-  throw wrong(template, `has the unknown field {${field}}; use ${known.join(', ')}`);
+  throw invalid(template, `has the unknown field {${field}}; use ${known.join(', ')}`);
 }
 
-function wrong(template: string, fault: string): ImageError {
-  return new ImageError('invalid-configuration', `the template-hostname "${template}" ${fault}`);
+function invalid(template: string, reason: string): ImageError {
+  return new ImageError('invalid-configuration', `the template-hostname "${template}" ${reason}`);
 }

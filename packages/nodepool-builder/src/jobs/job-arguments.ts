@@ -4,7 +4,7 @@ import type { JSONSchemaType } from 'ajv';
 /** The argument of `image-build:<name>`; other keys are ignored. */
 export interface BuildArguments {
   readonly 'image-id': string;
-  /** Whether the result has the image's checksum; only our own clients ask for it. */
+  /** True to add the image's checksum to the result; only our own clients send it. */
   readonly checksum?: boolean;
 }
 
@@ -12,16 +12,16 @@ export interface BuildArguments {
 export interface UploadArguments {
   /** `providers[].name`. */
   readonly provider: string;
-  /** `providers[].images[].name`: not the name of the disk image. */
+  /** `providers[].images[].name`, which may differ from the name of the disk image. */
   readonly 'image-name': string;
   /**
-   * Checksum that an `image-build` or an earlier upload reported; empty if unknown. The result then has
-   * the checksum of the uploaded bytes. Only our own clients send it.
+   * Checksum from an `image-build` job or an earlier upload; empty if unknown. The result then has the checksum of the
+   * uploaded bytes. Only our own clients send it.
    */
   readonly checksum?: string;
 }
 
-/** An argument that makes no sense; the job ends in WORK_EXCEPTION. */
+/** A job's argument is invalid; the job ends with WORK_EXCEPTION. */
 export class InvalidArgumentsError extends Error {
   override readonly name = 'InvalidArgumentsError';
 }
@@ -56,13 +56,13 @@ export const parseUploadArguments: (payload: Buffer) => UploadArguments = parser
   '{"provider": "<name>", "image-name": "<name>"}',
 );
 
-/** The checksum that an `image-upload` job of our own asks to compare a copy with; undefined for an upload. */
+/** Returns the checksum of an `image-upload` job that only compares a copy; undefined for a real upload. */
 export function comparisonOf(payload: Buffer): string | undefined {
   try {
     const { compare }: { compare?: unknown } = Object(JSON.parse(payload.toString()));
     return typeof compare === 'string' ? compare : undefined;
   } catch {
-    return undefined; // parseUploadArguments says why
+    return undefined; // parseUploadArguments reports the reason
   }
 }
 

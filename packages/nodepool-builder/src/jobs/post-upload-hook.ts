@@ -7,10 +7,10 @@ import {
   visible,
 } from '@nodepool-builder/image-builder';
 
-/** A `post-upload-hook` said no, or could not be asked. */
+/** A `post-upload-hook` rejected the image or failed to run. */
 export class PostUploadHookError extends Error {
   override readonly name = 'PostUploadHookError';
-  /** Whether the image may still be there, so that it has to be removed later. */
+  /** True if the image may still be in the provider and has to be deleted later. */
   readonly retriable: boolean;
 
   constructor(message: string, retriable: boolean, options?: ErrorOptions) {
@@ -19,22 +19,22 @@ export class PostUploadHookError extends Error {
   }
 }
 
-/** Settings of {@link objectionOf}. */
+/** Settings of {@link runHook}. */
 export interface HookOptions {
-  /** Ends the hook, with all its processes. */
+  /** Ends the hook with all its processes. */
   readonly signal: AbortSignal;
   readonly environment: Readonly<Record<string, string>>;
-  /** Takes what the hook prints. */
+  /** Receives the output of the hook. */
   readonly logger: Logger;
 }
 
 /**
  * Runs a `post-upload-hook`, in `/`.
  *
- * @param args what nodepool gives it since 3.10: the provider's name, the image's id there, the path of the local file
- * @returns why the image is not good; undefined if it is
+ * @param args as in nodepool since 3.10: name of the provider, external-id of the image, path of the local file
+ * @returns why the hook rejects the image; undefined if it accepts it
  */
-export async function objectionOf(
+export async function runHook(
   hook: string,
   args: readonly string[],
   { environment, signal, logger }: HookOptions,
@@ -51,25 +51,25 @@ export async function objectionOf(
     return exitCode === 0 ? undefined : `the hook "${hook}" ended with ${ended ?? `exit code ${exitCode}`}`;
   } catch (error) {
     if (signal.aborted) {
-      return `the hook "${hook}" did not end in time; look why, or raise image-upload-timeout`;
+      return `the hook "${hook}" did not end in time; check the hook, or raise image-upload-timeout`;
     }
     return error instanceof Error ? error.message : String(error);
   }
 }
 
-/** Removes the image that a hook objects to. Returns what to throw. */
-export async function withdrawn(
+/** Deletes an image that a hook has rejected. Returns the error to throw. */
+export async function discardRejected(
   provider: ImageProvider,
   uploadId: string,
-  objection: string,
+  rejection: string,
   signal: AbortSignal,
 ): Promise<PostUploadHookError> {
   try {
     await provider.discard(uploadId, { signal });
-    return new PostUploadHookError(`${objection}; the image was deleted from ${provider.name}`, false);
+    return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`, false);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const message = `${objection}; the image could not be deleted from ${provider.name} yet: ${reason}`;
+    const message = `${rejection}; the image could not be deleted from ${provider.name} yet: ${reason}`;
     return new PostUploadHookError(message, true, { cause });
   }
 }

@@ -8,9 +8,9 @@ import type {
 import { InstanceRecords } from '@nodepool-builder/on-instance';
 
 /**
- * The images that lie in a provider as snapshots. Each belongs to its image here until an upload claims it, and from then
- * on to the upload. Which of the two it is, the snapshot itself says by its properties, so that no crash makes it unknown.
- * One without an upload is removed by the keeper of instances, who looks for those whose image is not here.
+ * Images that a provider already has as snapshots. A snapshot belongs to its image on this host until an upload claims
+ * it, and then to the upload. Its own properties name the owner, so that a crash loses nothing. The instance reaper
+ * deletes snapshots without an upload whose image is gone.
  */
 export class Snapshots {
   readonly #repository: ImageRepository;
@@ -19,7 +19,7 @@ export class Snapshots {
     this.#repository = repository;
   }
 
-  /** The snapshot of an image in a provider, if it can be claimed there. */
+  /** Returns the snapshot of an image that can be claimed in a provider. */
   find(imageId: string, provider: ImageProvider): Snapshot | undefined {
     if (!('claim' in provider)) return undefined;
     const { snapshots } = this.#repository.get(imageId) ?? {};
@@ -27,9 +27,9 @@ export class Snapshots {
   }
 
   /**
-   * Claims a snapshot for an upload. The keeper of instances does not remove it meanwhile.
+   * Claims a snapshot for an upload. The instance reaper does not delete it meanwhile.
    *
-   * @returns undefined if it is gone, or another upload has it
+   * @returns undefined if the snapshot is gone or belongs to another upload
    */
   async claim(
     provider: ImageProvider,

@@ -1,32 +1,32 @@
 import { stat } from 'node:fs/promises';
 import { ImageError, type ImageErrorCode, type ImageFile } from '@nodepool-builder/image-builder';
 
-/** Takes numbers; a statsd client, say. */
+/** Receives metrics, for example a statsd client. */
 export interface StatisticsSink {
-  /** A duration in milliseconds. */
+  /** Sends a duration in milliseconds. */
   timing(key: string, milliseconds: number): void;
-  /** One more of its kind. */
+  /** Increments a counter. */
   increment(key: string): void;
   gauge(key: string, value: number): void;
 }
 
-/** What a shell would give as the exit code of a build that did not end by one. */
+/** Exit codes that a shell would report for builds without an exit code. */
 const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
   'build-timeout': 124,
   'command-not-found': 127,
 };
 const FAILED = 1;
 
-/** The numbers that nodepool's builder has always sent, under its keys: of what succeeded. `status.…` is newer. */
+/** The metrics of nodepool's builder, under its keys, for what succeeded. Only `status.…` covers failures. */
 export class Statistics {
   readonly #sink: StatisticsSink | undefined;
 
-  /** @param sink without it nothing is sent */
+  /** @param sink undefined to send nothing */
   constructor(sink: StatisticsSink | undefined) {
     this.#sink = sink;
   }
 
-  /** An image was built. Its size is what it takes on the disk: sparse files have holes. */
+  /** Reports a built image. Its size is its allocated space, because sparse files have holes. */
   async built(diskimage: string, milliseconds: number, files: readonly ImageFile[]): Promise<void> {
     if (this.#sink === undefined) return;
     const key = `nodepool.dib_image_build.${diskimage}`;
@@ -37,7 +37,7 @@ export class Statistics {
     this.#sink.increment(key);
   }
 
-  /** A build has ended, well or with an error. */
+  /** Reports the end of a build, with or without an error. */
   buildEnded(diskimage: string, milliseconds: number, error?: unknown): void {
     const key = `nodepool.dib_image_build.${diskimage}.status`;
     this.#sink?.gauge(`${key}.rc`, error === undefined ? 0 : returnCode(error));
@@ -45,14 +45,14 @@ export class Statistics {
     this.#sink?.gauge(`${key}.last_build`, Math.floor(Date.now() / 1000));
   }
 
-  /** An image was uploaded. */
+  /** Reports an upload. */
   uploaded(imageName: string, provider: string, milliseconds: number): void {
     const key = `nodepool.image_update.${imageName}.${provider}`;
     this.#sink?.timing(key, milliseconds);
     this.#sink?.increment(key);
   }
 
-  /** A request to a cloud was answered. */
+  /** Reports a request to a cloud. */
   task(provider: string, task: string, milliseconds: number): void {
     const key = `nodepool.task.${provider}.${task}`;
     this.#sink?.timing(key, milliseconds);

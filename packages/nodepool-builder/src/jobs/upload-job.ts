@@ -13,25 +13,23 @@ import { OpenStackError } from '@nodepool-builder/provider-openstack';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { externalName } from './external-name.ts';
-import { checksumOf, refuseOtherCopy } from './image-copy.ts';
+import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { comparisonOf, InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
-import { settleJob, UploadError } from './job-outcome.ts';
-import { reportProgress } from './job-progress.ts';
-import { jobResult } from './job-result.ts';
-import { objectionOf, PostUploadHookError, withdrawn } from './post-upload-hook.ts';
+import { jobResult, reportProgress, settleJob, UploadError } from './job-reply.ts';
+import { discardRejected, PostUploadHookError, runHook } from './post-upload-hook.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { Statistics } from './statistics.ts';
-import type { LedgerEntry } from './upload-ledger.ts';
-import type { UploadRecord } from './upload-record.ts';
+import type { UploadRecord } from './upload-records.ts';
 import { startTimeLimit } from './upload-time-limit.ts';
+import type { UploadTracker } from './upload-tracker.ts';
 
-/** A provider as it is configured, and what carries images to it. */
+/** A provider with its configuration. */
 export interface ConfiguredProvider {
   readonly configuration: ProviderConfiguration;
   readonly provider: ImageProvider;
 }
 
-/** What an `image-upload` job works with. */
+/** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
   readonly repository: ImageRepository;
   readonly providers: ReadonlyMap<string, ConfiguredProvider>;
@@ -39,7 +37,7 @@ export interface UploadJobContext {
   readonly largestDisk: number;
   /** Whether there is a provider of that name that runs machines, and takes no images. */
   takesNoImages(provider: string): boolean;
-  readonly record: UploadRecord;
+  readonly tracker: UploadTracker;
   /** Environment of a `post-upload-hook`. */
   readonly environment: Readonly<Record<string, string>>;
   readonly snapshots: Pick<Snapshots, 'find' | 'claim'>;
@@ -52,14 +50,14 @@ interface Target extends ConfiguredProvider {
   readonly image: ProviderImageConfiguration;
 }
 
-/** Does `image-upload:<image-id>`: the result is the provider's own id of the image. */
+/** Runs an `image-upload:<image-id>` job. The result is the provider's id of the image. */
 export async function runUploadJob(context: UploadJobContext, job: WorkerJob): Promise<string> {
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   return await settleJob(`upload of ${imageId} (job ${job.handle})`, logger, async () => {
     const comparison = comparisonOf(job.payload);
     if (comparison !== undefined) {
-      await refuseOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });
+      await deleteOtherCopy(context.repository, imageId, comparison, { signal: job.signal, logger });
       return '';
     }
     const { provider, 'image-name': imageName, checksum } = parseUploadArguments(job.payload);
@@ -68,7 +66,7 @@ export async function runUploadJob(context: UploadJobContext, job: WorkerJob): P
     try {
       if (checksum) {
         const options = { signal: job.signal, logger: uploadLogger };
-        await refuseOtherCopy(context.repository, imageId, checksum, options);
+        await deleteOtherCopy(context.repository, imageId, checksum, options);
       }
       const image = context.repository.get(imageId);
       const externalId = await upload(context, job, imageId, target, uploadLogger);
@@ -91,14 +89,14 @@ async function upload(
   const { repository, snapshots } = context;
   const { largestDisk } = context;
   const within = startTimeLimit(configuration.imageUploadTimeout, job.signal);
-  const fileToCarry = (signal: AbortSignal): Promise<ImageFile> =>
+  const fileToUpload = (signal: AbortSignal): Promise<ImageFile> =>
     repository.file(imageId, provider.formats, { signal, largestDisk });
   const snapshot = snapshots.find(imageId, provider);
-  let file = snapshot === undefined ? await within(fileToCarry) : undefined;
+  let file = snapshot === undefined ? await within(fileToUpload) : undefined;
   const { builtAt, files } = repository.get(imageId) ?? {};
-  const entry = newEntry(job, imageId, configuration, image.name);
+  const record = newRecord(job, imageId, configuration, image.name);
   const onProgress = reportProgress(job);
-  const carry = async (recorded: LedgerEntry): Promise<{ externalId: string }> => {
+  const run = async (recorded: UploadRecord): Promise<{ externalId: string }> => {
     const request: ClaimRequest = {
       uploadId: recorded['upload-id'],
       imageId,
@@ -107,29 +105,30 @@ async function upload(
       externalName: recorded['external-name'],
       metadata: image.meta,
     };
-    const bring = async (signal: AbortSignal): Promise<UploadResult> => {
+    const transfer = async (signal: AbortSignal): Promise<UploadResult> => {
       const claimed = snapshot && (await snapshots.claim(provider, snapshot, request, signal));
       if (claimed !== undefined) return claimed;
-      file ??= await fileToCarry(signal);
+      file ??= await fileToUpload(signal);
       logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
       return await provider.upload({ ...request, file }, { signal, onProgress });
     };
     const hook = configuration.postUploadHook;
-    const { externalId, objection } = await within(async (signal) => {
-      const uploaded = await bring(signal);
-      if (hook === undefined) return { ...uploaded, objection: undefined };
+    const { externalId, rejection } = await within(async (signal) => {
+      const uploaded = await transfer(signal);
+      if (hook === undefined) return { ...uploaded, rejection: undefined };
       const path = file?.path ?? files?.[0]?.path ?? '';
       const args = [configuration.name, uploaded.externalId, path];
       const { environment } = context;
-      return { ...uploaded, objection: await objectionOf(hook, args, { environment, signal, logger }) };
+      return { ...uploaded, rejection: await runHook(hook, args, { environment, signal, logger }) };
     });
-    job.signal.throwIfAborted(); // then nobody has objected, and the job comes again
-    if (objection !== undefined) throw await withdrawn(provider, request.uploadId, objection, job.signal);
+    job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
+    if (rejection !== undefined)
+      throw await discardRejected(provider, request.uploadId, rejection, job.signal);
     return { externalId };
   };
   try {
-    const { externalId } = await context.record.run(job, entry, carry);
-    logger.info(`image ${imageId} is ${externalId} there`);
+    const { externalId } = await context.tracker.run(job, record, run);
+    logger.info(`image ${imageId} has the external-id ${externalId}`);
     context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
@@ -140,7 +139,7 @@ async function upload(
   }
 }
 
-/** Whether an upload failed because its file is gone or has changed, not because of the provider. */
+/** True if an upload failed because its file is gone or has changed, not because of the provider. */
 function isLocal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && LOCAL.has(cause.code)) return true;
@@ -151,13 +150,13 @@ function isLocal(error: unknown): boolean {
 
 const LOCAL: ReadonlySet<ImageErrorCode> = new Set(['image-not-found', 'image-missing', 'image-changed']);
 
-/** @throws ImageError `invalid-configuration` for a template that cannot be filled in */
-function newEntry(
+/** @throws ImageError `invalid-configuration` for an invalid `template-hostname` */
+function newRecord(
   job: WorkerJob,
   imageId: string,
   configuration: ProviderConfiguration,
   imageName: string,
-): LedgerEntry {
+): UploadRecord {
   const { name, attributes, templateHostname } = configuration;
   const now = new Date();
   return {
@@ -175,7 +174,7 @@ function newEntry(
   };
 }
 
-/** A job that is handed out again is the same upload: its unique key is the same, or else its handle. */
+/** Returns the unique key of a job, or its handle: both stay the same when the job is assigned again. */
 function uploadIdOf({ unique, handle }: WorkerJob): string {
   return unique === '' ? handle : unique;
 }

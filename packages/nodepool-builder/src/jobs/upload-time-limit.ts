@@ -1,18 +1,18 @@
 /** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** An upload took longer than `image-upload-timeout`. What it left may still be there. */
+/** An upload took longer than `image-upload-timeout`. The provider may hold parts of it. */
 export class UploadTimeoutError extends Error {
   override readonly name = 'UploadTimeoutError';
   readonly retriable = true;
 }
 
-/** Runs a part of an upload within the remaining `image-upload-timeout`. */
+/** Runs a part of an upload within the rest of `image-upload-timeout`. */
 export type WithinTimeLimit = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * Starts `image-upload-timeout`, which covers all parts of an upload, its conversion included. A part
- * that ends with an error after that time rejects with UploadTimeoutError.
+ * Starts `image-upload-timeout`, which covers all parts of an upload, including conversion. A part that fails after that
+ * time rejects with UploadTimeoutError.
  *
  * @param seconds undefined for no limit
  * @param outer aborts as well
@@ -26,7 +26,7 @@ export function startTimeLimit(seconds: number | undefined, outer: AbortSignal):
       return await work(both);
     } catch (cause) {
       if (!over.aborted || outer.aborted) throw cause;
-      const message = `the upload took longer than ${seconds} s; look at the provider, or raise image-upload-timeout`;
+      const message = `the upload took longer than ${seconds} s; check the provider, or raise image-upload-timeout`;
       throw new UploadTimeoutError(message, { cause });
     }
   };

@@ -11,7 +11,7 @@ import { fakeJob } from './fake-job.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';
 
-/** Has nothing that it could make an image of. */
+/** A builder whose builds fail. */
 class UnneededBuilder extends BaseImageBuilder {
   override importsBuilds = true;
 
@@ -36,7 +36,7 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): Bui
   };
 }
 
-it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', async (t) => {
+it('COMPAT 1.5: a disk image that is no longer configured is WORK_FAIL', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   await assert.rejects(
@@ -45,7 +45,7 @@ it('COMPAT 1.5: a disk image that is not configured any more is WORK_FAIL', asyn
   );
 });
 
-it('the image of a build of Zuul that a builder offers is not made again', async (t) => {
+it('a build of Zuul that a builder offers is not imported again', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const run = async (imageId: string, importsBuilds = true): Promise<unknown> => {
@@ -59,7 +59,7 @@ it('the image of a build of Zuul that a builder offers is not made again', async
   };
   const imageId = `noble-1763773261-${UUID}`;
   assert.equal(await run(imageId), `{"image-id": "${imageId}"}`);
-  // what bears another name may be anything
+  // images with other names do not count
   await assert.rejects(run(`jammy-1763773261-${UUID}`), /nobody needs this/);
   await assert.rejects(run('noble-1'), /nobody needs this/);
   await assert.rejects(run(imageId, false), /nobody needs this/);

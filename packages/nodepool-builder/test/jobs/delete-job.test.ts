@@ -7,7 +7,7 @@ import { runDeleteJob } from '../../src/jobs/delete-job.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
-it('COMPAT 1.5: the deletion of an image whose files are gone has succeeded', async (t) => {
+it('COMPAT 1.5: the deletion of an image whose files are gone succeeds', async (t) => {
   const repository = await ImageRepository.open(temporaryDirectory(t));
   t.after(() => repository.close());
   const context = { repository, logger: () => new RecordingLogger() };

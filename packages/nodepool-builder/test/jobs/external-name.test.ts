@@ -20,7 +20,7 @@ describe('template-hostname', () => {
     it(`${template} becomes ${name}`, () => assert.equal(externalName(template, FIELDS), name));
   }
 
-  const faults: readonly (readonly [template: string, reason: RegExp])[] = [
+  const invalid: readonly (readonly [template: string, reason: RegExp])[] = [
     [
       '{hostname}',
       /unknown field \{hostname\}; use \{image\.id\}, \{image\.name\}, \{timestamp\}, \{provider\.name\}/,
@@ -28,11 +28,11 @@ describe('template-hostname', () => {
     ['{image.constructor}', /unknown field \{image\.constructor\}/],
     ['{timestamp:d}', /unknown field \{timestamp:d\}/],
     ['{}', /unknown field \{\}/],
-    ['a{image.name', /"\{" without its counterpart/],
-    ['a}', /"\}" without its counterpart/],
+    ['a{image.name', /unmatched "\{"/],
+    ['a}', /unmatched "\}"/],
   ];
-  for (const [template, reason] of faults) {
-    it(`${template} is refused`, () => {
+  for (const [template, reason] of invalid) {
+    it(`${template} is rejected`, () => {
       assert.throws(() => externalName(template, FIELDS), { code: 'invalid-configuration', message: reason });
     });
   }

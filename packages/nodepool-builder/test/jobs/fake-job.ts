@@ -1,6 +1,6 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 
-/** A job as a worker gives it to its handler; its status goes nowhere. */
+/** A job as a worker passes it to its handler; its status is discarded. */
 export function fakeJob(functionName: string, argument = ''): WorkerJob {
   return {
     handle: 'H:localhost:1',

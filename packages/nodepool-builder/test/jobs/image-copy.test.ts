@@ -9,17 +9,17 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
-import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
-import { OtherCopyError } from '../../src/jobs/job-outcome.ts';
+import { OtherCopyError } from '../../src/jobs/job-reply.ts';
+import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
-import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
-import { UploadRecord } from '../../src/jobs/upload-record.ts';
+import { UploadRecords } from '../../src/jobs/upload-records.ts';
+import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
 const SHA256 = createHash('sha256').update('an image').digest('hex');
-const MEANT = `raw:${SHA256}`;
+const RECORDED = `raw:${SHA256}`;
 const OTHER = `raw:${'0'.repeat(64)}`;
 
 interface Setup {
@@ -38,8 +38,8 @@ async function setUp(t: TestContext): Promise<Setup> {
   const repository = await ImageRepository.open(directory);
   undoAfter(t, () => repository.close());
   const logger = new RecordingLogger();
-  const ledger = await UploadLedger.open(join(directory, 'uploads'), logger);
-  const abandoned = new AbandonedUploads({ ledger, provider: () => undefined, logger });
+  const records = await UploadRecords.open(join(directory, 'uploads'), logger);
+  const orphaned = new OrphanedUploads({ records, provider: () => undefined, logger });
   const source = {
     name: 'fake',
     type: 'directory',
@@ -56,7 +56,7 @@ async function setUp(t: TestContext): Promise<Setup> {
     takesNoImages: () => false,
     largestDisk: 2 ** 30,
     environment: {},
-    record: new UploadRecord(ledger, abandoned, logger),
+    tracker: new UploadTracker(records, orphaned, logger),
     snapshots: { find: () => undefined, claim: async () => undefined },
     statistics: new Statistics(undefined),
     logger: () => logger,
@@ -68,14 +68,14 @@ async function setUp(t: TestContext): Promise<Setup> {
 
 const UPLOAD = { provider: 'fake', 'image-name': 'debian' };
 
-describe('an upload of an image whose bytes are on record', () => {
-  it('succeeds if the copy has these bytes, and the result has their checksum', async (t) => {
+describe('an upload with a checksum on record', () => {
+  it('succeeds if the copy has this checksum, which the result repeats', async (t) => {
     const { run, provider } = await setUp(t);
-    assert.equal(JSON.parse(await run({ ...UPLOAD, checksum: MEANT })).checksum, MEANT);
+    assert.equal(JSON.parse(await run({ ...UPLOAD, checksum: RECORDED })).checksum, RECORDED);
     assert.equal((await provider.list()).length, 1);
   });
 
-  it('fails if the copy has other bytes: nothing is uploaded, and the copy is deleted', async (t) => {
+  it('fails if the copy has another checksum: nothing is uploaded, and the copy is deleted', async (t) => {
     const { run, provider, path, repository } = await setUp(t);
     await assert.rejects(
       run({ ...UPLOAD, checksum: OTHER }),
@@ -94,7 +94,7 @@ describe('an upload of an image whose bytes are on record', () => {
   });
 });
 
-describe('a result of an upload', () => {
+describe('the result of an upload', () => {
   it('has no checksum unless the client asks for one', async (t) => {
     const { run } = await setUp(t);
     assert.match(await run(UPLOAD), /^\{"external-id": "[^"]+"\}$/);
@@ -102,17 +102,17 @@ describe('a result of an upload', () => {
 });
 
 describe('a comparison of a copy with the record', () => {
-  it('succeeds if the bytes are the same, and uploads nothing', async (t) => {
+  it('succeeds if the checksums are equal, and uploads nothing', async (t) => {
     const { run, provider, path } = await setUp(t);
-    assert.equal(await run({ compare: MEANT }), '');
+    assert.equal(await run({ compare: RECORDED }), '');
     assert.equal(existsSync(path), true);
     assert.deepEqual(await provider.list(), []);
   });
 
-  it('deletes a copy with other bytes', async (t) => {
+  it('deletes a copy with another checksum', async (t) => {
     const { run, path, logger } = await setUp(t);
     await assert.rejects(run({ compare: OTHER }), OtherCopyError);
     assert.equal(existsSync(path), false);
-    assert.ok(logger.lines.some((line) => line.startsWith('warn image 1 is not the one on record')));
+    assert.ok(logger.lines.some((line) => line.startsWith('warn image 1 differs from the record')));
   });
 });

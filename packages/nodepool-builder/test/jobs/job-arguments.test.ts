@@ -22,7 +22,7 @@ describe('the argument of image-build', () => {
     ['[]', /must be object/],
   ];
   for (const [payload, reason] of bad) {
-    it(`is refused as ${payload || 'nothing'}`, () => {
+    it(`cannot be ${payload || 'empty'}`, () => {
       assert.throws(
         () => parseBuildArguments(Buffer.from(payload)),
         (error) => error instanceof InvalidArgumentsError && reason.test(error.message),
@@ -32,14 +32,14 @@ describe('the argument of image-build', () => {
 });
 
 describe('the argument of image-upload', () => {
-  it('names the provider, and the image there', () => {
+  it('names the provider and its image', () => {
     assert.deepEqual(parseUploadArguments(Buffer.from('{"provider": "pool", "image-name": "debian"}')), {
       provider: 'pool',
       'image-name': 'debian',
     });
   });
 
-  it('is refused when a key is missing', () => {
+  it('is rejected if a key is missing', () => {
     assert.throws(
       () => parseUploadArguments(Buffer.from('{"provider": "pool"}')),
       /required property 'image-name'/,

@@ -10,12 +10,12 @@ import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts
 import { isRunning } from '../../../image-builder/test/running-process.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { withdrawn } from '../../src/jobs/post-upload-hook.ts';
+import { discardRejected } from '../../src/jobs/post-upload-hook.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 const PROVIDER = '{"provider": "pool", "image-name": "debian"}';
 
-/** A site with the image 1, whose provider has a hook. */
+/** A site with image 1, whose provider has a hook. */
 class Site {
   readonly #t: TestContext;
   readonly directory: string;
@@ -34,12 +34,12 @@ class Site {
     return join(this.directory, name);
   }
 
-  /** Has the hook do something else. */
+  /** Replaces the script of the hook. */
   hook(script: string): void {
     writeFileSync(this.path('hook'), `#!/bin/sh\ncd ${this.directory}\n${script}\n`, { mode: 0o755 });
   }
 
-  /** The images that the provider serves. */
+  /** Files in the provider. */
   get pool(): string[] {
     return readdirSync(this.path('pool')).filter((name) => name.endsWith('.raw'));
   }
@@ -82,7 +82,7 @@ providers: [{${provider}, images: [{name: debian}]}]
   }
 }
 
-it('runs behind the upload and before the answer, with what nodepool gives it; its output is in the log', async (t) => {
+it('runs after the upload and before the result, with the arguments of nodepool; its output is logged', async (t) => {
   const site = new Site(t);
   site.hook(`echo "checked $*"; ls pool > seen; echo "$HOME" > home`);
   await site.start();
@@ -93,7 +93,7 @@ it('runs behind the upload and before the answer, with what nodepool gives it; i
   assert.ok(site.uploadLog.includes(line), site.uploadLog);
 });
 
-it('that says no withdraws the image, and the job fails', async (t) => {
+it('that rejects the image has it deleted, and the job fails', async (t) => {
   const site = new Site(t);
   site.hook('exit 3');
   await site.start();
@@ -103,7 +103,7 @@ it('that says no withdraws the image, and the job fails', async (t) => {
   assert.match(site.uploadLog, /hook" ended with exit code 3; the image was deleted from pool/);
 });
 
-it('that is not there withdraws the image, and the log says what to do', async (t) => {
+it('that does not exist has the image deleted, and the log has the remedy', async (t) => {
   const site = new Site(t);
   await site.start();
   await assert.rejects(site.upload(), { code: 'job-failed' });
@@ -111,7 +111,7 @@ it('that is not there withdraws the image, and the log says what to do', async (
   assert.match(site.uploadLog, /hook" is not installed, .*correct its path; the image was deleted from pool/);
 });
 
-it('that takes longer than the upload may is ended with its processes, and the image is withdrawn', async (t) => {
+it('that exceeds the time limit of the upload is killed with its processes, and the image is deleted', async (t) => {
   const site = new Site(t);
   site.hook('sleep 600 & echo $! > pid; wait');
   await site.start(', image-upload-timeout: 1');
@@ -124,33 +124,33 @@ it('that takes longer than the upload may is ended with its processes, and the i
   assert.equal(await isRunning(Number(readFileSync(site.path('pid'), 'utf8'))), false);
 });
 
-it('runs again when the job comes again, of a builder that was stopped while it ran', async (t) => {
+it('runs again when the builder was stopped during the hook and the job comes again', async (t) => {
   const site = new Site(t);
   site.hook('echo run >> runs; exec sleep 600');
   const first = await site.start();
   const answer = site.upload();
   answer.catch(() => undefined);
-  // The shell makes the file before it writes the line.
+  // The shell creates the file before it writes the line.
   while (!existsSync(site.path('runs')) || readFileSync(site.path('runs'), 'utf8') === '') await delay(10);
-  assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest are there while it runs');
+  assert.deepEqual(site.pool.length, 2, 'the image and the link to the latest exist during the hook');
   const stop = new AbortController();
   stop.abort();
   await first.close({ signal: stop.signal });
-  assert.equal(site.uploads.length, 1, 'what nobody validated is on record');
+  assert.equal(site.uploads.length, 1, 'the upload without a decision is on record');
   site.hook('echo run >> runs');
   await site.start();
   assert.equal(await site.upload(), '{"external-id": "debian-1.raw"}');
   assert.equal(readFileSync(site.path('runs'), 'utf8'), 'run\nrun\n');
 });
 
-it('of an image that cannot be withdrawn at once, says so: it is still to be removed', async () => {
+it('whose rejected image cannot be deleted at once causes a retriable error', async () => {
   class AwayProvider extends FakeImageProvider {
     override discard(): Promise<void> {
       return Promise.reject(new Error('503'));
     }
   }
   const { signal } = new AbortController();
-  const error = await withdrawn(new AwayProvider(), 'upload-1', 'the hook said no', signal);
+  const error = await discardRejected(new AwayProvider(), 'upload-1', 'the hook rejected it', signal);
   assert.equal(error.retriable, true);
-  assert.match(error.message, /^the hook said no; the image could not be deleted from fake yet: 503$/);
+  assert.match(error.message, /^the hook rejected it; the image could not be deleted from fake yet: 503$/);
 });

@@ -9,11 +9,11 @@ import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts'
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
-import { AbandonedUploads } from '../../src/jobs/abandoned-uploads.ts';
+import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
-import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
-import { UploadRecord } from '../../src/jobs/upload-record.ts';
+import { UploadRecords } from '../../src/jobs/upload-records.ts';
+import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
@@ -26,8 +26,8 @@ async function setUp(
   const repository = await ImageRepository.open(directory);
   undoAfter(t, () => repository.close());
   const logger = new RecordingLogger();
-  const ledger = await UploadLedger.open(join(directory, 'uploads'), logger);
-  const abandoned = new AbandonedUploads({ ledger, provider: () => undefined, logger });
+  const records = await UploadRecords.open(join(directory, 'uploads'), logger);
+  const orphaned = new OrphanedUploads({ records, provider: () => undefined, logger });
   const source = {
     name: 'fake',
     type: 'directory',
@@ -42,7 +42,7 @@ async function setUp(
     largestDisk: 2 ** 30,
     takesNoImages: () => false,
     environment: {},
-    record: new UploadRecord(ledger, abandoned, logger),
+    tracker: new UploadTracker(records, orphaned, logger),
     snapshots: { find: () => undefined, claim: () => Promise.resolve(undefined) },
     statistics: new Statistics(undefined),
     logger: () => logger,

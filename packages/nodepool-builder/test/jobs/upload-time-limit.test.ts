@@ -4,7 +4,7 @@ import { startTimeLimit } from '../../src/jobs/upload-time-limit.ts';
 
 const NEVER = new AbortController().signal;
 
-// The timer of AbortSignal.timeout does not: in the daemon a connection does.
+// Keeps the process alive, as a connection does in the daemon; the timer of AbortSignal.timeout does not.
 const keepsAlive = setInterval(() => {}, 60_000);
 after(() => clearInterval(keepsAlive));
 
@@ -15,14 +15,14 @@ async function untilAborted(signal: AbortSignal): Promise<never> {
   return await promise;
 }
 
-it('an upload that takes too long is stopped, and the error says what to do', async () => {
+it('an upload that exceeds its limit is aborted, and the error has a remedy', async () => {
   await assert.rejects(startTimeLimit(0.01, NEVER)(untilAborted), {
     name: 'UploadTimeoutError',
-    message: 'the upload took longer than 0.01 s; look at the provider, or raise image-upload-timeout',
+    message: 'the upload took longer than 0.01 s; check the provider, or raise image-upload-timeout',
   });
 });
 
-it('without a limit only the outer signal stops it', async () => {
+it('without a limit, only the outer signal aborts an upload', async () => {
   const outer = AbortSignal.abort(new Error('stopped'));
   await assert.rejects(
     startTimeLimit(undefined, outer)((signal) => Promise.reject(signal.reason as Error)),
@@ -30,7 +30,7 @@ it('without a limit only the outer signal stops it', async () => {
   );
 });
 
-it('an error in time is passed on, and so is a result', async () => {
+it('results and errors within the limit are passed on', async () => {
   const failure = new Error('503');
   await assert.rejects(
     startTimeLimit(1000, NEVER)(() => Promise.reject(failure)),
@@ -39,14 +39,14 @@ it('an error in time is passed on, and so is a result', async () => {
   assert.equal(await startTimeLimit(1000, NEVER)(() => Promise.resolve('uuid')), 'uuid');
 });
 
-it('what is stopped from outside is no time-out', async () => {
+it('an abort from outside does not count as a timeout', async () => {
   const outer = new AbortController();
   const work = startTimeLimit(1000, outer.signal)(untilAborted);
   outer.abort(new Error('stopped'));
   await assert.rejects(work, /stopped/);
 });
 
-it('the parts of an upload share its time limit', async () => {
+it('the parts of an upload share its limit', async () => {
   const within = startTimeLimit(0.01, NEVER);
   await assert.rejects(within(untilAborted), { name: 'UploadTimeoutError' });
   await assert.rejects(within(untilAborted), { name: 'UploadTimeoutError' });

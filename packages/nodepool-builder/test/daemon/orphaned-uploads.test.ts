@@ -9,11 +9,11 @@ import { DirectoryProvider } from '@nodepool-builder/image-builder';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { UploadLedger } from '../../src/jobs/upload-ledger.ts';
-import { ledgerEntry } from '../jobs/ledger-entry.ts';
+import { UploadRecords } from '../../src/jobs/upload-records.ts';
+import { uploadRecord } from '../jobs/upload-record.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
-/** Milliseconds: long enough for a job to come in. */
+/** Grace period in milliseconds, long enough for a job to arrive. */
 const GRACE = 500;
 
 interface Site {
@@ -24,7 +24,7 @@ interface Site {
   readonly start: () => Promise<NodepoolBuilder>;
 }
 
-/** A site whose builder was killed in an upload of image 1, the id of which is `upload-1`. */
+/** Makes a site whose builder was killed during upload `upload-1` of image 1. */
 async function siteOfDeadBuilder(t: TestContext): Promise<Site> {
   const directory = temporaryDirectory(t);
   const [images, pool, config] = ['images', 'pool', 'nodepool.yaml'].map((name) => join(directory, name)) as [
@@ -41,8 +41,8 @@ async function siteOfDeadBuilder(t: TestContext): Promise<Site> {
 
   const uploads = join(images, '.nodepool-builder/uploads');
   const logger = new RecordingLogger();
-  const ledger = await UploadLedger.open(uploads, logger);
-  await ledger.put(ledgerEntry({ 'image-id': '1' }));
+  const records = await UploadRecords.open(uploads, logger);
+  await records.put(uploadRecord({ 'image-id': '1' }));
 
   const jobServer = new JobServer();
   const { port } = await jobServer.listen(0);
@@ -68,7 +68,7 @@ providers: [{name: cloud, type: directory, directory: pool, image-type: raw, ima
   return { pool, uploads, jobServer, logger, start };
 }
 
-it('what an upload left whose job does not come back is removed', async (t) => {
+it('an upload whose job does not come back is discarded', async (t) => {
   const { pool, uploads, start } = await siteOfDeadBuilder(t);
   assert.ok((await readdir(pool)).includes('debian-1.raw'));
   await start();
@@ -76,7 +76,7 @@ it('what an upload left whose job does not come back is removed', async (t) => {
   assert.deepEqual(await readdir(pool), []);
 });
 
-it('an upload whose job comes back is the same upload: its image stays, once', async (t) => {
+it('an upload whose job comes back is resumed, and its image exists once', async (t) => {
   const { pool, uploads, jobServer, start } = await siteOfDeadBuilder(t);
   const client = new Client({ servers: [jobServer.address as { host: string; port: number }] });
   t.after(() => client.close());
@@ -86,7 +86,7 @@ it('an upload whose job comes back is the same upload: its image stays, once', a
   const builder = await start();
   assert.equal(String(await job), '{"external-id": "debian-1.raw"}');
   while ((await readdir(uploads)).length > 0) await delay(10);
-  await delay(2 * GRACE); // that something does not happen can only be waited for
+  await delay(2 * GRACE); // shows that no discard follows
   assert.deepEqual((await readdir(pool)).filter((name) => name.endsWith('.raw')).toSorted(), [
     'debian-1.raw',
     'debian-latest.raw',

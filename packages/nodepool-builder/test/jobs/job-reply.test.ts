@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger } from '@nodepool-builder/image-builder';
-import { settleJob } from '../../src/jobs/job-outcome.ts';
+import { jobResult, reportProgress, settleJob } from '../../src/jobs/job-reply.ts';
 
 function recorder(): { logger: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -27,7 +27,7 @@ describe('the outcome of a job', () => {
     'disk-full',
   ];
   for (const code of failures) {
-    it(`is WORK_FAIL for ${code}: it could not be done`, async () => {
+    it(`is WORK_FAIL for ${code}`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
       assert.ok(error instanceof JobFailure);
       assert.equal(error.message, 'the reason');
@@ -36,17 +36,46 @@ describe('the outcome of a job', () => {
 
   const exceptions: readonly ImageErrorCode[] = ['invalid-image-id', 'invalid-configuration'];
   for (const code of exceptions) {
-    it(`is WORK_EXCEPTION for ${code}: it makes no sense`, async () => {
+    it(`is WORK_EXCEPTION for ${code}`, async () => {
       const error = await outcomeOf(new ImageError(code, 'the reason'));
       assert.ok(!(error instanceof JobFailure));
     });
   }
 
-  it('is logged with its reason, which WORK_FAIL cannot carry', async () => {
+  it('is logged with its reason, which WORK_FAIL cannot have', async () => {
     const { logger, lines } = recorder();
     await assert.rejects(
       settleJob('build of debian', logger, () => Promise.reject(new ImageError('disk-full', 'no space'))),
     );
     assert.deepEqual(lines, ['build of debian: failed: no space']);
   });
+});
+
+describe('the progress of a job', () => {
+  it('is sent once for each per cent and never decreases', () => {
+    const sent: [number, number][] = [];
+    const report = reportProgress({
+      sendStatus: (numerator, denominator) => sent.push([numerator, denominator]),
+    });
+    for (const done of [0, 1, 2, 250, 251, 249, 1000, 2000]) report({ done, total: 1000 });
+    assert.deepEqual(sent, [
+      [0, 100],
+      [25, 100],
+      [100, 100],
+    ]);
+  });
+
+  it('is 0 without a total', () => {
+    const sent: number[] = [];
+    reportProgress({ sendStatus: (numerator) => sent.push(numerator) })({ done: 0, total: 0 });
+    assert.deepEqual(sent, [0]);
+  });
+});
+
+it('a result has the same bytes as in Python', () => {
+  assert.equal(jobResult('image-id', '0000000001'), '{"image-id": "0000000001"}');
+  assert.equal(
+    jobResult('external-id', 'a"\\\n\u007fé😀'),
+    String.raw`{"external-id": "a\"\\\n\u007f\u00e9\ud83d\ude00"}`,
+  );
 });

@@ -1,7 +1,7 @@
-import type { LedgerEntry } from '../../src/jobs/upload-ledger.ts';
+import type { UploadRecord } from '../../src/jobs/upload-records.ts';
 
-/** An upload that has begun. */
-export function ledgerEntry(fields: Partial<LedgerEntry> = {}): LedgerEntry {
+/** Makes the record of an upload. */
+export function uploadRecord(fields: Partial<UploadRecord> = {}): UploadRecord {
   return {
     version: 1,
     provider: 'cloud',
