@@ -1,6 +1,6 @@
 import { glob } from 'node:fs/promises';
 
-/** Where tests lie, relative to the top of the project. */
+/** Globs of the test files, relative to the top of the project. */
 const TEST_FILES = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'];
 
 /** All test files, sorted, as paths relative to `root`. */
@@ -11,7 +11,7 @@ export async function findTestFiles(root: string): Promise<string[]> {
 }
 
 /**
- * The tests of changed files: a changed test itself, and for a source the tests that mirror it:
+ * The tests of changed files: changed tests, and the tests that mirror changed sources, which are
  * `test/foo.test.ts`, `test/foo-*.test.ts` and `test/foo/*.test.ts` for `src/foo.ts`.
  *
  * @param changed - paths relative to the top of the project, as git prints them
@@ -25,7 +25,7 @@ export function testsOf(changed: readonly string[], testFiles: readonly string[]
   );
 }
 
-/** The path of a source's tests without what follows the source's own name. */
+/** The common prefix of the paths of a source's tests. */
 function mirrorOf(path: string): string | undefined {
   if (!path.endsWith('.ts')) return undefined;
   const name = path.slice(0, -'.ts'.length);

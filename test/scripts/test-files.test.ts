@@ -5,7 +5,7 @@ import { findTestFiles, testsOf } from '../../scripts/test-files.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-test('finds this very file', async () => {
+test('finds this file', async () => {
   assert.ok((await findTestFiles(root)).includes(relative(root, import.meta.filename)));
 });
 
@@ -19,13 +19,13 @@ const files = [
   'test/scripts/mirror.test.ts',
 ];
 
-test('the tests of a source are those that mirror its name, in its own package', () => {
+test('the tests of a source mirror its name in the same package', () => {
   assert.deepEqual(testsOf(['packages/a/src/codec.ts'], files), files.slice(0, 3));
   assert.deepEqual(testsOf(['packages/a/src/deep/queue.ts'], files), [files[4]]);
   assert.deepEqual(testsOf(['scripts/mirror.ts'], files), ['test/scripts/mirror.test.ts']);
 });
 
-test('a changed test is its own test, and what is no source has none', () => {
+test('a changed test is selected, and files that are not sources have no tests', () => {
   assert.deepEqual(testsOf(['packages/b/test/codec.test.ts'], files), ['packages/b/test/codec.test.ts']);
   assert.deepEqual(testsOf(['README.md', 'packages/a/src/codec.md', 'packages/a/codec.ts'], files), []);
 });

@@ -23,7 +23,7 @@ const NEWLINE = 0x0a;
 const REQ = 0x00_52_45_51;
 const RES = 0x00_52_45_53;
 
-/** How a {@link PacketDecoder} is set up. */
+/** Options of a {@link PacketDecoder}. */
 export interface DecoderOptions {
   readonly onPacket: (packet: Packet) => void;
   /**

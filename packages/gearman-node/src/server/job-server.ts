@@ -177,7 +177,7 @@ export class JobServer implements AsyncDisposable {
    * @throws GearmanError `aborted`
    */
   async drain(signal?: AbortSignal): Promise<void> {
-    void this.#listener.stop(); // it never rejects
+    void this.#listener.stop(); // never rejects
     await unlessAborted(this.#state.queue.drain(), signal);
   }
 

@@ -145,7 +145,7 @@ export class ServerConnection {
   #keep(send: () => Promise<void> | void, size: number): void {
     this.#checkOutput(size);
     this.#keptBytes += size;
-    if (this.#kept.push({ send, size }) === 1) void this.#sendKept(); // it never rejects
+    if (this.#kept.push({ send, size }) === 1) void this.#sendKept(); // never rejects
   }
 
   async #sendKept(): Promise<void> {
@@ -186,7 +186,7 @@ export class ServerConnection {
       this.#connection.destroy(error);
     } else {
       this.#connection.send('ERROR', code, error.message);
-      void this.#connection.close(error); // it never rejects
+      void this.#connection.close(error); // never rejects
     }
   }
 
