@@ -97,7 +97,7 @@ test('build refuses what it cannot do, and prints its log with --verbose', async
     [['none'], 1, /disk image "none" is not in .*nodepool\.yaml; there is docs, broken/],
     [['docs', '--image-id', '../up'], 1, /image-id "\.\.\/up" contains a "\/"/],
     [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
-    [['docs', '--format', 'tgz'], 1, /its builder makes raw, and qemu-img cannot convert that/],
+    [['docs', '--format', 'tgz'], 1, /its builder makes raw, which qemu-img cannot convert to it/],
     [['broken', '--image-id', 'b'], 1, /"mke2fs" ended with exit code 1, saying: .*; see .*output\/b\.log/],
   ];
   for (const [args, expected, message] of refusals) {

@@ -245,15 +245,15 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
         (await readdir(record)).map((name) => readFile(join(record, name), 'utf8').catch(() => '')),
       );
     const entry = await waitUntil('the record', async () =>
-      (await entries()).find((text) => text.includes('"image-id":"9"')),
+      (await entries()).find((text) => /"image-id": ?"9"/.test(text)),
     );
-    assert.match(entry, /"provider":"impatient"/);
+    assert.match(entry, /"provider": ?"impatient"/);
     await running;
     const { end } = await client.upload('9', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
     await waitUntil(
       'no record of it',
-      async () => !(await entries()).some((text) => text.includes('"provider":"cloud-a"')),
+      async () => !(await entries()).some((text) => /"provider": ?"cloud-a"/.test(text)),
     );
   });
 });
