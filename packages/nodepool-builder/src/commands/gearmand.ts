@@ -32,7 +32,7 @@ export function registerGearmand(program: Command): void {
     .option('-p, --port <port>', 'port to listen on', portNumber, 4730)
     .option(
       '-j, --job-retries <n>',
-      'lost workers after which a job fails; 0: it never fails',
+      'number of lost workers after which a job fails; 0: no limit',
       wholeNumber,
       0,
     )
