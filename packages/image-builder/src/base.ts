@@ -1,12 +1,12 @@
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { createLoggedCommand } from './build/logged-command.ts';
+import { LONGEST_TIMER } from './cancellation.ts';
 import { type BuildContext, type BuildContextParts, createBuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
-import { LONGEST_TIMER } from './longest-timer.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
 import { type Environment, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
@@ -101,7 +101,7 @@ export abstract class BaseImageBuilder {
     });
     const snapshots: Snapshot[] = [];
     let built: Date | undefined;
-    const stop = stopSignal(imageId, signal, buildTimeout);
+    const stop = buildSignal(imageId, signal, buildTimeout);
     try {
       const parts: BuildContextParts = {
         imageId,
@@ -164,13 +164,13 @@ export abstract class BaseImageBuilder {
   }
 }
 
-interface StopSignal {
+interface BuildSignal {
   readonly signal: AbortSignal;
   clear(): void;
 }
 
 /** Aborts at the time limit or when the build is cancelled, with an error that names the reason. */
-function stopSignal(imageId: string, outer: AbortSignal, seconds: number | undefined): StopSignal {
+function buildSignal(imageId: string, outer: AbortSignal, seconds: number | undefined): BuildSignal {
   const controller = new AbortController();
   const onAbort = (): void => {
     const { reason } = outer;

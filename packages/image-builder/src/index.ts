@@ -47,7 +47,7 @@ export type {
   StoredCapture,
 } from './instance/instance-provider.ts';
 export { probeSsh } from './instance/probe-ssh.ts';
-export { untilAnswered } from './instance/until-answered.ts';
+export { waitForPort } from './instance/wait-for-port.ts';
 export type { Leftover } from './leftover.ts';
 export { limitMode, makeStateDirectory } from './modes.ts';
 export type {

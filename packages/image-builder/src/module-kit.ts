@@ -3,6 +3,14 @@ export { BandwidthLimit } from './bandwidth-limit.ts';
 export { screenshotPath } from './build/build-log.ts';
 export { checkedVariables } from './build/checked-variables.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
+export {
+  LONGEST_TIMER,
+  runTaskGroup,
+  signalOf,
+  unlessAborted,
+  withAbort,
+  withTimeout,
+} from './cancellation.ts';
 export { createAjv } from './create-ajv.ts';
 export { syncToDisk, UNFINISHED } from './durable.ts';
 export { checkDiskSize, conversionSource, DEFAULT_LARGEST_DISK } from './formats/convert.ts';
@@ -19,8 +27,6 @@ export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
 export { SingleFlight } from './single-flight.ts';
 export { errnoOf } from './system-error.ts';
-export { unlessAborted } from './unless-aborted.ts';
 export { createDigester } from './upload-source/create-digester.ts';
 export type { Digester } from './upload-source/digests.ts';
 export { type Slot, SlotRing } from './upload-source/slot-ring.ts';
-export { within } from './within.ts';

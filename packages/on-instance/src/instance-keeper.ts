@@ -7,7 +7,7 @@ import {
   type Logger,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { within } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
 import { endInstances } from './remains.ts';
 
@@ -188,7 +188,7 @@ export class InstanceKeeper {
       throw new ImageError('cleanup-failed', `it took longer than ${TIME_LIMIT} s`, { cause });
     };
     try {
-      return await within(TIME_LIMIT, signal, work, late);
+      return await withTimeout(TIME_LIMIT, signal, work, late);
     } catch (error) {
       this.#tell(what, error);
       return undefined;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Instance } from '@nodepool-builder/image-builder';
-import { within } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Login, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
@@ -53,7 +53,7 @@ export class Machine {
         await delay(RETRY_INTERVAL, undefined, { signal: trying });
       }
     };
-    const shell = await within(bootTimeout, signal, tryIt, () => {
+    const shell = await withTimeout(bootTimeout, signal, tryIt, () => {
       const why = refusal === undefined ? 'nothing answers there' : (refusal as Error).message;
       throw new ImageError(
         'instance-failed',

@@ -1,5 +1,5 @@
 import { ImageError, type Instance } from '@nodepool-builder/image-builder';
-import { within } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import type { Machine } from './machine.ts';
 import { runScript, type StepSite } from './run-steps.ts';
 import type { OnInstance } from './settings.ts';
@@ -47,7 +47,7 @@ export async function powerOff({
   try {
     const off = (signal: AbortSignal): Promise<void> =>
       Promise.race([instance.waitStopped({ signal }), refused]);
-    await within(stopTimeout, context.signal, off, (cause) => {
+    await withTimeout(stopTimeout, context.signal, off, (cause) => {
       throw notOff(instance, stopTimeout, cause);
     });
   } catch (error) {
@@ -69,7 +69,7 @@ async function pushPowerButton(
   if (sysprep && (await instance.state({ signal })) !== 'stopped') {
     throw new ImageError('instance-failed', `the connection was lost before ${SYSPREP} began`);
   }
-  await within(
+  await withTimeout(
     stopTimeout,
     signal,
     (stopping) => instance.stop({ signal: stopping }),

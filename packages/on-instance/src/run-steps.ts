@@ -1,5 +1,5 @@
 import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
-import { within } from '@nodepool-builder/image-builder/module-kit';
+import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { stepEnvironment } from './environment.ts';
 import { stepFailed } from './failure.ts';
 import type { BuildRecord } from './instance-records.ts';
@@ -32,7 +32,7 @@ export async function runSteps(site: StepSite): Promise<void> {
   const { steps, bootTimeout } = settings;
   const files = await scriptFiles(context.diskimage.scriptDir);
   const environment = stepEnvironment(context, language.scriptDirectory);
-  await within(
+  await withTimeout(
     bootTimeout,
     context.signal,
     (signal) => runScript(site, 'the preparation', 'prepare', language.prepare, { files, signal }),

@@ -15,7 +15,7 @@ import {
   type OperationOptions,
   type Probe,
   type StoredCapture,
-  untilAnswered,
+  waitForPort,
 } from '@nodepool-builder/image-builder';
 import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 
@@ -163,7 +163,7 @@ export class SshdInstance implements Instance {
       if (this.#state() !== 'running') throw this.#failed('is not reached');
       return Promise.resolve();
     };
-    await untilAnswered(address, probe, check, signal);
+    await waitForPort(address, probe, check, signal);
     return address;
   }
 

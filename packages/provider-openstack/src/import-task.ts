@@ -1,8 +1,8 @@
 import type { OperationOptions } from '@nodepool-builder/image-builder';
+import { signalOf } from '@nodepool-builder/image-builder/module-kit';
 import type { ImageApi } from './image-api.ts';
 import type { ObjectStore } from './object-store.ts';
 import { OpenStackError } from './openstack-error.ts';
-import { signalOf } from './signal-of.ts';
 import { activeImage } from './upload/active-image.ts';
 import type { Carrier, Transfer } from './upload/carry.ts';
 import {

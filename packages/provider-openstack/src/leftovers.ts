@@ -1,7 +1,7 @@
 import type { Leftover, OperationOptions } from '@nodepool-builder/image-builder';
+import { signalOf } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
-import { signalOf } from './signal-of.ts';
 import { unlessAbsent } from './unless-absent.ts';
 import type { Carrier } from './upload/carry.ts';
 import { PROVIDER_NAME, UPLOAD_ID } from './upload/image-properties.ts';

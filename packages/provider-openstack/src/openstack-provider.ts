@@ -14,7 +14,7 @@ import {
   type UploadRequest,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import { BandwidthLimit } from '@nodepool-builder/image-builder/module-kit';
+import { BandwidthLimit, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';
 import { findCandidates } from './find-candidates.ts';
@@ -24,7 +24,6 @@ import { importByTask } from './import-task.ts';
 import { findLeftovers } from './leftovers.ts';
 import { ObjectStore } from './object-store.ts';
 import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
-import { signalOf } from './signal-of.ts';
 import type { OnTask } from './task-timing.ts';
 import { ByteProgress } from './upload/byte-progress.ts';
 import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/carry.ts';

@@ -1,10 +1,10 @@
 import { stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { withTimeout } from '../cancellation.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
-import { within } from '../within.ts';
 import {
   checkStructure,
   type DiskFile,
@@ -166,7 +166,7 @@ async function qemuImg(
         else if (line.trim() !== '') complaints.push(line.trim());
       },
     });
-  const result = await within(conversionLimit, signal, run, () => {
+  const result = await withTimeout(conversionLimit, signal, run, () => {
     throw new ImageError(
       'conversion-failed',
       `the conversion of "${source.path}" to ${format} took longer than ${conversionLimit} s; try again when the host has less to do`,

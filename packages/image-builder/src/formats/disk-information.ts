@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
+import { withTimeout } from '../cancellation.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
 import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile } from '../types.ts';
-import { within } from '../within.ts';
 
 /** A disk image file and its format. */
 export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
@@ -94,7 +94,7 @@ async function qemuImg(
 ): Promise<string> {
   signal.throwIfAborted();
   const run = (both: AbortSignal): Promise<string> => runQemuImg(command, image, args, both);
-  return await within(inspectionLimit, signal, run, () => {
+  return await withTimeout(inspectionLimit, signal, run, () => {
     throw new ImageError(
       'conversion-failed',
       `"qemu-img ${command}" of "${image.path}" took longer than ${inspectionLimit} s; build the image again`,

@@ -1,8 +1,8 @@
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unlessAborted } from '../cancellation.ts';
 import { makeStateDirectory } from '../modes.ts';
 import { unlessMissing } from '../system-error.ts';
-import { unlessAborted } from '../unless-aborted.ts';
 import { Mutex } from './mutex.ts';
 
 /** Milliseconds after which unused state of a failed build is removed: a week. */

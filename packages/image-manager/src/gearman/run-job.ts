@@ -1,4 +1,5 @@
 import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
+import { LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
 
 /** Abort reason for a task whose image is gone; the task counts as failed. */
 export class ImageGoneError extends Error {
@@ -24,9 +25,6 @@ export interface RunOptions extends RunLimits {
 
 /** Time that a job may wait for a builder, in milliseconds: other jobs may be ahead of it. */
 const QUEUE_LIMIT = 24 * 3_600_000;
-
-/** Longest timeout that `setTimeout` takes, in milliseconds: 24 days. */
-const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
  * Submits a job and waits for its result. While the job waits in the queue, its time limit does not run: it starts with

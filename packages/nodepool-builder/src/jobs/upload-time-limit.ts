@@ -1,5 +1,4 @@
-/** The longest time that a timer of Node's takes, in milliseconds: 24 days. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+import { LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
 
 /** An upload took longer than `image-upload-timeout`. The provider may hold parts of it. */
 export class UploadTimeoutError extends Error {

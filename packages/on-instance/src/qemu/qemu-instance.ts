@@ -10,7 +10,7 @@ import {
   isConvertible,
   type OperationOptions,
   type Probe,
-  untilAnswered,
+  waitForPort,
 } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { forwardedPort, INSTANCE_FILES } from './instance-arguments.ts';
@@ -66,7 +66,7 @@ export class QemuInstance implements Instance {
       const state = await this.state();
       if (state !== 'running') throw this.#failed('is not reached', state);
     };
-    await untilAnswered(address, probe, check, signal);
+    await waitForPort(address, probe, check, signal);
     return address;
   }
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { Instance, InstanceProvider, LaunchRequest } from '@nodepool-builder/image-builder';
-import { untilAnswered } from '../../../image-builder/src/instance/until-answered.ts';
-import { unlessAborted } from '../../../image-builder/src/unless-aborted.ts';
+import { unlessAborted } from '../../../image-builder/src/cancellation.ts';
+import { waitForPort } from '../../../image-builder/src/instance/wait-for-port.ts';
 import type { ProgramSite } from './double-command.ts';
 import { announcement, CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
@@ -67,7 +67,7 @@ export class WindowsInstance implements Instance, InstanceProvider {
 
   readonly waitReachable: Instance['waitReachable'] = async (probe, { signal } = {}) => {
     const address = await this.address();
-    await untilAnswered(address, probe, () => Promise.resolve(), signal);
+    await waitForPort(address, probe, () => Promise.resolve(), signal);
     return address;
   };
 

@@ -9,6 +9,7 @@ import {
   type StoredCapture,
   writeSparse,
 } from '@nodepool-builder/image-builder';
+import { withAbort } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { ByteProgress } from '../upload/byte-progress.ts';
@@ -16,7 +17,6 @@ import { BUILD_ID } from '../upload/image-properties.ts';
 import { retry } from '../upload/retry.ts';
 import { storedDigest } from '../upload/verify-image.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
-import { obeying } from './obeying.ts';
 
 /** An image that Nova made of a server; it lies in Glance. */
 export class CapturedSnapshot implements StoredCapture {
@@ -45,12 +45,12 @@ export class CapturedSnapshot implements StoredCapture {
         `image ${this.externalId} of cloud ${this.#cloud.name} is ${this.#image.diskFormat} and cannot be saved as ${format}; convert it`,
       );
     }
-    await obeying(options, (signal) => this.#download(path, options, signal));
+    await withAbort(options, (signal) => this.#download(path, options, signal));
   }
 
   /** @throws OpenStackError */
   async discard(options: OperationOptions = {}): Promise<void> {
-    await obeying(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
+    await withAbort(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
   }
 
   async #download(path: string, { onProgress }: OperationOptions, signal: AbortSignal): Promise<void> {

@@ -6,6 +6,7 @@ import {
   type OperationOptions,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
+import { withAbort } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -20,7 +21,6 @@ import type { InstanceCloud, InstanceSettings } from './instance-cloud.ts';
 import { launchInstance } from './launch-instance.ts';
 import { launchName, namePrefix } from './launch-name.ts';
 import { NetworkApi } from './network-api.ts';
-import { obeying } from './obeying.ts';
 import { OpenStackInstance } from './openstack-instance.ts';
 import { removeLaunch } from './remove-launch.ts';
 
@@ -71,7 +71,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   }
 
   async launch(request: LaunchRequest, options: OperationOptions = {}): Promise<OpenStackInstance> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       try {
         return await this.#launch(request, signal);
       } catch (error) {
@@ -85,7 +85,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
 
   /** @throws OpenStackError */
   async list(options: OperationOptions = {}): Promise<readonly OpenStackInstance[]> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const launches = await findLaunches(await this.#open(), signal);
       return launches.map(
         ({ record, serverId }) => new OpenStackInstance(() => this.#open(), record, serverId),
@@ -99,7 +99,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
    * @throws OpenStackError
    */
   async captures(options: OperationOptions = {}): Promise<readonly StoredCapture[]> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const cloud = await this.#open();
       const images = await cloud.images.list({ [PROVIDER_NAME]: this.name }, signal);
       return images

@@ -7,8 +7,9 @@ import {
   type InstanceState,
   type OperationOptions,
   type Probe,
-  untilAnswered,
+  waitForPort,
 } from '@nodepool-builder/image-builder';
+import { withAbort } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
 import { unlessAbsent } from '../unless-absent.ts';
 import { until } from '../upload/poll.ts';
@@ -17,7 +18,6 @@ import { chooseAddress } from './choose-address.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import type { LaunchRecord } from './launch-record.ts';
 import { isGone, type NovaServer, stateOf } from './nova-server.ts';
-import { obeying } from './obeying.ts';
 import { removeLaunch } from './remove-launch.ts';
 
 /** Between two looks whether a server that does not answer still runs, in milliseconds. */
@@ -43,14 +43,14 @@ export class OpenStackInstance implements Instance {
   }
 
   async state(options: OperationOptions = {}): Promise<InstanceState> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const server = await this.#server(signal);
       return server === undefined ? 'failed' : stateOf(server);
     });
   }
 
   async address(options: OperationOptions = {}): Promise<InstanceAddress> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const { settings } = await this.#cloud();
       const server = await this.#server(signal);
       const isThere = server !== undefined && stateOf(server) !== 'failed';
@@ -61,7 +61,7 @@ export class OpenStackInstance implements Instance {
   }
 
   async waitReachable(probe: Probe, options: OperationOptions = {}): Promise<InstanceAddress> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const address = await this.address({ signal });
       let looked = -Infinity;
       const check = async (): Promise<void> => {
@@ -71,14 +71,14 @@ export class OpenStackInstance implements Instance {
         if (server === undefined || stateOf(server) !== 'running')
           throw this.#failed('is not reached', server);
       };
-      await untilAnswered(address, probe, check, signal);
+      await waitForPort(address, probe, check, signal);
       return address;
     });
   }
 
   /** @throws ImageError `instance-failed` for a server that is not there */
   async consoleLog(options: OperationOptions = {}): Promise<string> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const { compute } = await this.#cloud();
       const output =
         this.#serverId && (await compute.consoleOutput(this.#serverId, signal).catch(unlessAbsent));
@@ -88,7 +88,7 @@ export class OpenStackInstance implements Instance {
   }
 
   async stop(options: OperationOptions = {}): Promise<void> {
-    await obeying(options, async (signal) => {
+    await withAbort(options, async (signal) => {
       const server = await this.#server(signal);
       if (server !== undefined && stateOf(server) === 'running') {
         const { compute } = await this.#cloud();
@@ -100,7 +100,7 @@ export class OpenStackInstance implements Instance {
   }
 
   async waitStopped(options: OperationOptions = {}): Promise<void> {
-    await obeying(options, async (signal) => {
+    await withAbort(options, async (signal) => {
       await until(async () => {
         const server = await this.#server(signal);
         const state = server === undefined ? 'failed' : stateOf(server);
@@ -111,7 +111,7 @@ export class OpenStackInstance implements Instance {
   }
 
   async capture(request: CaptureRequest, options: OperationOptions = {}): Promise<CapturedImage> {
-    return await obeying(options, async (signal) => {
+    return await withAbort(options, async (signal) => {
       const server = await this.#server(signal);
       if (server === undefined || stateOf(server) !== 'stopped') {
         throw this.#failed('cannot be captured before it is stopped', server);
@@ -121,7 +121,7 @@ export class OpenStackInstance implements Instance {
   }
 
   async destroy(options: OperationOptions = {}): Promise<void> {
-    await obeying(options, async (signal) => {
+    await withAbort(options, async (signal) => {
       try {
         await removeLaunch(await this.#cloud(), this.#launch.name, signal);
       } catch (error) {

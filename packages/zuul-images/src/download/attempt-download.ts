@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { steadyProgress } from '@nodepool-builder/image-builder/module-kit';
+import { runTaskGroup, steadyProgress } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactRequest, DownloadOptions } from './artifact-request.ts';
 import { nameOf } from './artifact-url.ts';
 import { codingOnTheWire } from './content-coding.ts';
@@ -9,7 +9,6 @@ import type { RetryPolicy } from './retries.ts';
 import { Room } from './room.ts';
 import { Spool } from './spool.ts';
 import { findObject, type RangedObject, type WholeObject } from './stored-object.ts';
-import { together } from './together.ts';
 import { type UnpackedObject, type Unpacking, unpackObject } from './unpack-object.ts';
 import { tooLarge } from './unpacked-file.ts';
 
@@ -93,6 +92,6 @@ async function transfer(
       signal,
       onProgress: (done) => progress?.({ done, total: found.size ?? 0 }),
     });
-  const [, object] = await together<[unknown, UnpackedObject]>(download, [fetch, unpack]);
+  const [, object] = await runTaskGroup<[unknown, UnpackedObject]>(download, [fetch, unpack]);
   return object;
 }

@@ -1,4 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { runTaskGroup } from '@nodepool-builder/image-builder/module-kit';
 import { BLOCK_SIZE, type Run } from './blocks.ts';
 import { type Answer, bodyOf, type HttpSource } from './http-source.ts';
 import type { ObjectIdentity } from './journal.ts';
@@ -6,7 +7,6 @@ import { Retries, type RetryPolicy } from './retries.ts';
 import type { Room } from './room.ts';
 import type { Spool } from './spool.ts';
 import { getRange } from './stored-object.ts';
-import { together } from './together.ts';
 import { ObjectReplaced, TransientFailure } from './transient-failure.ts';
 
 /** Blocks of a request. Short ones cost round trips, long ones would leave connections without work at the end. */
@@ -53,7 +53,7 @@ export async function fetchRanges({ connections, ...fetching }: RangeFetching): 
     const retries = new Retries(retryPolicy, logger);
     while (await fetchRange({ ...fetching, signal: whileAllGoWell }, retries, most));
   };
-  await together(
+  await runTaskGroup(
     signal,
     Array.from({ length: connections }, () => fetchSome),
   );

@@ -2,23 +2,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceAddress, Probe } from './instance-provider.ts';
 
 /**
- * How long the tries may take, in milliseconds, again and again in this order. What forwards the port may hold a
- * connection that was made before the instance was up, and not notice for long that it is: most tries are short. On
- * an interpreted machine a service may take its time: some are not.
+ * Time limits of the attempts, in milliseconds, repeated in this order. Most are short: a port forwarder may hold a
+ * connection from before the instance was up, without noticing that it is up now. Some are longer, for the slow
+ * services of an emulated machine.
  */
 const TIMEOUTS: readonly number[] = [2_000, 2_000, 5_000];
 
-/** Between two tries, in milliseconds. */
+/** Milliseconds between two attempts. */
 const INTERVAL = 250;
 
 /**
- * Tries again and again until the service at an address answers. One try at a time: servers take few clients that
- * have not logged in.
+ * Waits until the service at an address answers. One attempt at a time: servers accept few clients that have not
+ * logged in.
  *
- * @param check called before each try: it throws if trying is of no use any more.
+ * @param check called before each attempt; it throws if the service can no longer answer
  * @throws the signal's reason
  */
-export async function untilAnswered(
+export async function waitForPort(
   address: InstanceAddress,
   probe: Probe,
   check: () => Promise<void>,
@@ -36,7 +36,7 @@ export async function untilAnswered(
       () => false,
     );
     if (answered) return;
-    // An abort is seen by the next round.
+    // The next round checks the signal.
     await delay(INTERVAL, undefined, { signal }).catch(() => {});
   }
 }

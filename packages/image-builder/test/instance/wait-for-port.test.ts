@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { untilAnswered } from '../../src/index.ts';
+import { waitForPort } from '../../src/index.ts';
 
 const ADDRESS = { host: '127.0.0.1', port: 22 };
 
@@ -10,7 +10,7 @@ const well = (): Promise<void> => Promise.resolve();
 describe('waiting for an answer', () => {
   test('goes on until there is one', async () => {
     let tries = 0;
-    await untilAnswered(
+    await waitForPort(
       ADDRESS,
       (address) => {
         assert.equal(address, ADDRESS);
@@ -24,7 +24,7 @@ describe('waiting for an answer', () => {
 
   test('ends a try that takes too long, and begins another', async () => {
     let tries = 0;
-    await untilAnswered(
+    await waitForPort(
       ADDRESS,
       async (_, signal) => {
         tries += 1;
@@ -38,7 +38,7 @@ describe('waiting for an answer', () => {
   test('ends when it is of no use any more', async () => {
     const gone = new Error('gone');
     let looks = 0;
-    const waiting = untilAnswered(
+    const waiting = waitForPort(
       ADDRESS,
       () => Promise.reject(new Error('not yet')),
       () => {
@@ -53,7 +53,7 @@ describe('waiting for an answer', () => {
     const abort = new AbortController();
     const reason = new Error('enough');
     const tried = Promise.withResolvers<unknown>();
-    const waiting = untilAnswered(
+    const waiting = waitForPort(
       ADDRESS,
       async (_, signal) => {
         queueMicrotask(() => abort.abort(reason));

@@ -1,0 +1,90 @@
+import type { OperationOptions } from './types.ts';
+
+/** Longest delay of a timer in Node, in milliseconds: 24 days. */
+export const LONGEST_TIMER: number = 2 ** 31 - 1;
+
+/** The signal of the options, or one that never aborts. */
+export function signalOf({ signal }: OperationOptions): AbortSignal {
+  return signal ?? new AbortController().signal;
+}
+
+/**
+ * Runs work with the signal of the options.
+ *
+ * @throws the signal's reason, in place of any error, once the signal has aborted
+ */
+export async function withAbort<T>(
+  options: OperationOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const signal = signalOf(options);
+  signal.throwIfAborted();
+  try {
+    return await work(signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/**
+ * Waits for a promise until the signal aborts. The work behind the promise continues.
+ *
+ * @throws the signal's reason
+ */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  work.catch(() => {}); // after an abort nothing else handles its rejection
+  signal.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/**
+ * Runs work with a time limit.
+ *
+ * @param work ends when its signal aborts
+ * @param onTimeout gives the result after a timeout; its argument is the error of the aborted work
+ * @throws the signal's reason
+ */
+export async function withTimeout<T>(
+  seconds: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+  onTimeout: (error: unknown) => T | Promise<T>,
+): Promise<T> {
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), Math.min(seconds * 1_000, LONGEST_TIMER));
+  try {
+    return await work(AbortSignal.any([signal, timeout.signal]));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!timeout.signal.aborted) throw error;
+    return await onTimeout(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Runs a group of tasks concurrently. A failed task aborts the others; returns or throws once all have ended.
+ *
+ * @throws the first error
+ */
+export async function runTaskGroup<Results extends readonly unknown[]>(
+  signal: AbortSignal,
+  tasks: { readonly [Index in keyof Results]: (signal: AbortSignal) => Promise<Results[Index]> },
+): Promise<Results> {
+  const failure = new AbortController();
+  const both = AbortSignal.any([signal, failure.signal]);
+  const results = await Promise.all(
+    tasks.map((task) => task(both).catch((error: unknown) => failure.abort(error))),
+  );
+  failure.signal.throwIfAborted();
+  return results as unknown as Results;
+}
