@@ -15,6 +15,22 @@ export { createAjv } from './create-ajv.ts';
 export { syncToDisk, UNFINISHED } from './durable.ts';
 export { checkDiskSize, conversionSource, DEFAULT_LARGEST_DISK } from './formats/convert.ts';
 export { type DiskFile, diskInformation } from './formats/disk-information.ts';
+export { type Clock, SYSTEM_CLOCK } from './http/clock.ts';
+export {
+  type HttpAnswer,
+  HttpClient,
+  type HttpClientOptions,
+  type HttpRequest,
+  staysWithHost,
+  textOf,
+} from './http/http-client.ts';
+export { NetworkFailure, type NetworkFault, networkFailure } from './http/network-failure.ts';
+export {
+  RetryBudget,
+  type RetryLimits,
+  RetryPolicy,
+  retryAfterSeconds,
+} from './http/retry-policy.ts';
 export { authorityOf } from './instance/authority-of.ts';
 export { JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { metered } from './metered.ts';

@@ -40,7 +40,7 @@ import {
 } from './upload/image-properties.ts';
 import { removeUpload, uploadImage } from './upload/image-upload.ts';
 import type { StandstillLimits } from './upload/others-image.ts';
-import { type RetryPolicy, retry } from './upload/retry.ts';
+import { retry, type TransferRetries } from './upload/retry.ts';
 import { uploadShared } from './upload/shared-upload.ts';
 
 /** How an image comes into the cloud, where it is not a plain PUT of the file (`image-import`). */
@@ -72,7 +72,7 @@ export interface OpenStackProviderOptions {
   /** When the upload of another process is taken over. Default: after 2 minutes without data, 2 hours with it. */
   readonly standstill?: StandstillLimits;
   /** Default: 3 attempts, the second after 5 s. */
-  readonly retry?: RetryPolicy;
+  readonly retry?: TransferRetries;
   /** Bytes a second, for all uploads of this provider together. Default: no limit. */
   readonly bandwidthLimit?: number;
   /** Called for each request that succeeded. */
@@ -81,7 +81,7 @@ export interface OpenStackProviderOptions {
   readonly threads?: HashThreads;
 }
 
-const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
+const DEFAULT_RETRY: TransferRetries = { attempts: 3, delay: 5 };
 const DEFAULT_STANDSTILL: StandstillLimits = { empty: 120, storing: 7200 };
 
 /** A cloud once its settings are known. */

@@ -18,7 +18,7 @@ export function openProvider(
     formats: ['qcow2'],
     settings: async () => settings,
     logger: SILENT,
-    session: { retry: { firstPause: 0.001, tries: 3 } },
+    session: { retry: { firstDelay: 0.001, attempts: 3 } },
     retry: { attempts: 3, delay: 0.001 },
     ...options,
   });

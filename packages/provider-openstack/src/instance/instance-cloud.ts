@@ -1,7 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { ImageApi } from '../image-api.ts';
 import type { ServiceClient } from '../session/service-client.ts';
-import type { RetryPolicy } from '../upload/retry.ts';
+import type { TransferRetries } from '../upload/retry.ts';
 import type { ComputeApi } from './compute-api.ts';
 import type { NetworkApi } from './network-api.ts';
 
@@ -32,6 +32,6 @@ export interface InstanceCloud {
   /** Glance, for what is larger than an answer. */
   readonly imageData: ServiceClient;
   /** How often an image is fetched, from its beginning, when the connection breaks or the bytes are not the cloud's. */
-  readonly retry: RetryPolicy;
+  readonly retry: TransferRetries;
   readonly logger: Logger;
 }

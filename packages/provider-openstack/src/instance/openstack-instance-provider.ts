@@ -12,7 +12,7 @@ import { ImageApi } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { OpenStackSession, type SessionOptions } from '../session/openstack-session.ts';
 import { PROVIDER_NAME } from '../upload/image-properties.ts';
-import type { RetryPolicy } from '../upload/retry.ts';
+import type { TransferRetries } from '../upload/retry.ts';
 import { isCaptured } from './capture-server.ts';
 import { CapturedSnapshot } from './captured-snapshot.ts';
 import { ComputeApi } from './compute-api.ts';
@@ -27,7 +27,7 @@ import { removeLaunch } from './remove-launch.ts';
 /** How long a launch that failed is cleared up after, in milliseconds: what is left then is in the list. */
 const CLEARING_TIME = 120_000;
 
-const DEFAULT_RETRY: RetryPolicy = { attempts: 3, delay: 5 };
+const DEFAULT_RETRY: TransferRetries = { attempts: 3, delay: 5 };
 
 /** How an {@link OpenStackInstanceProvider} is set up. */
 export interface OpenStackInstanceProviderOptions extends InstanceSettings {
@@ -49,7 +49,7 @@ export interface OpenStackInstanceProviderOptions extends InstanceSettings {
   /** The rate of requests, and how single ones are retried. */
   readonly session?: Omit<SessionOptions, 'logger'>;
   /** How often a captured image is fetched. Default: 3 times, the second after 5 s. */
-  readonly retry?: RetryPolicy;
+  readonly retry?: TransferRetries;
 }
 
 interface OpenCloud extends InstanceCloud {

@@ -1,8 +1,9 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { findEndpoint, versioned } from './catalog.ts';
 import { neverSent } from './network-error.ts';
-import type { Patience } from './patience.ts';
 import type {
   HttpMethod,
   JsonAnswer,
@@ -26,7 +27,8 @@ export interface ServiceRequest extends ServiceSettings {
 export interface ClientParts {
   readonly settings: CloudSettings;
   readonly transport: Transport;
-  readonly patience: Patience;
+  readonly retries: RetryPolicy;
+  readonly logger: Logger;
   /** None for a cloud without Keystone. */
   readonly tokens: TokenKeeper | undefined;
   /** Aborts when the session is closed. */
@@ -41,7 +43,16 @@ const DEFAULT_STALL_TIMEOUT = 300;
 /** Methods that may be sent twice without doing twice (RFC 9110, 9.2.2). */
 const IDEMPOTENT: readonly HttpMethod[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
 
-/** A {@link ServiceClient} with the token, the patience and the rate of its session. */
+/** Logs each retry of a request. */
+export function logRetries(
+  logger: Logger,
+  { limits }: RetryPolicy,
+): (error: Error, delay: number, attempt: number) => void {
+  return ({ message }, delay, attempt) =>
+    logger.warn(`${message}; again in ${delay.toFixed(1)} s (try ${attempt} of ${limits.attempts})`);
+}
+
+/** A {@link ServiceClient} with the token, the retries and the rate limit of its session. */
 export class AuthenticatedClient implements ServiceClient {
   readonly #service: ServiceRequest;
   readonly #parts: ClientParts;
@@ -57,11 +68,12 @@ export class AuthenticatedClient implements ServiceClient {
     options: JsonOptions<T> = {},
   ): Promise<JsonAnswer<T>> {
     const { body, contentType = 'application/json', query, headers, validate } = options;
-    const { transport, patience } = this.#parts;
+    const { transport, retries, logger } = this.#parts;
     const replay = options.replay ?? IDEMPOTENT.includes(method);
     const payload = body === undefined ? {} : { body: JSON.stringify(body) };
     const type = body === undefined ? {} : { 'content-type': contentType };
-    const again = (error: OpenStackError): boolean => replay || wasNotTaken(error);
+    const mayRetry = (error: unknown): boolean =>
+      error instanceof OpenStackError && error.retriable && (replay || wasNotTaken(error));
     return await this.#run(`${method} ${path}`, options.signal, (token, signal) => {
       const url = this.#url(path, query, token);
       const request = {
@@ -71,14 +83,14 @@ export class AuthenticatedClient implements ServiceClient {
         ...payload,
         signal,
       };
-      return patience.retry(
+      return retries.run(
         async () => {
           const answer = await transport.send(request);
           if (!isExpected(answer.status, options.expect)) throw transport.refusal(request, answer);
           const value = validate && transport.parse(request, answer, validate);
           return { status: answer.status, headers: answer.headers, value: value as T };
         },
-        { again, signal },
+        { mayRetry, signal, onRetry: logRetries(logger, retries) },
       );
     });
   }

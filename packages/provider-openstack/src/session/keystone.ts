@@ -1,9 +1,11 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudAuth } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
+import { logRetries } from './authenticated-client.ts';
 import { configuredIdentityApi, type IdentityApi, listedIdentityApi } from './keystone-discovery.ts';
 import { v2Exchange } from './keystone-v2.ts';
 import { v3Exchange } from './keystone-v3.ts';
-import type { Patience } from './patience.ts';
 import { settingsUrl } from './settings-url.ts';
 import type { Token } from './token.ts';
 import type { HttpRequest, Transport } from './transport.ts';
@@ -14,13 +16,15 @@ type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
 export class Keystone {
   readonly #auth: KeystoneAuth;
   readonly #transport: Transport;
-  readonly #patience: Patience;
+  readonly #retries: RetryPolicy;
+  readonly #logger: Logger;
   #api: IdentityApi | undefined;
 
-  constructor(auth: KeystoneAuth, transport: Transport, patience: Patience) {
+  constructor(auth: KeystoneAuth, transport: Transport, retries: RetryPolicy, logger: Logger) {
     this.#auth = auth;
     this.#transport = transport;
-    this.#patience = patience;
+    this.#retries = retries;
+    this.#logger = logger;
     this.#api = configuredIdentityApi(auth);
   }
 
@@ -31,12 +35,12 @@ export class Keystone {
    *   may throw.
    */
   async issue(signal: AbortSignal): Promise<Token> {
-    return await this.#patience.retry(
+    return await this.#retries.run(
       async () => {
         this.#api ??= await this.#discover(signal);
         return await this.#authenticate(this.#api, signal);
       },
-      { signal },
+      { signal, onRetry: logRetries(this.#logger, this.#retries) },
     );
   }
 

@@ -1,12 +1,24 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import {
+  type Clock,
+  type RetryLimits,
+  RetryPolicy,
+  SYSTEM_CLOCK,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { AuthenticatedClient, type ClientParts, type ServiceRequest } from './authenticated-client.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { Keystone } from './keystone.ts';
-import { DEFAULT_RETRY_LIMITS, Patience, type RetryLimits } from './patience.ts';
 import type { ServiceClient } from './service-client.ts';
 import { TokenKeeper } from './token-keeper.ts';
 import { Transport } from './transport.ts';
+
+/** Retries of requests. */
+export const DEFAULT_RETRY_LIMITS: RetryLimits = {
+  attempts: 6,
+  firstDelay: 1,
+  longestDelay: 30,
+  longestRetryAfter: 120,
+};
 
 /** What an {@link OpenStackSession} needs besides the cloud's settings. */
 export interface SessionOptions {
@@ -19,7 +31,7 @@ export interface SessionOptions {
   readonly proxyEnv?: Readonly<Record<string, string | undefined>>;
   /** Default {@link SYSTEM_CLOCK}. */
   readonly clock?: Clock;
-  /** What pauses are shortened by: 0 to below 1. Default `Math.random`. */
+  /** Jitter of the delays, from 0 to below 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
@@ -31,15 +43,15 @@ export class OpenStackSession implements AsyncDisposable {
   constructor(settings: CloudSettings, options: SessionOptions) {
     const { logger, rate = 0, retry, proxyEnv, clock = SYSTEM_CLOCK, random = Math.random } = options;
     const transport = new Transport(settings, { clock, rate, proxyEnv });
-    const patience = new Patience({ limits: { ...DEFAULT_RETRY_LIMITS, ...retry }, clock, logger, random });
+    const retries = new RetryPolicy({ ...DEFAULT_RETRY_LIMITS, ...retry }, { clock, random });
     const { auth } = settings;
     const closing = this.#closing.signal;
     let tokens: TokenKeeper | undefined;
     if (auth.type !== 'none') {
-      const keystone = new Keystone(auth, transport, patience);
+      const keystone = new Keystone(auth, transport, retries, logger);
       tokens = new TokenKeeper(() => keystone.issue(closing), clock);
     }
-    this.#parts = { settings, transport, patience, tokens, closing };
+    this.#parts = { settings, transport, retries, logger, tokens, closing };
   }
 
   /** A client of one service. Whether the cloud has that service shows at the first request. */

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
-import type { HttpAnswer } from './answer-error.ts';
+import { type HttpAnswer, textOf } from '@nodepool-builder/image-builder/module-kit';
 import { networkError } from './network-error.ts';
-import { textOf } from './text-of.ts';
 
 /** One GET of a stream. */
 export interface StreamRead {

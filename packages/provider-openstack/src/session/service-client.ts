@@ -51,7 +51,7 @@ export interface PutAnswer {
 }
 
 /**
- * One service of a cloud, with the token, the endpoint and the patience that it takes. Paths are below its versioned
+ * One service of a cloud, with its token, endpoint and retries. Paths are below its versioned
  * endpoint: `/images`. Every method throws {@link OpenStackError}, `aborted` with the signal's reason as the cause.
  */
 export interface ServiceClient {

@@ -1,10 +1,10 @@
-import type { Clock } from './clock.ts';
+import { type Clock, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import type { Token } from './token.ts';
 
-/** A token with less than this is no longer used for a new request (keystoneauth's MIN_TOKEN_LIFE_SECONDS). */
+/** Shortest remaining life of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
 const SHORTEST_LIFE = 120_000;
 
-/** Holds one token for all who need it, and renews it in time: one request, however many wait for it. */
+/** Holds a token for all clients and renews it in time, with one request for all that wait. */
 export class TokenKeeper {
   readonly #issue: () => Promise<Token>;
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class TokenKeeper {
     this.#clock = clock;
   }
 
-  /** A token for a request that begins now. Who aborts leaves; the renewal goes on for the others. */
+  /** A token for a new request. Aborting detaches only this caller; the renewal continues for the others. */
   async current(signal: AbortSignal): Promise<Token> {
     signal.throwIfAborted();
     if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= SHORTEST_LIFE) {
@@ -26,7 +26,7 @@ export class TokenKeeper {
     return await unlessAborted(this.#renewal, signal);
   }
 
-  /** The cloud answered 401 to this token: it is not used again. */
+  /** Discards a token after a 401. */
   reject(token: Token): void {
     if (this.#token === token) this.#token = undefined;
   }
@@ -38,16 +38,5 @@ export class TokenKeeper {
     } finally {
       this.#renewal = undefined;
     }
-  }
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

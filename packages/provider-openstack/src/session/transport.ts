@@ -1,10 +1,9 @@
+import { type Clock, type HttpAnswer, HttpClient } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type Agents, createAgents } from './agents.ts';
-import { answerError, type HttpAnswer } from './answer-error.ts';
-import type { Clock } from './clock.ts';
+import { answerError } from './answer-error.ts';
 import { networkError } from './network-error.ts';
-import { Pacer } from './pacer.ts';
 import { putStream } from './put-stream.ts';
 import { readStream, type StreamAnswer } from './read-stream.ts';
 import type { HttpMethod } from './service-client.ts';
@@ -41,46 +40,35 @@ export interface TransportOptions {
   readonly proxyEnv?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-/** HTTP to one cloud: its TLS, its rate, its time limit, and its errors in our terms. Nothing is tried twice here. */
+/** HTTP to one cloud, with its TLS settings, rate limit and timeout. Each request is sent once. */
 export class Transport {
   readonly cloud: string;
   readonly clock: Clock;
   readonly #settings: CloudSettings;
   readonly #secrets: readonly string[];
-  readonly #pacer: Pacer;
+  readonly #rateLimiter: RateLimiter;
   readonly #proxyEnv: Readonly<Record<string, string | undefined>> | undefined;
   #agents: Promise<Agents> | undefined;
+  #client: HttpClient | undefined;
 
   constructor(settings: CloudSettings, { clock, rate, proxyEnv }: TransportOptions) {
     this.cloud = settings.name;
     this.clock = clock;
     this.#settings = settings;
     this.#secrets = secretsOf(settings);
-    this.#pacer = new Pacer(rate, clock);
+    this.#rateLimiter = new RateLimiter(rate, clock);
     this.#proxyEnv = proxyEnv;
   }
 
   /** Resolves with the answer, whatever its status. */
   async send(request: HttpRequest): Promise<HttpAnswer> {
-    const { method, url, headers = {}, body, signal } = request;
-    const agent = await this.#openAgents();
-    const { default: got } = await import('got'); // not at the top: many builders talk to no cloud
-    await this.#pacer.turn(signal);
+    const { method, url, signal } = request;
+    const http = await this.#openClient();
+    await this.#rateLimiter.turn(signal);
     try {
-      const answer = await got(url, {
-        method,
-        agent,
-        headers: { accept: 'application/json', ...headers },
-        ...(body !== undefined && { body }),
-        ...(signal !== undefined && { signal }),
-        throwHttpErrors: false,
-        retry: { limit: 0 },
-        timeout: { request: this.#settings.apiTimeout * 1000 },
-        // the token and the body go to no other address
-        followRedirect: ({ headers: { location = '' } }) => new URL(location, url).origin === url.origin,
-      });
-      return { status: answer.statusCode, headers: answer.headers, body: answer.body };
+      return await http.send(request);
     } catch (error) {
+      signal?.throwIfAborted();
       throw networkError(this.#name(method, url), error);
     }
   }
@@ -88,7 +76,7 @@ export class Transport {
   /** Resolves with the answer, whatever its status; an error of the body itself is thrown as it is. */
   async put({ body, ...request }: HttpPut): Promise<HttpAnswer> {
     const agent = await this.#agentFor(request.url);
-    await this.#pacer.turn(request.signal);
+    await this.#rateLimiter.turn(request.signal);
     return await putStream({
       ...request,
       body: body(),
@@ -100,7 +88,7 @@ export class Transport {
   /** Resolves when the answer begins, whatever its status. */
   async read(request: HttpRead): Promise<StreamAnswer> {
     const agent = await this.#agentFor(request.url);
-    await this.#pacer.turn(request.signal);
+    await this.#rateLimiter.turn(request.signal);
     return await readStream({
       ...request,
       name: this.#name('GET', request.url),
@@ -147,6 +135,12 @@ export class Transport {
     return protocol === 'https:' ? https : http;
   }
 
+  async #openClient(): Promise<HttpClient> {
+    const agents = await this.#openAgents();
+    this.#client ??= new HttpClient({ timeout: this.#settings.apiTimeout, agents });
+    return this.#client;
+  }
+
   #openAgents(): Promise<Agents> {
     if (this.#agents === undefined) {
       this.#agents = createAgents(this.#settings, this.#proxyEnv);
@@ -155,6 +149,32 @@ export class Transport {
       });
     }
     return this.#agents;
+  }
+}
+
+/** Lets requests start at least an interval apart; their duration does not matter. */
+export class RateLimiter {
+  readonly #interval: number;
+  readonly #clock: Clock;
+  #next = 0;
+  /** Last reading of the clock. */
+  #seen = 0;
+
+  /** @param rate seconds between the starts of two requests */
+  constructor(rate: number, clock: Clock) {
+    this.#interval = rate * 1000;
+    this.#clock = clock;
+  }
+
+  /** Resolves when the request may start. */
+  async turn(signal?: AbortSignal): Promise<void> {
+    const now = this.#clock.now();
+    // A clock that is set back must not delay a request.
+    if (now < this.#seen) this.#next -= this.#seen - now;
+    this.#seen = now;
+    const start = Math.max(now, this.#next);
+    this.#next = start + this.#interval;
+    if (start > now) await this.#clock.sleep(start - now, signal);
   }
 }
 

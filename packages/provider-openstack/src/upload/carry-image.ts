@@ -1,7 +1,7 @@
 import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import { RetryBudget } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageProperties } from '../image-api.ts';
-import { RetryBudget } from '../session/retry-budget.ts';
 import type { Carrier } from './carry.ts';
 import type { FileData, FileDataOptions } from './file-data.ts';
 import {

@@ -54,7 +54,7 @@ export async function openNovaCloud(t: TestContext): Promise<NovaCloud> {
       owner: 'builder',
       settings: async () => settings,
       logger: SILENT,
-      session: { retry: { firstPause: 0.001, tries: 3 } },
+      session: { retry: { firstDelay: 0.001, attempts: 3 } },
       retry: { attempts: 3, delay: 0.001 },
       ...options,
     });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
-import { SYSTEM_CLOCK } from '../../src/session/clock.ts';
+import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../../src/cloud-settings.ts';
-import { SYSTEM_CLOCK } from '../../src/session/clock.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
@@ -66,7 +66,7 @@ describe('TLS', () => {
 
   it('wants the name that the certificate is for', async () => {
     const url = server.url.replace('127.0.0.1', 'localhost');
-    const wrong = failsWith('certificate-untrusted', 'the host name that the certificate is made out to');
+    const wrong = failsWith('certificate-untrusted', 'use the host name in the certificate');
     await assert.rejects(get({ verify: true, caFile: certificate }, url), wrong);
   });
 

@@ -1,11 +1,8 @@
 import { deepEqual, equal, rejects } from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { OpenStackError, type OpenStackErrorCode } from '../../src/openstack-error.ts';
-import { DEFAULT_RETRY_LIMITS, Patience } from '../../src/session/patience.ts';
-import { RetryBudget } from '../../src/session/retry-budget.ts';
 import { FinalFailure, type RetryOptions, retry } from '../../src/upload/retry.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
-import { ManualClock } from '../fixtures/manual-clock.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 const OPTIONS: RetryOptions = {
@@ -65,56 +62,5 @@ describe('an upload that fails', () => {
       retry(failing(errorOf('service-unavailable')), { ...OPTIONS, limit: 0 }),
       failsWith('service-unavailable'),
     );
-  });
-});
-
-/** An operation with a budget in seconds, and its requests. */
-function operation(seconds: number): { clock: ManualClock; budget: RetryBudget; patience: Patience } {
-  const clock = new ManualClock();
-  const patience = new Patience({ limits: DEFAULT_RETRY_LIMITS, clock, logger: SILENT, random: () => 0 });
-  return { clock, budget: new RetryBudget(seconds, () => clock.now()), patience };
-}
-
-function away(): Promise<never> {
-  return Promise.reject(errorOf('service-unavailable'));
-}
-
-describe('the budget of an operation', () => {
-  it('counts for all of its requests together, from the first failure', async () => {
-    const { clock, budget, patience } = operation(10);
-    await budget.run(async () => {
-      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
-      deepEqual(clock.sleeps, [1000, 2000, 4000]);
-      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
-      deepEqual(clock.sleeps, [1000, 2000, 4000, 1000]);
-    });
-  });
-
-  it('does not count an outage that has passed', async () => {
-    const { clock, budget, patience } = operation(10);
-    await budget.run(async () => {
-      let isAway = true;
-      await patience.retry(async () => {
-        if (!isAway) return;
-        isAway = false;
-        throw errorOf('service-unavailable');
-      }, {});
-      deepEqual(clock.sleeps.splice(0), [1000]);
-      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
-      deepEqual(clock.sleeps, [1000, 2000, 4000]);
-    });
-  });
-
-  it('does not count for a clean-up', async () => {
-    const { clock, budget, patience } = operation(0);
-    await budget.run(async () => {
-      await rejects(patience.retry(away, {}), failsWith('service-unavailable'));
-      deepEqual(clock.sleeps, []);
-      await rejects(
-        RetryBudget.without(() => patience.retry(away, {})),
-        failsWith('service-unavailable'),
-      );
-      equal(clock.sleeps.length, 5);
-    });
   });
 });

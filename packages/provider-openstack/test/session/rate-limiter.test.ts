@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Pacer } from '../../src/session/pacer.ts';
+import { RateLimiter } from '../../src/session/transport.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
 
 it('lets requests begin an interval apart, however many ask at once', async () => {
   const clock = new ManualClock();
-  const pacer = new Pacer(1.5, clock);
+  const limiter = new RateLimiter(1.5, clock);
   const start = clock.now();
   const starts: number[] = [];
   for (let turn = 0; turn < 3; turn += 1) {
-    await pacer.turn();
+    await limiter.turn();
     starts.push(clock.now() - start);
   }
   assert.deepEqual(starts, [0, 1500, 3000]);
@@ -17,35 +17,38 @@ it('lets requests begin an interval apart, however many ask at once', async () =
 
 it('waits from the start of the request before, not from its end', async () => {
   const clock = new ManualClock();
-  const pacer = new Pacer(1, clock);
-  await pacer.turn();
+  const limiter = new RateLimiter(1, clock);
+  await limiter.turn();
   clock.pass(400);
-  await pacer.turn();
+  await limiter.turn();
   clock.pass(5000);
-  await pacer.turn();
+  await limiter.turn();
   assert.deepEqual(clock.sleeps, [600]);
 });
 
 it('waits no longer when the clock is set back', async () => {
   let time = 1_000_000_000;
   const sleeps: number[] = [];
-  const pacer = new Pacer(1, { now: () => time, sleep: async (pause) => void sleeps.push(pause) });
-  await pacer.turn();
+  const limiter = new RateLimiter(1, { now: () => time, sleep: async (pause) => void sleeps.push(pause) });
+  await limiter.turn();
   time -= 900_000_000;
-  await pacer.turn();
+  await limiter.turn();
   assert.deepEqual(sleeps, [1000]);
 });
 
 it('three who ask in the same turn get three different times', async () => {
   const clock = new ManualClock();
   const sleeps: number[] = [];
-  const pacer = new Pacer(1, { now: () => clock.now(), sleep: async (time) => void sleeps.push(time) });
-  await Promise.all([pacer.turn(), pacer.turn(), pacer.turn()]);
+  const limiter = new RateLimiter(1, {
+    now: () => clock.now(),
+    sleep: async (time) => void sleeps.push(time),
+  });
+  await Promise.all([limiter.turn(), limiter.turn(), limiter.turn()]);
   assert.deepEqual(sleeps, [1000, 2000]);
 });
 
 it('who aborts does not wait', async () => {
-  const pacer = new Pacer(1, new ManualClock());
-  await pacer.turn();
-  await assert.rejects(pacer.turn(AbortSignal.abort()), { name: 'AbortError' });
+  const limiter = new RateLimiter(1, new ManualClock());
+  await limiter.turn();
+  await assert.rejects(limiter.turn(AbortSignal.abort()), { name: 'AbortError' });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { cloudWords } from '../../src/session/cloud-words.ts';
+import { errorMessage } from '../../src/session/error-message.ts';
 
 describe('the words of a cloud', () => {
   const bodies = {
@@ -16,36 +16,39 @@ describe('the words of a cloud', () => {
     'a proxy': 'The request you have made\r\n requires authentication.',
   };
   for (const [from, body] of Object.entries(bodies)) {
-    it(from, () => assert.equal(cloudWords(body), 'The request you have made requires authentication.'));
+    it(from, () => assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
   }
 
-  it('none', () => assert.equal(cloudWords(''), ''));
+  it('none', () => assert.equal(errorMessage(''), ''));
 
   it('with what HTML escapes', () => {
     assert.equal(
-      cloudWords('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
+      errorMessage('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
       "Invalid value 'a' for <name> & &bogus;",
     );
   });
 
   it('a quota as Glance words it stays whole', () => {
     const words = 'Project is over a limit for [Resource image_size_total is over limit of 10]';
-    assert.equal(cloudWords(`413 Request Entity Too Large\n\n${words}\n`), words);
+    assert.equal(errorMessage(`413 Request Entity Too Large\n\n${words}\n`), words);
   });
 
   it('are cut', () => {
-    const words = cloudWords('x'.repeat(100_000));
+    const words = errorMessage('x'.repeat(100_000));
     assert.equal(words, `${'x'.repeat(300)}…`);
   });
 
   it('hold no secret that a cloud echoes', () => {
     const body = 'no such token gAAAA1: X-Auth-Token: gAAAA1, password s3cret';
-    assert.equal(cloudWords(body, ['gAAAA1', 's3cret', '']), 'no such token …: X-Auth-Token: …, password …');
+    assert.equal(
+      errorMessage(body, ['gAAAA1', 's3cret', '']),
+      'no such token …: X-Auth-Token: …, password …',
+    );
   });
 
   it('hold no signature of a URL and no password in one', () => {
     assert.equal(
-      cloudWords('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
+      errorMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
       'cannot fetch https://store.example/image.qcow2?… refused',
     );
   });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { it } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { readOnAfterWriteError } from '../../src/session/read-on.ts';
+import { keepReadingAfterEpipe } from '../../src/session/keep-reading-after-epipe.ts';
 
 /**
  * Takes one connection, tells when bytes came, and upon a message answers and resets the connection. Then it sets the
@@ -29,7 +29,7 @@ it('an answer is read although the connection was reset before the next write', 
   const server = new Worker(SERVER, { eval: true, workerData: flag });
   const [port] = (await once(server, 'message')) as [number];
   const socket = connect(port, '127.0.0.1').setEncoding('utf8');
-  readOnAfterWriteError(socket);
+  keepReadingAfterEpipe(socket);
   socket.write('first');
   await once(server, 'message');
   server.postMessage('answer');

@@ -4,12 +4,12 @@ import type { Socket } from 'node:net';
 type Written = (error?: Error | null) => void;
 
 /**
- * Makes a socket go on reading when it can no longer be written to. uwsgi, which Glance runs in, closes the
- * connection at once when it refuses a body early: the answer is then in our receive buffer, but the next write fails
- * with ECONNRESET, upon which Node destroys the socket with the answer unread. A failed write is left pending
- * instead; the end of the stream or the owner's time limit ends the connection.
+ * Keeps a socket readable after a failed write. uwsgi, which runs Glance, closes the connection at once when it refuses
+ * a body early. The answer is then in our receive buffer, but the next write fails with EPIPE or ECONNRESET, and Node
+ * would destroy the socket with the answer unread. The failed write stays pending instead; the end of the stream or the
+ * owner's timeout ends the connection.
  */
-export function readOnAfterWriteError(socket: Socket): void {
+export function keepReadingAfterEpipe(socket: Socket): void {
   const write = socket._write.bind(socket);
   socket._write = (chunk, encoding, written) => write(chunk, encoding, unlessFailed(written));
   const writev = socket._writev?.bind(socket);

@@ -1,6 +1,6 @@
 const LONGEST = 300;
 
-/** webob's plain text begins with it. */
+/** First line of webob's plain text. */
 const STATUS_LINE = /^\s*[45]\d\d [a-z' -]+\n/i;
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -13,16 +13,16 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a cloud says in the body of an answer, as one line without mark-up: Keystone and Nova wrap a message in JSON,
- * Glance answers in JSON, HTML or plain text as webob makes them, Swift and proxies in HTML or plain text.
+ * Error message in the body of an answer, as one line without markup. Keystone and Nova wrap it in JSON; Glance sends
+ * JSON, HTML or plain text; Swift and proxies send HTML or plain text.
  */
-export function cloudWords(body: string, secrets: readonly string[] = []): string {
+export function errorMessage(body: string, secrets: readonly string[] = []): string {
   const plain = withoutMarkup(messageOf(body) ?? body)
     .replace(STATUS_LINE, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
-  const words = withoutSecrets(plain, secrets);
-  return words.length > LONGEST ? `${words.slice(0, LONGEST)}…` : words;
+  const message = withoutSecrets(plain, secrets);
+  return message.length > LONGEST ? `${message.slice(0, LONGEST)}…` : message;
 }
 
 function messageOf(body: string): string | undefined {
@@ -49,7 +49,7 @@ function withoutMarkup(text: string): string {
     });
 }
 
-/** A cloud may echo what it was sent: tokens, passwords, and URLs whose query is a signature. */
+/** A cloud may echo secrets of the request: tokens, passwords, and URLs with a signature in the query. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   const known = secrets.filter((secret) => secret !== '');
   return known

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Clock } from '../../src/http/clock.ts';
+import {
+  type RetriableError,
+  RetryBudget,
+  RetryPolicy,
+  retryAfterSeconds,
+} from '../../src/http/retry-policy.ts';
+
+const LIMITS = { attempts: 6, firstDelay: 1, longestDelay: 30, longestRetryAfter: 120 };
+
+/** A clock that advances only during sleeps. */
+class ManualClock implements Clock {
+  readonly sleeps: number[] = [];
+  #now = 0;
+
+  now(): number {
+    return this.#now;
+  }
+
+  async sleep(milliseconds: number): Promise<void> {
+    this.sleeps.push(milliseconds);
+    this.#now += milliseconds;
+  }
+}
+
+class TestError extends Error implements RetriableError {
+  readonly retriable: boolean;
+  readonly retryAfter: number | undefined;
+
+  constructor(message: string, retriable: boolean, retryAfter?: number) {
+    super(message);
+    this.retriable = retriable;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** Retries work that fails a number of times, then returns the number of the attempt. */
+async function retry(
+  clock: ManualClock,
+  failures: number,
+  { retriable = true, retryAfter, random = 0, ...options }: RetryTest = {},
+): Promise<number> {
+  const policy = new RetryPolicy(LIMITS, { clock, random: () => random });
+  const work = async (attempt: number): Promise<number> => {
+    if (attempt <= failures) throw new TestError(`attempt ${attempt} failed`, retriable, retryAfter);
+    return attempt;
+  };
+  return await policy.run(work, { onRetry: () => {}, ...options });
+}
+
+interface RetryTest {
+  readonly retriable?: boolean;
+  readonly retryAfter?: number;
+  readonly random?: number;
+  readonly mayRetry?: () => boolean;
+  readonly onRetry?: (error: Error, delay: number, attempt: number) => void;
+}
+
+describe('a retry policy', () => {
+  it('doubles the delay each time, and stops after its attempts', async () => {
+    const clock = new ManualClock();
+    await assert.rejects(retry(clock, 9), { message: 'attempt 6 failed' });
+    assert.deepEqual(clock.sleeps, [1000, 2000, 4000, 8000, 16_000]);
+  });
+
+  it('limits the delay', () => {
+    const policy = new RetryPolicy({ ...LIMITS, attempts: 100 }, { random: () => 0 });
+    assert.deepEqual([policy.delayAfter(5), policy.delayAfter(6), policy.delayAfter(99)], [16, 30, 30]);
+    assert.equal(policy.delayAfter(100), undefined);
+  });
+
+  it('cuts up to half of a delay as jitter', async () => {
+    const clock = new ManualClock();
+    assert.equal(await retry(clock, 2, { random: 0.5 }), 3);
+    assert.deepEqual(clock.sleeps, [750, 1500]);
+  });
+
+  it('waits at least for Retry-After', async () => {
+    const clock = new ManualClock();
+    assert.equal(await retry(clock, 1, { retryAfter: 20 }), 2);
+    assert.deepEqual(clock.sleeps, [20_000]);
+  });
+
+  it('does not wait for a Retry-After above its limit', async () => {
+    const clock = new ManualClock();
+    await assert.rejects(retry(clock, 1, { retryAfter: 121 }), { message: 'attempt 1 failed' });
+    assert.deepEqual(clock.sleeps, []);
+  });
+
+  it('does not repeat what cannot succeed, or what its caller forbids', async () => {
+    const clock = new ManualClock();
+    await assert.rejects(retry(clock, 1, { retriable: false }), { message: 'attempt 1 failed' });
+    await assert.rejects(retry(clock, 1, { mayRetry: () => false }), { message: 'attempt 1 failed' });
+    assert.deepEqual(clock.sleeps, []);
+  });
+
+  it('reports each retry before its delay', async () => {
+    const reports: unknown[] = [];
+    await retry(new ManualClock(), 1, {
+      onRetry: ({ message }, delay, attempt) => void reports.push([message, delay, attempt]),
+    });
+    assert.deepEqual(reports, [['attempt 1 failed', 1, 1]]);
+  });
+});
+
+describe('the budget of an operation', () => {
+  const operation = (seconds: number): { clock: ManualClock; budget: RetryBudget } => {
+    const clock = new ManualClock();
+    return { clock, budget: new RetryBudget(seconds, () => clock.now()) };
+  };
+
+  it('is shared by its requests, and starts with the first failure', async () => {
+    const { clock, budget } = operation(10);
+    await budget.run(async () => {
+      await assert.rejects(retry(clock, 9));
+      assert.deepEqual(clock.sleeps, [1000, 2000, 4000]);
+      await assert.rejects(retry(clock, 9));
+      assert.deepEqual(clock.sleeps, [1000, 2000, 4000, 1000]);
+    });
+  });
+
+  it('does not count an outage that has passed', async () => {
+    const { clock, budget } = operation(10);
+    await budget.run(async () => {
+      await retry(clock, 1);
+      assert.deepEqual(clock.sleeps.splice(0), [1000]);
+      await assert.rejects(retry(clock, 9));
+      assert.deepEqual(clock.sleeps, [1000, 2000, 4000]);
+    });
+  });
+
+  it('does not limit a cleanup', async () => {
+    const { clock, budget } = operation(0);
+    await budget.run(async () => {
+      await assert.rejects(retry(clock, 9));
+      assert.deepEqual(clock.sleeps, []);
+      await assert.rejects(RetryBudget.without(() => retry(clock, 9)));
+      assert.equal(clock.sleeps.length, 5);
+    });
+  });
+});
+
+it('Retry-After is a number of seconds or a date', () => {
+  const now = Date.UTC(2026, 0, 1);
+  assert.equal(retryAfterSeconds('20', now), 20);
+  assert.equal(retryAfterSeconds('Thu, 01 Jan 2026 00:01:00 GMT', now), 60);
+  assert.equal(retryAfterSeconds('Wed, 31 Dec 2025 00:00:00 GMT', now), 0);
+  assert.equal(retryAfterSeconds('soon', now), undefined);
+  assert.equal(retryAfterSeconds(undefined, now), undefined);
+});
