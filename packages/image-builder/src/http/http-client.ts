@@ -7,9 +7,9 @@ const LONGEST_BODY = 64 * 1024 * 1024;
 
 /** A request whose body and answer fit into memory. */
 export interface HttpRequest {
+  /** Default: POST with a form, else GET. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
-  /** Default: `accept: application/json`. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Credentials, sent as a form. They are never sent on to the target of a redirect. */
@@ -50,15 +50,16 @@ export class HttpClient {
    * @throws NetworkFailure
    * @throws the signal's reason
    */
-  async send({ method = 'GET', url, headers, body, form, signal }: HttpRequest): Promise<HttpAnswer> {
+  async send({ url, headers, body, form, signal, ...request }: HttpRequest): Promise<HttpAnswer> {
     signal?.throwIfAborted();
+    const { method = form === undefined ? 'GET' : 'POST' } = request;
     const { timeout, agents, ca, longestBody = LONGEST_BODY } = this.#options;
     const { default: got } = await import('got'); // not at the top: many commands send no request
     const tooLong = new AbortController();
     try {
-      const request = got(url, {
+      const sending = got(url, {
         method,
-        headers: { accept: 'application/json', ...headers },
+        headers: { ...headers },
         ...(body !== undefined && { body }),
         ...(form !== undefined && { form: { ...form } }),
         ...(agents !== undefined && { agent: agents }),
@@ -70,10 +71,10 @@ export class HttpClient {
         followRedirect: ({ url: from, headers: { location = '' } }) =>
           form === undefined && staysWithHost(from, location),
       });
-      void request.on('downloadProgress', ({ transferred }) => {
+      void sending.on('downloadProgress', ({ transferred }) => {
         if (transferred > longestBody) tooLong.abort();
       });
-      const answer = await request;
+      const answer = await sending;
       return { status: answer.statusCode, headers: answer.headers, body: answer.body };
     } catch (error) {
       signal?.throwIfAborted();

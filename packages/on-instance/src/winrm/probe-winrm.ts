@@ -1,6 +1,9 @@
+import { Agent } from 'node:https';
 import type { InstanceAddress } from '@nodepool-builder/image-builder';
-import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
-import got from 'got';
+import { authorityOf, HttpClient } from '@nodepool-builder/image-builder/module-kit';
+
+/** Seconds; the signal usually aborts earlier. */
+const TIMEOUT = 60;
 
 /** Status for a request without credentials. Windows responds with 503 before the service is up. */
 const UNAUTHORIZED = 401;
@@ -10,13 +13,14 @@ const UNAUTHORIZED = 401;
  */
 export async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
   const authority = authorityOf(address);
-  const { statusCode } = await got.post(`https://${authority}/wsman`, {
+  const agent = new Agent({ rejectUnauthorized: false });
+  const http = new HttpClient({ timeout: TIMEOUT, agents: { https: agent } });
+  const url = new URL(`https://${authority}/wsman`);
+  const { status } = await http.send({
+    method: 'POST',
+    url,
     headers: { 'content-type': 'application/soap+xml;charset=UTF-8' },
-    https: { rejectUnauthorized: false },
     signal,
-    throwHttpErrors: false,
-    followRedirect: false,
-    retry: { limit: 0 },
   });
-  if (statusCode !== UNAUTHORIZED) throw new Error(`${authority} answers with HTTP ${statusCode}`);
+  if (status !== UNAUTHORIZED) throw new Error(`${authority} answers with HTTP ${status}`);
 }

@@ -2,9 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
+import {
+  authorityOf,
+  type HttpAnswer,
+  HttpClient,
+  networkFailure,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { Document } from '@xmldom/xmldom';
-import got from 'got';
 import { type Fault, faultIn } from './answer.ts';
 import { envelope, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
 import { parseXml } from './xml.ts';
@@ -65,46 +69,45 @@ export class WinrmService {
     signal?: AbortSignal,
     timeLimit: number = OPERATION_TIMEOUT * 1000 + GRACE_PERIOD,
   ): Promise<Document> {
-    signal?.throwIfAborted();
-    const tooLong = new AbortController();
-    const request = got.post(this.#url, {
-      body: envelope(message, this.#url, randomUUID()),
-      headers: {
-        'content-type': 'application/soap+xml;charset=UTF-8',
-        authorization: this.#authorization,
-      },
-      agent: { https: this.#agent },
-      signal: signal === undefined ? tooLong.signal : AbortSignal.any([signal, tooLong.signal]),
-      throwHttpErrors: false,
-      followRedirect: false,
-      retry: { limit: 0 },
-      timeout: { request: timeLimit },
-    });
-    void request.on('downloadProgress', ({ transferred }) => {
-      if (transferred > LONGEST_BODY) tooLong.abort();
-    });
-    const answer = await request.catch((error: unknown) => {
-      signal?.throwIfAborted();
-      this.#isLost = true;
-      // Errors of got contain the whole request with its password: keep only their cause.
-      const cause = error instanceof Error && error.cause instanceof Error ? error.cause : undefined;
-      const reason = tooLong.signal.aborted
-        ? `it is longer than ${LONGEST_BODY} bytes`
-        : cause?.message || (error as NodeJS.ErrnoException).code || 'an unknown fault';
-      throw new ImageError('instance-failed', `${this.name}: no answer by WinRM: ${reason}`, { cause });
-    });
-    if (answer.statusCode === 401) throw this.#refused(answer.headers);
+    const answer = await this.#send(message, signal, timeLimit);
+    if (answer.status === 401) throw this.#refused(answer.headers);
     const what = `${this.name}: WinRM refused ${message.action}`;
     const document = parsed(answer.body);
     if (document === undefined) {
       throw new ImageError(
         'instance-failed',
-        `${what}: HTTP ${answer.statusCode}, and no answer of WinRM; check that the port is that of WinRM`,
+        `${what}: HTTP ${answer.status}, and no answer of WinRM; check that the port is that of WinRM`,
       );
     }
     const fault = faultIn(document);
     if (fault !== undefined) throw new WinrmFault(what, fault);
     return document;
+  }
+
+  async #send(
+    message: WinrmMessage,
+    signal: AbortSignal | undefined,
+    timeLimit: number,
+  ): Promise<HttpAnswer> {
+    const agents = { https: this.#agent };
+    const http = new HttpClient({ timeout: timeLimit / 1000, longestBody: LONGEST_BODY, agents });
+    try {
+      return await http.send({
+        method: 'POST',
+        url: new URL(this.#url),
+        body: envelope(message, this.#url, randomUUID()),
+        headers: {
+          'content-type': 'application/soap+xml;charset=UTF-8',
+          authorization: this.#authorization,
+        },
+        signal,
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#isLost = true;
+      const { message: reason, cause } = networkFailure(error);
+      throw new ImageError('instance-failed', `${this.name}: no answer by WinRM: ${reason}`, { cause });
+    }
   }
 
   /** Ends all connections. */

@@ -66,7 +66,7 @@ export class Transport {
     const http = await this.#openClient();
     await this.#rateLimiter.turn(signal);
     try {
-      return await http.send(request);
+      return await http.send({ ...request, headers: { accept: 'application/json', ...request.headers } });
     } catch (error) {
       signal?.throwIfAborted();
       throw networkError(this.#name(method, url), error);

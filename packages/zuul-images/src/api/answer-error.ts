@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { HttpAnswer } from './http-client.ts';
+import { type HttpAnswer, retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
 
 const CODES: Readonly<Record<number, ZuulErrorCode>> = {
@@ -53,7 +53,7 @@ export function answerError(request: string, answer: HttpAnswer, now: number): Z
       ...(reason === undefined ? [] : [`: ${reason}`]),
       ...(remedy === undefined ? [] : [`; ${remedy}`]),
     ].join(''),
-    { status, retryAfter: secondsToWait(headers['retry-after'], now) },
+    { status, retryAfter: retryAfterSeconds(headers['retry-after'], now) },
   );
 }
 
@@ -76,12 +76,4 @@ function errorName(body: string): string | undefined {
 /** The path and the query of a login page may hold a state that is nobody's business. */
 function originOf(location: string | undefined): string {
   return URL.parse(location ?? '')?.origin ?? 'elsewhere';
-}
-
-/** `Retry-After` is a number of seconds or a date (RFC 9110, 10.2.3). */
-function secondsToWait(header: string | undefined, now: number): number | undefined {
-  if (header === undefined) return undefined;
-  if (/^\d+$/.test(header)) return Number(header);
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
 }

@@ -1,11 +1,18 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import {
+  type Clock,
+  type HttpAnswer,
+  type RetryLimits,
+  RetryPolicy,
+  SYSTEM_CLOCK,
+} from '@nodepool-builder/image-builder/module-kit';
 import { ANONYMOUS, type ZuulCredentials } from '../credentials/credentials.ts';
 import { hasAdminClaim } from '../credentials/json-web-token.ts';
 import { answerError } from './answer-error.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
-import { type HttpAnswer, HttpClient } from './http-client.ts';
 import { parseAnswer } from './parse-answer.ts';
-import { retry } from './retry.ts';
+import { ZuulHttp } from './zuul-http.ts';
+
+const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
 
 /** What an {@link ApiSession} needs. */
 export interface ApiSessionOptions {
@@ -13,9 +20,9 @@ export interface ApiSessionOptions {
   /** Default: none. */
   readonly credentials?: ZuulCredentials;
   /** Default: one that trusts the usual authorities. */
-  readonly http?: HttpClient;
+  readonly http?: ZuulHttp;
   readonly clock?: Clock;
-  /** 0 to below 1; for pauses. */
+  /** Jitter of the delays, from 0 to below 1. */
   readonly random?: () => number;
 }
 
@@ -24,9 +31,9 @@ export class ApiSession {
   readonly #api: string;
   readonly #logger: Logger;
   readonly #credentials: ZuulCredentials;
-  readonly #http: HttpClient;
+  readonly #http: ZuulHttp;
   readonly #clock: Clock;
-  readonly #random: () => number;
+  readonly #retries: RetryPolicy;
   #warned = false;
 
   /** @param api what messages call it */
@@ -34,9 +41,10 @@ export class ApiSession {
     this.#api = api;
     this.#logger = options.logger;
     this.#credentials = options.credentials ?? ANONYMOUS;
-    this.#http = options.http ?? new HttpClient();
+    this.#http = options.http ?? new ZuulHttp();
     this.#clock = options.clock ?? SYSTEM_CLOCK;
-    this.#random = options.random ?? Math.random;
+    const { random = Math.random } = options;
+    this.#retries = new RetryPolicy(RETRIES, { clock: this.#clock, random });
   }
 
   /**
@@ -48,13 +56,19 @@ export class ApiSession {
   async get<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
     // a path may be told; a query is long
     const request = `${this.#api}: GET ${url.pathname}`;
-    return await retry(
+    return await this.#retries.run(
       async () => {
         const answer = await this.#send(request, url, signal);
         if (answer.status !== 200) throw answerError(request, answer, this.#clock.now());
         return parseAnswer(request, answer, read);
       },
-      { clock: this.#clock, logger: this.#logger, random: this.#random, signal },
+      {
+        signal,
+        onRetry: ({ message }, delay, attempt) =>
+          this.#logger.info(
+            `${message}; again in ${delay.toFixed(1)} s (try ${attempt} of ${RETRIES.attempts})`,
+          ),
+      },
     );
   }
 

@@ -1,5 +1,5 @@
+import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import { parseJson } from '@nodepool-builder/image-builder/module-kit';
-import type { HttpAnswer } from './http-client.ts';
 import { ZuulError } from './zuul-error.ts';
 
 /** `application/json`, with or without parameters. */

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { HttpClient } from '../api/http-client.ts';
 import { ZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
+import { ZuulHttp } from '../api/zuul-http.ts';
 import { createCredentials } from '../credentials/create-credentials.ts';
 import type { ZuulImage } from '../zuul-image.ts';
 import type { BuildSource } from './find-build.ts';
@@ -15,7 +15,7 @@ import type { BuildSource } from './find-build.ts';
 export async function zuulApiOf(zuul: ZuulImage, logger: Logger): Promise<ZuulApi> {
   const { apiUrl, tenant, authentication } = zuul;
   const ca = await readAuthorities(zuul);
-  const http = new HttpClient(ca === undefined ? {} : { ca });
+  const http = new ZuulHttp(ca === undefined ? {} : { ca });
   return new ZuulApi({
     apiUrl,
     ...(tenant !== undefined && { tenant }),

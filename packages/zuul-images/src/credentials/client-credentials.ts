@@ -1,9 +1,9 @@
+import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { answerError } from '../api/answer-error.ts';
-import type { Clock } from '../api/clock.ts';
-import type { HttpClient } from '../api/http-client.ts';
 import { parseAnswer } from '../api/parse-answer.ts';
 import { ZuulError } from '../api/zuul-error.ts';
+import type { ZuulHttp } from '../api/zuul-http.ts';
 import { bearerToken } from './bearer-token.ts';
 import type { IssuedToken } from './issued-token.ts';
 import { readSecret } from './secret-file.ts';
@@ -21,7 +21,7 @@ export interface ClientSettings {
 
 /** What a {@link requestToken} needs. */
 export interface TokenRequestOptions {
-  readonly http: HttpClient;
+  readonly http: ZuulHttp;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }

@@ -1,5 +1,5 @@
-import { type Clock, SYSTEM_CLOCK } from '../api/clock.ts';
-import { HttpClient } from '../api/http-client.ts';
+import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { ZuulHttp } from '../api/zuul-http.ts';
 import { type ClientSettings, requestToken } from './client-credentials.ts';
 import { ANONYMOUS, type ZuulCredentials } from './credentials.ts';
 import { IssuedTokens } from './issued-token.ts';
@@ -20,7 +20,7 @@ export type ZuulAuthentication =
 /** What {@link createCredentials} needs. */
 export interface CredentialsOptions {
   /** Asks the OpenID provider; default: one that trusts the usual authorities. */
-  readonly http?: HttpClient;
+  readonly http?: ZuulHttp;
   readonly clock?: Clock;
 }
 
@@ -41,7 +41,7 @@ const KINDS: {
 /** The source of tokens that the settings describe. Nothing is read or asked before the first token is needed. */
 export function createCredentials(
   settings: ZuulAuthentication,
-  { http = new HttpClient(), clock = SYSTEM_CLOCK }: CredentialsOptions = {},
+  { http = new ZuulHttp(), clock = SYSTEM_CLOCK }: CredentialsOptions = {},
 ): ZuulCredentials {
   const create: Create<never> = KINDS[settings.type];
   return create(settings as never, { http, clock });

@@ -1,5 +1,5 @@
+import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 import { SingleFlight } from '@nodepool-builder/image-builder/module-kit';
-import type { Clock } from '../api/clock.ts';
 import type { ZuulCredentials } from './credentials.ts';
 
 /** A token that was issued to us. */

@@ -1,7 +1,7 @@
 import type { Checksums, HashThreads, Logger, OperationOptions } from '@nodepool-builder/image-builder';
+import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { ExpectedArtifact } from './expected.ts';
 import type { HeadersOfHosts } from './http-source.ts';
-import type { RetryPolicy } from './retries.ts';
 
 /** Which artifact is wanted, and where. */
 export interface ArtifactRequest {
@@ -45,7 +45,7 @@ export interface DownloadOptions extends OperationOptions {
   /** Milliseconds without a byte after which a connection counts as lost; default a minute. */
   readonly stall?: number;
   /** Default: eight attempts, with pauses from one second to two minutes. */
-  readonly retryPolicy?: RetryPolicy;
+  readonly retryPolicy?: RetryLimits;
 }
 
 /** A file that was downloaded. */

@@ -1,12 +1,11 @@
 import { join } from 'node:path';
-import { runTaskGroup, steadyProgress } from '@nodepool-builder/image-builder/module-kit';
+import { type RetryLimits, runTaskGroup, steadyProgress } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactRequest, DownloadOptions } from './artifact-request.ts';
 import { nameOf } from './artifact-url.ts';
 import { codingOnTheWire } from './content-coding.ts';
+import { DiskSpaceGuard } from './disk-space-guard.ts';
 import { fetchRanges, fetchWhole } from './fetch-object.ts';
 import type { HttpSource } from './http-source.ts';
-import type { RetryPolicy } from './retries.ts';
-import { Room } from './room.ts';
 import { Spool } from './spool.ts';
 import { findObject, type RangedObject, type WholeObject } from './stored-object.ts';
 import { type UnpackedObject, type Unpacking, unpackObject } from './unpack-object.ts';
@@ -19,7 +18,7 @@ const DEFAULT_CONNECTIONS = 4;
 /** Settings of {@link attemptDownload}. */
 export interface AttemptOptions extends DownloadOptions {
   readonly signal: AbortSignal;
-  readonly retryPolicy: RetryPolicy;
+  readonly retryPolicy: RetryLimits;
   /** Called with bytes that have come over the wire. */
   readonly onBytes: (bytes: number) => void;
 }
@@ -52,14 +51,14 @@ export async function attemptDownload(
     const limit = Math.min(largestSize, expected.size ?? largestSize);
     if (coding === undefined && (found.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = 'validator' in found ? await Spool.resume(state, found) : await Spool.begin(state, found.size);
-    const room = new Room(state, leaveFree);
-    await room.check((found.size ?? 0) - spool.present);
+    const space = new DiskSpaceGuard(state, leaveFree);
+    await space.check((found.size ?? 0) - spool.present);
     const length = found.size ?? 'an unknown number of';
     options.logger?.info(`downloading ${name}: ${length} bytes, ${spool.present} there already`);
     const file = coding === undefined ? spool.path : join(state, 'unpacked');
     return {
       file,
-      object: await transfer({ source, found, spool, coding, file, name, limit, room }, request, options),
+      object: await transfer({ source, found, spool, coding, file, name, limit, space }, request, options),
     };
   } finally {
     if ('answer' in found) found.answer.response.destroy();
@@ -68,7 +67,7 @@ export async function attemptDownload(
 }
 
 /** What takes part in a transfer. */
-interface Transfer extends Pick<Unpacking, 'spool' | 'coding' | 'file' | 'name' | 'limit' | 'room'> {
+interface Transfer extends Pick<Unpacking, 'spool' | 'coding' | 'file' | 'name' | 'limit' | 'space'> {
   readonly source: HttpSource;
   readonly found: RangedObject | WholeObject;
 }

@@ -7,13 +7,10 @@ import { nameOf, wireUrl } from './artifact-url.ts';
 import { attemptDownload } from './attempt-download.ts';
 import { checkArtifact } from './expected.ts';
 import { HttpSource } from './http-source.ts';
-import { Retries, type RetryPolicy } from './retries.ts';
+import { DOWNLOAD_RETRIES, Retries, TransientFailure } from './retries.ts';
 import { stateOf } from './state-directory.ts';
-import { TransientFailure } from './transient-failure.ts';
 
 const DEFAULT_STALL = 60_000;
-
-const DEFAULT_RETRY_POLICY: RetryPolicy = { attempts: 8, firstPause: 1000, longestPause: 120_000 };
 
 /**
  * Fetches an artifact over HTTP, unpacks and digests it on the way, and leaves zeros out of the file. It goes on where
@@ -66,7 +63,7 @@ async function download(
     allowedHosts = [],
   } = request;
   const guard = new AddressGuard({ configuredUrls, allowedHosts });
-  const { signal, logger, stall = DEFAULT_STALL, retryPolicy = DEFAULT_RETRY_POLICY } = options;
+  const { signal, logger, stall = DEFAULT_STALL, retryPolicy = DOWNLOAD_RETRIES } = options;
   const source = new HttpSource(url, { headers, guard, stall, ...(ca !== undefined && { ca }) });
   const retries = new Retries(retryPolicy, logger);
   let fetched = 0;

@@ -1,13 +1,12 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { runTaskGroup } from '@nodepool-builder/image-builder/module-kit';
+import { type RetryLimits, runTaskGroup } from '@nodepool-builder/image-builder/module-kit';
 import { BLOCK_SIZE, type Run } from './blocks.ts';
+import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import { type Answer, bodyOf, type HttpSource } from './http-source.ts';
 import type { ObjectIdentity } from './journal.ts';
-import { Retries, type RetryPolicy } from './retries.ts';
-import type { Room } from './room.ts';
+import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
 import { getRange } from './stored-object.ts';
-import { ObjectReplaced, TransientFailure } from './transient-failure.ts';
 
 /** Blocks of a request. Short ones cost round trips, long ones would leave connections without work at the end. */
 const SHORTEST_RUN = 2;
@@ -23,7 +22,7 @@ const LOSS = 1 / 128;
 export interface Fetching {
   readonly source: HttpSource;
   readonly spool: Spool;
-  readonly room: Room;
+  readonly space: DiskSpaceGuard;
   readonly signal: AbortSignal;
   /** Called with bytes that have come over the wire. */
   readonly onBytes: (bytes: number) => void;
@@ -34,7 +33,7 @@ export interface RangeFetching extends Fetching {
   readonly object: ObjectIdentity;
   /** How many ranges are fetched at the same time. */
   readonly connections: number;
-  readonly retryPolicy: RetryPolicy;
+  readonly retryPolicy: RetryLimits;
   readonly logger: Logger | undefined;
 }
 
@@ -97,13 +96,13 @@ export async function fetchWhole(answer: Answer, fetching: Fetching): Promise<vo
 async function receive(
   answer: Answer,
   { begin, end }: Run,
-  { spool, room, signal, onBytes }: Fetching,
+  { spool, space, signal, onBytes }: Fetching,
 ): Promise<number> {
   const block = Buffer.allocUnsafe(BLOCK_SIZE);
   let position = begin;
   let filled = 0;
   const store = async (): Promise<void> => {
-    await room.take(filled);
+    await space.take(filled);
     await spool.write(block.subarray(0, filled), position);
     position += filled;
     filled = 0;

@@ -7,9 +7,10 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { networkFailure } from '@nodepool-builder/image-builder/module-kit';
 import type { AddressGuard } from './address-guard.ts';
 import { nameOf } from './artifact-url.ts';
-import { TransientFailure } from './transient-failure.ts';
+import { TransientFailure } from './retries.ts';
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
@@ -40,7 +41,10 @@ export interface Answer {
   readonly response: IncomingMessage;
 }
 
-/** One URL, and the connections over which it is asked for. */
+/**
+ * One URL, and the connections to its server. Not by the HttpClient, that is got: an artifact is streamed without copies
+ * (measured by bench:download), over connections whose addresses the guard has checked.
+ */
 export class HttpSource {
   readonly url: URL;
   readonly #options: HttpSourceOptions;
@@ -107,7 +111,7 @@ export class HttpSource {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ImageError) throw error;
-      throw new TransientFailure(`${nameOf(url)}: ${reasonOf(error)}`, { cause: error });
+      throw new TransientFailure(`${nameOf(url)}: ${networkFailure(error).message}`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
@@ -136,7 +140,7 @@ export async function* bodyOf(
     }
   } catch (error) {
     signal.throwIfAborted();
-    throw new TransientFailure(`${nameOf(url)}: ${reasonOf(error)}`, { cause: error });
+    throw new TransientFailure(`${nameOf(url)}: ${networkFailure(error).message}`, { cause: error });
   } finally {
     response.destroy(); // nothing happens to one that was read to its end
   }
@@ -169,8 +173,4 @@ function refused(url: URL, reason: string): ImageError {
     'artifact-refused',
     `${nameOf(url)} cannot be fetched: ${reason}; correct the server`,
   );
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -3,8 +3,8 @@ import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
 import { HttpSource } from './http-source.ts';
+import { TransientFailure } from './retries.ts';
 import { findObject } from './stored-object.ts';
-import { TransientFailure } from './transient-failure.ts';
 
 /** Milliseconds without a byte after which nothing is to be expected any more. */
 const STALL = 30_000;

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
+import { TransientFailure } from './retries.ts';
 import { isOver } from './signed-url.ts';
-import { TransientFailure } from './transient-failure.ts';
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
@@ -23,9 +24,8 @@ export async function refusalOf(response: IncomingMessage, url: URL): Promise<Er
   }
   if (BUSY.has(status) || status >= 500) {
     response.destroy();
-    const retryAfter = pauseOf(response.headers['retry-after']);
-    const message = `${nameOf(url)}: the server answered ${status}`;
-    return new TransientFailure(message, retryAfter === undefined ? {} : { retryAfter });
+    const retryAfter = retryAfterSeconds(response.headers['retry-after'], Date.now());
+    return new TransientFailure(`${nameOf(url)}: the server answered ${status}`, { retryAfter });
   }
   if (FORBIDDEN.has(status) && (isOver(url, Date.now()) || /expired/i.test(await beginning(response)))) {
     response.destroy();
@@ -43,13 +43,6 @@ function expired(url: URL, reason: string): ImageError {
     'artifact-expired',
     `${nameOf(url)} is not there any more: ${reason}; run the job that builds it again`,
   );
-}
-
-/** Milliseconds, of seconds or a date. */
-function pauseOf(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
-  const pause = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return Number.isNaN(pause) ? undefined : Math.max(0, pause);
 }
 
 async function beginning(response: IncomingMessage): Promise<string> {

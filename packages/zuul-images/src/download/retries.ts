@@ -1,49 +1,68 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError, type Logger } from '@nodepool-builder/image-builder';
-import type { TransientFailure } from './transient-failure.ts';
+import { type RetryLimits, RetryPolicy } from '@nodepool-builder/image-builder/module-kit';
 
-/** How long to go on when a server fails. */
-export interface RetryPolicy {
-  /** Failures in a row, with nothing new between them, after which to give up. */
-  readonly attempts: number;
-  /** Milliseconds before the first new attempt; each further pause is twice as long. */
-  readonly firstPause: number;
-  /** The longest pause in milliseconds, a server's Retry-After included. */
-  readonly longestPause: number;
+/** A request that may succeed later. */
+export class TransientFailure extends Error {
+  override readonly name = 'TransientFailure';
+  /** Seconds, as in `Retry-After`. */
+  readonly retryAfter: number | undefined;
+
+  constructor(
+    message: string,
+    { retryAfter, ...options }: ErrorOptions & { readonly retryAfter?: number | undefined } = {},
+  ) {
+    super(message, options);
+    this.retryAfter = retryAfter;
+  }
 }
 
-/** Failures in a row of one who fetches. */
+/** The remote object changed since the partial download; start over. */
+export class ObjectReplaced extends TransientFailure {
+  constructor(how: string) {
+    super(`the object changed while it was fetched: ${how}`);
+  }
+}
+
+/** Retries of a download: `attempts` counts failures in a row, without new data between them. */
+export const DOWNLOAD_RETRIES: RetryLimits = {
+  attempts: 8,
+  firstDelay: 1,
+  longestDelay: 120,
+  // A longer one is shortened: the artifact may expire in the meantime.
+  longestRetryAfter: 120,
+};
+
+/** Failures in a row of one connection. A download fails only after failures without progress between them. */
 export class Retries {
   readonly #policy: RetryPolicy;
   readonly #logger: Logger | undefined;
   #failures = 0;
   #progress = 0;
 
-  constructor(policy: RetryPolicy, logger: Logger | undefined) {
-    this.#policy = policy;
+  constructor(limits: RetryLimits, logger: Logger | undefined) {
+    this.#policy = new RetryPolicy(limits);
     this.#logger = logger;
   }
 
   /**
-   * Waits until it is time for a new attempt.
+   * Waits until the next attempt.
    *
-   * @param progress grows with all that is won; after a failure that won something the count begins anew
-   * @throws ImageError `download-failed` when there were enough of them
+   * @param progress grows with new data; after a failure with new data the count restarts
+   * @throws ImageError `download-failed` after the last attempt
    * @throws the signal's reason
    */
   async pause(failure: TransientFailure, progress: number, signal: AbortSignal): Promise<void> {
-    const { attempts, firstPause, longestPause } = this.#policy;
+    const { attempts, longestRetryAfter } = this.#policy.limits;
     if (progress > this.#progress) this.#failures = 0;
     this.#progress = Math.max(this.#progress, progress);
     this.#failures += 1;
-    if (this.#failures >= attempts) {
+    const retryAfter = Math.min(failure.retryAfter ?? 0, longestRetryAfter);
+    const delay = this.#policy.delayAfter(this.#failures, retryAfter);
+    if (delay === undefined) {
       const message = `${failure.message}; that was attempt ${attempts} in a row without success, try again later`;
       throw new ImageError('download-failed', message, { cause: failure });
     }
-    // Jitter: connections that were cut together do not come back together.
-    const own = firstPause * 2 ** (this.#failures - 1) * (0.5 + Math.random() / 2);
-    const pause = Math.min(longestPause, Math.max(own, failure.retryAfter ?? 0));
-    this.#logger?.warn(`${failure.message}; the next attempt is in ${(pause / 1000).toFixed(1)} s`);
-    await delay(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
+    this.#logger?.warn(`${failure.message}; the next attempt is in ${delay.toFixed(1)} s`);
+    await this.#policy.sleep(delay, signal).catch(() => signal.throwIfAborted());
   }
 }

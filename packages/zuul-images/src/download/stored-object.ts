@@ -5,7 +5,7 @@ import type { Run } from './blocks.ts';
 import type { Answer, HttpSource } from './http-source.ts';
 import type { ObjectIdentity } from './journal.ts';
 import { refusalOf } from './refusal.ts';
-import { ObjectReplaced } from './transient-failure.ts';
+import { ObjectReplaced } from './retries.ts';
 
 /** Milliseconds from a modification on after which no other can have the same date (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { type HashThreads, ImageError } from '@nodepool-builder/image-builder';
 import { createDigester, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
-import type { Room } from './room.ts';
+import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Spool } from './spool.ts';
 import { type Unpacked, UnpackedFile } from './unpacked-file.ts';
 import { type Coding, UNPACKING } from './unpacking.ts';
@@ -18,7 +18,7 @@ export interface Unpacking {
   readonly name: string;
   /** Most bytes of the unpacked file. */
   readonly limit: number;
-  readonly room: Room;
+  readonly space: DiskSpaceGuard;
   readonly threads: HashThreads | undefined;
   readonly withCrc32: boolean;
   readonly signal: AbortSignal;
@@ -39,7 +39,7 @@ export interface UnpackedObject extends Unpacked {
  * @throws the signal's reason
  */
 export async function unpackObject(unpacking: Unpacking): Promise<UnpackedObject> {
-  const { spool, coding, name, limit, room, threads } = unpacking;
+  const { spool, coding, name, limit, space, threads } = unpacking;
   // Of a packed object nobody knows how large it gets.
   const size = coding === undefined ? spool.size : undefined;
   const digester = createDigester(['md5', 'sha256'], size ?? Number.POSITIVE_INFINITY, threads);
@@ -48,7 +48,7 @@ export async function unpackObject(unpacking: Unpacking): Promise<UnpackedObject
   let unpacked: UnpackedFile | undefined;
   try {
     file = coding === undefined ? undefined : await open(unpacking.file, 'w', STATE_FILE);
-    unpacked = new UnpackedFile({ file, digester, name, limit, room });
+    unpacked = new UnpackedFile({ file, digester, name, limit, space });
     for await (const bytes of unpack(stored.pieces(), unpacking)) await unpacked.write(bytes);
     return { ...(await unpacked.finish()), crc32: stored.crc32 };
   } finally {

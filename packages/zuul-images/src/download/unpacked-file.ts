@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Checksums, ImageError, writeSparse } from '@nodepool-builder/image-builder';
 import { type Digester, type Slot, SlotRing } from '@nodepool-builder/image-builder/module-kit';
-import type { Room } from './room.ts';
+import type { DiskSpaceGuard } from './disk-space-guard.ts';
 
 /** Where unpacked bytes go, and within what bounds. */
 export interface UnpackedFileOptions {
@@ -12,7 +12,7 @@ export interface UnpackedFileOptions {
   readonly name: string;
   /** Most bytes. */
   readonly limit: number;
-  readonly room: Room;
+  readonly space: DiskSpaceGuard;
 }
 
 /** What was unpacked. */
@@ -88,9 +88,9 @@ export class UnpackedFile {
   }
 
   async #store({ begin, bytes }: Slot, length: number, position: number): Promise<void> {
-    const { file, digester, room } = this.#options;
+    const { file, digester, space } = this.#options;
     const write = async (): Promise<void> => {
-      if (file !== undefined) await room.take(await writeSparse(file, bytes.subarray(0, length), position));
+      if (file !== undefined) await space.take(await writeSparse(file, bytes.subarray(0, length), position));
     };
     // The slot may be filled anew only when both have ended, also where one has failed.
     const [, written] = await Promise.allSettled([digester.update({ begin, end: begin + length }), write()]);

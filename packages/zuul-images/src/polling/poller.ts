@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { type Clock, SYSTEM_CLOCK } from '../api/clock.ts';
+import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 
 /** Each pause is up to this part shorter than the interval, so that many pollers do not ask at the same time. */
 const JITTER = 0.2;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/api/clock.ts';
+import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 
 /** Time that passes only while somebody sleeps, and then at once. */
 export class ManualClock implements Clock {

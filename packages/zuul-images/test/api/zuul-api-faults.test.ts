@@ -4,8 +4,8 @@ import { describe, test } from 'node:test';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import type { ZuulFault } from '../../../../test/fixtures/zuul/faults.ts';
 import { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { HttpClient } from '../../src/api/http-client.ts';
 import type { ZuulErrorCode } from '../../src/api/zuul-error.ts';
+import { ZuulHttp } from '../../src/api/zuul-http.ts';
 import { ApiFixture, QUERY, startZuul } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
@@ -48,7 +48,7 @@ describe('a fault that passes', () => {
   test('of silence ends with the time limit', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail('silent', 'silent', 'silent', 'silent');
-    const fixture = new ApiFixture(zuul, { http: new HttpClient({ timeLimit: 500 }) });
+    const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ timeout: 0.5 }) });
     await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'no answer'));
     assert.equal(zuul.listings.length, 4);
   });
@@ -77,10 +77,10 @@ describe('an answer that is not the list of builds', () => {
   }
 });
 
-test('redirections in a circle end', async (t) => {
+test('a redirect loop ends', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail(...Array.from({ length: 20 }, () => 'circle' as const));
-  await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a circle'));
+  await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a loop'));
 });
 
 test('an API that is away is told as such', async () => {

@@ -16,7 +16,12 @@ import type {
 import { downloadArtifact } from '../../src/download/download-artifact.ts';
 
 /** Retries that do not keep a test waiting. */
-export const IMPATIENT = { attempts: 3, firstPause: 1, longestPause: 20 } as const;
+export const IMPATIENT = {
+  attempts: 3,
+  firstDelay: 0.001,
+  longestDelay: 0.02,
+  longestRetryAfter: 0.02,
+} as const;
 
 /** Bytes of a block, the unit of what is kept of a download. A request for a small object is for two. */
 export const BLOCK: number = 128 * 1024;

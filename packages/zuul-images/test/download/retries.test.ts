@@ -3,15 +3,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { withCode } from '../../../image-builder/test/with-code.ts';
-import { Retries } from '../../src/download/retries.ts';
-import { TransientFailure } from '../../src/download/transient-failure.ts';
+import { Retries, TransientFailure } from '../../src/download/retries.ts';
 
 const FAILURE = new TransientFailure('http://h/a: the server answered 503');
 
 const { signal } = new AbortController();
 
 test('failures in a row are counted, and those with something won between them are not', async () => {
-  const retries = new Retries({ attempts: 3, firstPause: 0, longestPause: 0 }, undefined);
+  const retries = new Retries(
+    { attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 },
+    undefined,
+  );
   for (const progress of [0, 0, 1, 1, 2]) await retries.pause(FAILURE, progress, signal);
   await retries.pause(FAILURE, 2, signal);
   await assert.rejects(
@@ -21,9 +23,12 @@ test('failures in a row are counted, and those with something won between them a
 });
 
 test('each pause may be twice as long as the one before', async (t) => {
-  t.mock.method(Math, 'random', () => 1);
+  t.mock.method(Math, 'random', () => 0);
   const logger = new RecordingLogger();
-  const retries = new Retries({ attempts: 9, firstPause: 100, longestPause: 500 }, logger);
+  const retries = new Retries(
+    { attempts: 9, firstDelay: 0.1, longestDelay: 0.5, longestRetryAfter: 0.5 },
+    logger,
+  );
   for (const expected of ['0.1', '0.2', '0.4', '0.5']) {
     await retries.pause(FAILURE, 0, signal);
     assert.match(logger.lines.at(-1) ?? '', new RegExp(`503; the next attempt is in ${expected} s`));
@@ -32,7 +37,10 @@ test('each pause may be twice as long as the one before', async (t) => {
 
 test('a pause ends with the signal', async () => {
   const stop = new AbortController();
-  const retries = new Retries({ attempts: 3, firstPause: 60_000, longestPause: 60_000 }, undefined);
+  const retries = new Retries(
+    { attempts: 3, firstDelay: 60, longestDelay: 60, longestRetryAfter: 60 },
+    undefined,
+  );
   const paused = retries.pause(FAILURE, 0, stop.signal);
   stop.abort(new Error('enough'));
   await assert.rejects(paused, (error) => error === stop.signal.reason);

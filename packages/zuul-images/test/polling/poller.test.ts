@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
+import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import type { Clock } from '../../src/api/clock.ts';
 import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 
 /** A clock whose sleeps last until the test ends them. */

@@ -1,23 +1,23 @@
 import { statfs } from 'node:fs/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 
-/** Bytes after whose writing the file system is asked again. */
+/** Bytes between two checks. */
 const INTERVAL = 64 * 2 ** 20;
 
-/** Watches over the free room of a file system while it is written to. */
-export class Room {
+/** Checks the free space of a file system during a download. */
+export class DiskSpaceGuard {
   readonly #directory: string;
   readonly #leaveFree: number;
   #unchecked = 0;
 
-  /** @param leaveFree bytes that have to stay free */
+  /** @param leaveFree bytes that must stay free */
   constructor(directory: string, leaveFree: number) {
     this.#directory = directory;
     this.#leaveFree = leaveFree;
   }
 
   /**
-   * To be called with what is about to be written.
+   * Must be called before each write.
    *
    * @throws ImageError `disk-full`
    */
@@ -29,7 +29,7 @@ export class Room {
   }
 
   /**
-   * Whether so many bytes would fit.
+   * Checks that the bytes fit.
    *
    * @throws ImageError `disk-full`
    */
@@ -39,7 +39,7 @@ export class Room {
     if (missing <= 0) return;
     throw new ImageError(
       'disk-full',
-      `an artifact does not fit into "${this.#directory}": ${missing} bytes more have to be free; make room there`,
+      `an artifact does not fit into "${this.#directory}": ${missing} more bytes must be free; make room there`,
     );
   }
 }

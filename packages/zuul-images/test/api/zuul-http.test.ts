@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
-import { HttpClient } from '../../src/api/http-client.ts';
+import { ZuulHttp } from '../../src/api/zuul-http.ts';
 import { ApiFixture, ON, startZuul } from './api-fixture.ts';
 import { selfSigned } from './self-signed.ts';
 import { zuulFailure } from './zuul-failure.ts';
@@ -24,7 +24,7 @@ describe('a certificate', () => {
     const tls = selfSigned();
     const zuul = await startZuul(t, { tls });
     const { uuid } = zuul.table().add();
-    const fixture = new ApiFixture(zuul, { http: new HttpClient({ ca: tls.cert }) });
+    const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ ca: tls.cert }) });
     assert.deepEqual(await fixture.uuids(), [uuid]);
   });
 
@@ -51,7 +51,7 @@ describe('a token', () => {
       const location = request.url === '/one' ? '/two' : `${elsewhere}/login`;
       response.writeHead(302, { location }).end();
     });
-    const answer = await new HttpClient().send('a request', {
+    const answer = await new ZuulHttp().send('a request', {
       url: new URL(`${origin}/one`),
       headers,
       signal: ON,
@@ -69,7 +69,7 @@ describe('a token', () => {
 
   test('is in no part of an error', async (t) => {
     const origin = await listen(t, (request) => request.socket.destroy());
-    const sent = new HttpClient().send('a request', {
+    const sent = new ZuulHttp().send('a request', {
       url: new URL(`${origin}/?sig=secret`),
       headers,
       signal: ON,
@@ -92,7 +92,7 @@ test('an answer without end is given up', { timeout: 60_000 }, async (t) => {
     };
     more();
   });
-  const sent = new HttpClient().send('a request', { url: new URL(origin), signal: ON });
+  const sent = new ZuulHttp().send('a request', { url: new URL(origin), signal: ON });
   await assert.rejects(sent, zuulFailure('invalid-answer', 'longer than'));
 });
 
@@ -103,6 +103,6 @@ test('a body is not sent on to where a redirection leads', async (t) => {
     response.writeHead(307, { location: '/two' }).end();
   });
   const url = new URL(`${origin}/one`);
-  const answer = await new HttpClient().send('a request', { url, form: { a: 'b' }, signal: ON });
+  const answer = await new ZuulHttp().send('a request', { url, form: { a: 'b' }, signal: ON });
   assert.deepEqual([answer.status, seen], [307, ['/one']]);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { staysWithHost } from '../../src/api/redirection.ts';
+import { staysWithHost } from '../../src/http/http-client.ts';
 
 describe('a redirection stays with the host', () => {
   const cases: readonly (readonly [from: string, location: string, stays: boolean])[] = [
