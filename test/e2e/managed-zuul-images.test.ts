@@ -56,7 +56,7 @@ it('the manager uploads what builders take of Zuul, and keeps as many as it is t
       [
         'wait',
         'diskimage noble',
-        'no builder offers image-build:noble, so that none looks what Zuul has built',
+        'no builder offers image-build:noble, so that none imports the builds of Zuul',
       ],
     ],
   );
