@@ -13,6 +13,7 @@ import {
   type StateStore,
   type Timing,
 } from '@nodepool-builder/image-manager';
+import { freePort } from '../../../scripts/free-port.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
@@ -95,7 +96,7 @@ export class ManagerSite {
     const count = options.ports === undefined ? (options.servers ?? 1) : 0;
     for (let number = 0; number < count; number += 1) {
       const server = new JobServer();
-      servers.set((await server.listen(0)).port, server);
+      servers.set((await server.listen(await freePort())).port, server);
     }
     const site = new ManagerSite(t, directory, store, servers, options);
     undoAfter(t, () => Promise.all(site.ports.map((port) => site.stopServer(port))));

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
+import { freePort } from '../../../../scripts/free-port.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { BuilderFleet } from '../../src/gearman/builder-fleet.ts';
 import { ImageGoneError } from '../../src/gearman/run-job.ts';
 
-async function startServer(t: TestContext, port = 0): Promise<{ server: JobServer; address: ServerAddress }> {
+async function startServer(
+  t: TestContext,
+  port?: number,
+): Promise<{ server: JobServer; address: ServerAddress }> {
   const server = new JobServer();
   t.after(() => server.close());
-  return { server, address: await server.listen(port) };
+  return { server, address: await server.listen(port ?? (await freePort())) };
 }
 
 function fleetOf(t: TestContext, ...servers: readonly ServerAddress[]): [BuilderFleet, RecordingLogger] {
