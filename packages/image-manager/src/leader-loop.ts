@@ -13,7 +13,7 @@ import type { Observation } from './planning/plan-types.ts';
 import { handleRequests } from './request-handler.ts';
 import { RetryTimes } from './retry-times.ts';
 import type { Leadership, StateStore } from './store/state-store.ts';
-import { compareCopy } from './tasks/compare-copy.ts';
+import { compareCopy } from './tasks/build.ts';
 import { startSteps } from './tasks/start-steps.ts';
 import type { TaskContext } from './tasks/task-context.ts';
 import { Tasks } from './tasks/tasks.ts';

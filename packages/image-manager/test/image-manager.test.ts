@@ -5,7 +5,7 @@ import { Hold } from './hold.ts';
 import { ManagerSite } from './manager-site.ts';
 import type { SiteProvider } from './site-provider.ts';
 
-test('from nothing: an image is built, and uploaded to every provider', async (t) => {
+test('a new image is built and uploaded to every provider', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   site.manage();
@@ -33,7 +33,7 @@ test('from nothing: an image is built, and uploaded to every provider', async (t
   assert.deepEqual([...uploads.values()].map(({ provider }) => provider).toSorted(), ['east', 'west']);
 });
 
-test('what is begun is on record before a builder hears of it', async (t) => {
+test('a step is on record before a builder gets its job', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const seen: string[] = [];
@@ -49,7 +49,7 @@ test('what is begun is on record before a builder hears of it', async (t) => {
   assert.deepEqual(seen, ['build building', 'upload uploading', 'upload uploading']);
 });
 
-test('uploads go side by side: one that hangs holds up nothing', async (t) => {
+test('uploads run in parallel: one that hangs does not delay others', async (t) => {
   const site = await ManagerSite.start(t);
   await site.builder();
   const hold = new Hold();
@@ -64,7 +64,7 @@ test('uploads go side by side: one that hangs holds up nothing', async (t) => {
   await site.untilInUse();
 });
 
-test('a provider that fails is tried again after a pause; what each failure left is discarded by its id', async (t) => {
+test('a failed upload is retried after a pause and discarded by its id', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const east = site.provider('east');
@@ -99,7 +99,7 @@ test('a provider that fails is tried again after a pause; what each failure left
   assert.ok(first && second && third);
   assert.deepEqual(east.discarded, [first.id, second.id]);
   assert.deepEqual(east.imageIds, []);
-  // The pause doubles.
+  // Each failure doubles the pause.
   assert.ok(second.requestedAt - first.endedAt >= 50, `${second.requestedAt - first.endedAt} ms`);
   assert.ok(third.requestedAt - second.endedAt >= 100, `${third.requestedAt - second.endedAt} ms`);
   hold.release();
@@ -109,7 +109,7 @@ test('a provider that fails is tried again after a pause; what each failure left
   assert.equal(builder.jobsOf('image-upload').filter(({ payload }) => payload.includes('west')).length, 1);
 });
 
-test('a build that fails is tried again; the builder’s reason is on record', async (t) => {
+test('a failed build is retried, and the builder’s reason is on record', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const hold = new Hold();
@@ -131,7 +131,7 @@ test('a build that fails is tried again; the builder’s reason is on record', a
   assert.match(await site.untilInUse(), /^debian-0000000002-/);
 });
 
-test('of three generations two remain, everywhere, and no provider is ever without one', async (t) => {
+test('of three generations two remain everywhere, and no provider is ever without an image', async (t) => {
   const site = await ManagerSite.start(t);
   const builder = await site.builder();
   const fewest = [...site.providers.values()].map((provider) => watchCount(provider));
@@ -143,7 +143,7 @@ test('of three generations two remain, everywhere, and no provider is ever witho
   }
   const kept = ids.slice(1);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, kept);
-  await waitUntil('the first to go from the disk', () => builder.images.size === 2);
+  await waitUntil('the first build to be deleted', () => builder.images.size === 2);
   assert.deepEqual([...builder.images], kept);
   assert.deepEqual(
     fewest.map((fewestIn) => fewestIn()),
@@ -151,7 +151,7 @@ test('of three generations two remain, everywhere, and no provider is ever witho
   );
 });
 
-test('with keep 1 the old one goes when the new one is there', async (t) => {
+test('with keep 1, the old image is deleted once the new one is ready', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 } });
   const builder = await site.builder();
   const fewest = [...site.providers.values()].map((provider) => watchCount(provider));
@@ -159,7 +159,7 @@ test('with keep 1 the old one goes when the new one is there', async (t) => {
   const first = await site.untilInUse();
   manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
   const second = await site.untilInUse(first);
-  // The upload of the last provider is on record a moment before the deletion of the old build begins.
+  // The last upload is on record shortly before the deletion of the old build starts.
   await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
   assert.deepEqual([...builder.images], [second]);
@@ -169,7 +169,7 @@ test('with keep 1 the old one goes when the new one is there', async (t) => {
   );
 });
 
-test('a deletion that a provider refuses is tried again, and holds up nothing else', async (t) => {
+test('a deletion that a provider rejects is retried and does not delay others', async (t) => {
   const site = await ManagerSite.start(t, { diskimage: { keep: 1 } });
   await site.builder();
   const { manager } = site.manage();
@@ -181,7 +181,7 @@ test('a deletion that a provider refuses is tried again, and holds up nothing el
   };
   manager.reconfigure(site.withDebian({ keep: 1, digest: 'second' }));
   const second = await site.untilInUse(first);
-  // The upload of the last provider is on record a moment before the deletion of the old build begins.
+  // The last upload is on record shortly before the deletion of the old build starts.
   await site.untilGone(first);
   for (const { imageIds } of site.providers.values()) assert.deepEqual(imageIds, [second]);
   assert.equal(refusals, 3);
@@ -189,7 +189,7 @@ test('a deletion that a provider refuses is tried again, and holds up nothing el
   assert.equal(site.countLogged(/^warn .*it is in use; trying again in 0\.1 s/), 1);
 });
 
-/** Watches how many images a provider has; gives the fewest that there were since there was one. */
+/** Records the smallest number of images in a provider since its first image. */
 function watchCount(provider: SiteProvider): () => number {
   let fewest = Infinity;
   provider.onChange = () => {

@@ -12,13 +12,13 @@ import type {
   ProviderConfiguration,
 } from '../configuration/configuration.ts';
 
-/** How long a build may run if `build-timeout` does not say: eight hours, as nodepool had it, in seconds. */
+/** Default of `build-timeout`: eight hours, as in nodepool, in seconds. */
 const BUILD_TIMEOUT = 28_800;
 
-/** How long an upload may run if `image-upload-timeout` does not say: a day, in seconds, as builders end those that stall. */
+/** Default of `image-upload-timeout`: a day, in seconds, because builders abort stalled uploads earlier. */
 const UPLOAD_TIMEOUT = 86_400;
 
-/** The part of a configuration that a manager goes by. */
+/** Extracts the parts of a configuration that the manager needs. */
 export function toManagerConfiguration(configuration: Configuration): ManagerConfiguration {
   return {
     diskimages: configuration.diskimages.map(toManagedDiskImage),
@@ -42,8 +42,8 @@ function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage
 }
 
 /**
- * Of what makes an image another one. Formats are not in it: what a provider lacks is converted before the upload. Nor
- * are secrets: they are the builders', and a manager beside them need not know them.
+ * Computes a digest of the settings that define the image's content. It excludes formats, because a builder converts a
+ * missing format before the upload, and secrets, because only builders need to know them.
  */
 function digestOf(diskimage: DiskImageConfiguration): string {
   const {
@@ -67,14 +67,14 @@ function digestOf(diskimage: DiskImageConfiguration): string {
     sorted(options),
     command,
     ...(qemuImgOptions === undefined ? [] : [qemuImgOptions]),
-    ...(zuul === undefined ? [] : [whatZuulBuilds(zuul)]),
-    ...(onInstance === undefined ? [] : [whatIsMadeOnInstance(onInstance)]),
+    ...(zuul === undefined ? [] : [zuulContent(zuul)]),
+    ...(onInstance === undefined ? [] : [onInstanceContent(onInstance)]),
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }
 
-/** Which builds are taken, and what of them; not how one gets at them. */
-function whatZuulBuilds({
+/** Returns the settings that select builds and artifacts, without those for access. */
+function zuulContent({
   apiUrl,
   tenant,
   project,
@@ -87,12 +87,12 @@ function whatZuulBuilds({
   return [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts];
 }
 
-/** What is booted, and what is done to it; not how long anything may take, nor how one logs in. */
-function whatIsMadeOnInstance({ provider, baseImage, shell, steps, sysprep }: OnInstance): unknown {
+/** Returns base image and steps, without time limits and logins. */
+function onInstanceContent({ provider, baseImage, shell, steps, sysprep }: OnInstance): unknown {
   return [provider, baseImage, shell, steps.map(({ run }) => run), sysprep];
 }
 
-/** In whatever order a file has its keys. */
+/** Sorts by key, so that the order in the file does not matter. */
 function sorted(mapping: Readonly<Record<string, unknown>> = {}): readonly (readonly [string, unknown])[] {
   return Object.entries(mapping).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }

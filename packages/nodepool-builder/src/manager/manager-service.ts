@@ -7,17 +7,17 @@ import { Providers } from '../daemon/providers.ts';
 import { Statistics } from '../jobs/statistics.ts';
 import { toManagerConfiguration } from './manager-configuration.ts';
 
-/** What a {@link ManagerService} works with. */
+/** Settings of a {@link ManagerService}. */
 export interface ManagerServiceOptions {
   readonly configuration: Configuration;
   readonly servers: readonly ServerAddress[];
-  /** Proxies for clouds. */
+  /** Environment with the proxies for clouds. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Where log lines go, by the logger's name. */
+  /** Returns a logger by name. */
   readonly logger: (name: string) => Logger;
 }
 
-/** A manager at work, with the store and the providers that its configuration names. */
+/** A running manager with its store and providers. */
 export class ManagerService implements AsyncDisposable {
   readonly #options: ManagerServiceOptions;
   readonly #store: StateStore;
@@ -43,27 +43,29 @@ export class ManagerService implements AsyncDisposable {
   }
 
   /**
-   * Begins to manage. It has V8 collect garbage the sooner, in the whole process: planning leaves much of it, and
-   * a heap that is let grow holds three times what is in use.
+   * Starts a manager. Makes V8 collect garbage earlier in the whole process: planning produces much garbage, and the heap
+   * would otherwise grow to three times the memory in use.
    *
    * @throws StoreError if the store cannot be opened
    */
   static async start(options: ManagerServiceOptions): Promise<ManagerService> {
-    setFlagsFromString('--heap-growing-percent=50'); // one that does not know it says so, and goes on
+    setFlagsFromString('--heap-growing-percent=50'); // an unknown flag causes only a message
     return new ManagerService(options, await openStateStore(options.configuration.manager.store));
   }
 
-  /** Puts another configuration in force, from the next plan on. */
+  /** Replaces the configuration, from the next plan on. */
   reload(configuration: Configuration): void {
     const { store } = this.#options.configuration.manager;
     if (configuration.manager.store !== store) {
-      this.#options.logger('nodepool.manager').warn('manager.store stays as it was; restart to use another');
+      this.#options
+        .logger('nodepool.manager')
+        .warn('manager.store is unchanged; restart to use another store');
     }
     this.#providers.configure(configuration.providers);
     this.#manager.reconfigure(toManagerConfiguration(configuration));
   }
 
-  /** Stops managing; what is under way goes on at the builders, and is followed again after the next start. */
+  /** Stops the manager. Running jobs continue at the builders and are resumed after the next start. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the manager is being stopped'));
     await this.#done;

@@ -27,11 +27,11 @@ async function managerConfiguration(
 
 async function diskimage(t: TestContext, entry: string, secure?: string): Promise<ManagedDiskImage> {
   const { diskimages } = await managerConfiguration(t, `diskimages:\n  - {name: debian, ${entry}}`, secure);
-  return diskimages[0] ?? assert.fail('there is no disk image');
+  return diskimages[0] ?? assert.fail('no disk image');
 }
 
 describe("a manager's configuration", () => {
-  it('has the defaults that the documentation names', async (t) => {
+  it('has the documented defaults', async (t) => {
     const { diskimages, providers, timing } = await managerConfiguration(
       t,
       `diskimages: [{name: debian}]\n${PROVIDERS}`,
@@ -63,18 +63,18 @@ describe("a manager's configuration", () => {
     ["rebuild-cron: '0 5 * * 1'", '14 2 * * *', { rebuildAge: undefined, rebuildCron: '0 5 * * 1' }],
     ["rebuild-age: 60, rebuild-cron: '0 5 * * 1'", '', { rebuildAge: 60, rebuildCron: '0 5 * * 1' }],
   ] as const) {
-    it(`says when it is built anew: ${entry}, image-update ${cron || 'not there'}`, async (t) => {
+    it(`has the times of rebuilds: ${entry}, image-update ${cron || 'absent'}`, async (t) => {
       const section = cron === '' ? '' : `\ncron: {image-update: '${cron}'}`;
       const { diskimages } = await managerConfiguration(
         t,
         `diskimages:\n  - {name: debian, ${entry}}${section}`,
       );
-      const [{ rebuildAge, rebuildCron } = assert.fail('there is no disk image')] = diskimages;
+      const [{ rebuildAge, rebuildCron } = assert.fail('no disk image')] = diskimages;
       assert.deepEqual({ rebuildAge, rebuildCron }, expected);
     });
   }
 
-  it('has another digest for whatever makes another image', async (t) => {
+  it('has another digest after a change of the image’s content', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
     for (const entry of [
       'elements: [vm, grub2], env-vars: {A: "1", B: "2"}',
@@ -87,17 +87,17 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('has the same digest however its keys are ordered, and whatever its formats are', async (t) => {
+  it('has the same digest for any order of keys and any formats', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1", B: "2"}');
     const other = await diskimage(t, 'env-vars: {B: "2", A: "1"}, formats: [raw], elements: [vm], keep: 5');
     assert.equal(other.digest, plain.digest);
   });
 
-  it('knows what Zuul builds, and has another digest for other builds, not for other ways to get at them', async (t) => {
+  it('has another digest for other builds of Zuul, but not for other access to them', async (t) => {
     const zuulImage = async (entry: string): Promise<ManagedDiskImage> => {
       const needed = 'api-url: "https://zuul/", project: p, job: j, artifacts: [{format: raw, type: r}]';
       const { diskimages } = await managerConfiguration(t, `zuul-images: {noble: {${needed}, ${entry}}}\n`);
-      return diskimages[0] ?? assert.fail('there is no disk image');
+      return diskimages[0] ?? assert.fail('no disk image');
     };
     const { digest, ...plain } = await zuulImage('pipelines: [post]');
     assert.deepEqual(plain, {
@@ -116,7 +116,7 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('knows what is made on an instance, and has another digest for that, not for how it is watched', async (t) => {
+  it('has another digest for other steps on an instance, but not for other time limits', async (t) => {
     const made = async (keys: string): Promise<ManagedDiskImage> =>
       await diskimage(t, `builder: on-instance, on-instance: {base-image: /b.raw, ${keys}}`);
     const { digest, ...plain } = await made('steps: [apt-get update]');
@@ -136,7 +136,7 @@ describe("a manager's configuration", () => {
     }
   });
 
-  it('has the same digest with secrets and without: only builders know them', async (t) => {
+  it('has the same digest with and without secrets, which only builders know', async (t) => {
     const plain = await diskimage(t, 'elements: [vm], env-vars: {A: "1"}');
     const secure = 'diskimages: [{name: debian, env-vars: {PASSWORD: hunter2}}]';
     assert.equal((await diskimage(t, 'elements: [vm], env-vars: {A: "1"}', secure)).digest, plain.digest);
