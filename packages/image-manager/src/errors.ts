@@ -28,8 +28,8 @@ export class StoreError extends Error {
 
   /** Another manager may be the leader by now. */
   static notLeader(location: string, options?: ErrorOptions): StoreError {
-    const message = `this manager is no longer the leader of ${location}: nothing was written; wait to be elected again`;
-    return new StoreError('not-leader', message, options);
+    const reason = `this manager is no longer the leader of ${location}: nothing was written`;
+    return new StoreError('not-leader', `${reason}; wait to be elected again`, options);
   }
 
   /** A state can be restored only into an empty store. */

@@ -28,8 +28,8 @@ export interface ImageManagerOptions {
 const PAUSE = 1000;
 
 /**
- * Decides which images are built, uploaded, kept and deleted, and has builders do it. Of several managers with one store,
- * one is the leader; the others stand by.
+ * Decides which images are built, uploaded, kept and deleted, and has builders do it. Of several managers with one
+ * store, one is the leader; the others stand by.
  */
 export class ImageManager {
   readonly #options: ImageManagerOptions;

@@ -42,8 +42,8 @@ const REST = 4;
 const LONGEST_PAUSE = 60_000;
 
 /**
- * The work of the leader: polls the builders, plans, and starts each step as a task. The end of a task triggers the next
- * planning pass. Each step is on record before it starts.
+ * The work of the leader: polls the builders, plans, and starts each step as a task. The end of a task triggers the
+ * next planning pass. Each step is on record before it starts.
  */
 export class LeaderLoop {
   readonly #options: LeaderLoopOptions;
@@ -159,8 +159,8 @@ export class LeaderLoop {
     await this.#state.change({ builds, uploads });
     const ids = [...builds, ...uploads].map(({ id }) => id).join(', ');
     logger.warn(
-      `the records of ${ids} have dates in the future and count as made now: a clock was ahead, or this one is ` +
-        'behind; set the clock of this host',
+      `the records of ${ids} have dates in the future and count as made now: a clock was ahead, ` +
+        'or this one is behind; set the clock of this host',
     );
   }
 

@@ -12,12 +12,16 @@ export function generateOwner(): string {
   return Array.from(randomBytes(8), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }
 
-/** Makes an image-id such as `debian-0000000042-k7f3q2xa`. It names the owner, because a job server shows only the id. */
+/**
+ * Makes an image-id such as `debian-0000000042-k7f3q2xa`. It names the owner, because a job server shows only the id.
+ */
 export function imageIdOf(diskimage: string, number: number, owner: string): string {
   return `${diskimage}-${uploadIdOf(number, owner)}`;
 }
 
-/** Makes an upload id such as `0000000042-k7f3q2xa`. It is the job's unique key, and the mark that a provider stores. */
+/**
+ * Makes an upload id such as `0000000042-k7f3q2xa`. It is the job's unique key, and the mark that a provider stores.
+ */
 export function uploadIdOf(number: number, owner: string): string {
   return `${String(number).padStart(DIGITS, '0')}-${owner}`;
 }

@@ -1,6 +1,6 @@
 /**
- * State of a build: `building` until a builder has answered, then `ready` or `failed`; `deleting` until no builder offers
- * the image any longer, then `deleted`.
+ * State of a build: `building` until a builder has answered, then `ready` or `failed`; `deleting` until no builder
+ * offers the image any longer, then `deleted`.
  */
 export type BuildState = 'building' | 'ready' | 'failed' | 'deleting' | 'deleted';
 

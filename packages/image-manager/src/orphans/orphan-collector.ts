@@ -93,8 +93,8 @@ export class OrphanCollector {
       if (this.#warned.has(provider)) continue;
       this.#warned.add(provider);
       this.#context.logger.warn(
-        `provider ${provider} does not list upload ${id}: this host can neither see nor delete what the builders ` +
-          'upload there; give it the same credentials, or the same directory',
+        `provider ${provider} does not list upload ${id}: this host can neither see nor delete ` +
+          'what the builders upload there; give it the same credentials, or the same directory',
       );
     }
   }

@@ -53,8 +53,8 @@ function* byCron({ crons }: Pass, newest: Build, rebuildCron: string): Iterable<
   const cron = crons.get(rebuildCron);
   const next = cron instanceof Cron ? cron.nextRun(new Date(newest.requestedAt)) : null;
   if (next === null) return;
-  const reason = `the newest build, ${newest.id}, is older than ${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
-  yield { at: next.getTime(), reason };
+  const time = `${next.toISOString()}, a time of rebuild-cron "${rebuildCron}"`;
+  yield { at: next.getTime(), reason: `the newest build, ${newest.id}, is older than ${time}` };
 }
 
 function* byAbsence(pass: Pass, { targets, good }: SurveyedDiskImage): Iterable<Occasion> {

@@ -19,8 +19,8 @@ const RULES: readonly ((pass: Pass) => Iterable<PlanItem>)[] = [
 ];
 
 /**
- * Plans the next steps. A pure function: equal arguments give equal plans. It never plans to delete the last good upload
- * of an image that a provider is configured to have, nor the last build of a configured disk image.
+ * Plans the next steps. A pure function: equal arguments give equal plans. It never plans to delete the last good
+ * upload of an image that a provider is configured to have, nor the last build of a configured disk image.
  */
 export function plan(
   configuration: ManagerConfiguration,

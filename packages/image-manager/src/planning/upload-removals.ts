@@ -5,8 +5,8 @@ import { keptOf } from './survey.ts';
 import { type ImageBinding, pausedBy, type Target } from './targets.ts';
 
 /**
- * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays; in a target
- * without a good upload, all ready uploads stay.
+ * Plans the deletion of uploads that are no longer needed. The last good upload of a configured target stays; in a
+ * target without a good upload, all ready uploads stay.
  */
 export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
   for (const target of pass.survey.targets) {
@@ -26,7 +26,9 @@ function* waitForProvider({ provider, imageName, uploads }: Target): Iterable<Pl
   if (ids.length === 0) return;
   yield {
     subject: `provider ${provider}: image ${imageName}`,
-    reason: `the provider is not configured, so that its credentials are missing; restore its entry to delete ${ids.join(', ')}`,
+    reason:
+      'the provider is not configured, so that its credentials are missing; ' +
+      `restore its entry to delete ${ids.join(', ')}`,
   };
 }
 

@@ -30,8 +30,8 @@ export async function exportState(store: StateStore): Promise<ExportedState> {
 }
 
 /**
- * Imports an export into an empty store, which then owns the images. Waits to be elected leader: the manager that is the
- * leader has to be stopped.
+ * Imports an export into an empty store, which then owns the images. Waits to be elected leader: the manager that is
+ * the leader has to be stopped.
  *
  * @throws StoreError `invalid-export`, `store-not-empty`: the store is unchanged; the signal's reason
  */

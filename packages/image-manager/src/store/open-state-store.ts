@@ -18,7 +18,8 @@ export async function openStateStore(location: string): Promise<StateStore> {
     // The location may have a password, so the message leaves it out.
     throw new StoreError(
       'store-not-usable',
-      'the URL of the store does not name a PostgreSQL database; write postgresql://USER@HOST/DATABASE or a path',
+      'the URL of the store does not name a PostgreSQL database; ' +
+        'write postgresql://USER@HOST/DATABASE or a path',
     );
   }
   const { openSqliteStore } = await import('./sqlite-store.ts');

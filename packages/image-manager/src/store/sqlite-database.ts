@@ -136,8 +136,8 @@ function configure(database: DatabaseSync): void {
 }
 
 /**
- * Creates a file with the right mode, which SQLite would not do. An existing file must not be opened: closing any handle
- * of a file releases all locks that the process has on it.
+ * Creates a file with the right mode, which SQLite would not do. An existing file must not be opened: closing any
+ * handle of a file releases all locks that the process has on it.
  */
 async function touch(path: string): Promise<void> {
   const handle = await open(path, 'wx', MODE).catch(ignore('EEXIST'));

@@ -61,8 +61,8 @@ export interface Leadership {
 /** Keeps the records of builds and uploads. Every implementation passes the same contract tests. */
 export interface StateStore extends AsyncDisposable {
   /**
-   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when this
-   * process became the leader; only {@link Leadership.restore} changes it.
+   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when
+   * this process became the leader; only {@link Leadership.restore} changes it.
    */
   readonly owner: string;
   /**

@@ -26,8 +26,8 @@ const SESSION = `
 export type Rows = readonly Readonly<Record<string, unknown>>[];
 
 /**
- * A connection whose loss both ends notice within seconds. The client notices first, so that it never acts as the leader
- * after the server has released the lock.
+ * A connection whose loss both ends notice within seconds. The client notices first, so that it never acts as the
+ * leader after the server has released the lock.
  */
 export class WatchedConnection {
   readonly #client: Client;

@@ -60,8 +60,8 @@ function providerOf(context: TaskContext, name: string): ImageProvider {
 }
 
 /**
- * Has builders delete an image's files, one builder after the other, until none offers the image. A builder that has the
- * files may be away: an image that no builder offered counts as deleted after `absence-limit`.
+ * Has builders delete an image's files, one builder after the other, until none offers the image. A builder that has
+ * the files may be away: an image that no builder offered counts as deleted after `absence-limit`.
  */
 export async function deleteBuild(
   context: TaskContext,

@@ -25,8 +25,8 @@ export function newUpload(
 }
 
 /**
- * Submits the job of an upload and waits for its end. Submitting it again resumes the same upload, at the job server and
- * at the builder, so that the provider gets one image.
+ * Submits the job of an upload and waits for its end. Submitting it again resumes the same upload, at the job server
+ * and at the builder, so that the provider gets one image.
  *
  * @throws GearmanError if the fate of the job is unknown; the record stays as it is, and the upload is resumed later
  */
@@ -77,7 +77,8 @@ async function verifyChecksum(
   const recorded = await state.recordChecksum(imageId, uploaded);
   if (recorded === undefined || recorded === uploaded || formatOf(recorded) !== formatOf(uploaded)) return;
   throw new InvalidResultError(
-    `the builder uploaded ${imageId} with checksum ${uploaded}, but the record has ${recorded}; the upload is discarded`,
+    `the builder uploaded ${imageId} with checksum ${uploaded}, but the record has ${recorded}; ` +
+      'the upload is discarded',
   );
 }
 

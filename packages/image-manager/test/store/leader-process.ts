@@ -1,7 +1,7 @@
 /**
- * A leader in a process of its own: `node leader-process.ts LOCATION`. It prints `leads OWNER` once it is elected. Then it
- * writes batches of builds, each with a new number, and prints `wrote BATCH` after each. After a failed write it prints
- * `refused CODE` and ends.
+ * A leader in a process of its own: `node leader-process.ts LOCATION`. It prints `leads OWNER` once it is elected.
+ * Then it writes batches of builds, each with a new number, and prints `wrote BATCH` after each. After a failed write
+ * it prints `refused CODE` and ends.
  */
 import { StoreError } from '../../src/errors.ts';
 import { openStateStore } from '../../src/store/open-state-store.ts';

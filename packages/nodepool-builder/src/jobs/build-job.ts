@@ -56,8 +56,8 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
 }
 
 /**
- * True if another builder has imported this build of Zuul. The client checked before it submitted the job; since then, a
- * job for the same build may have ended, but none can run in parallel.
+ * True if another builder has imported this build of Zuul. The client checked before it submitted the job; since
+ * then, a job for the same build may have ended, but none can run in parallel.
  */
 async function isImported(
   context: BuildJobContext,

@@ -9,8 +9,8 @@ export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined 
 }
 
 /**
- * Deletes an image whose checksum differs from the record: after a network partition, another builder may have built the
- * same image-id.
+ * Deletes an image whose checksum differs from the record: after a network partition, another builder may have built
+ * the same image-id.
  *
  * @param recorded the checksum on record, from {@link checksumOf}
  * @throws OtherCopyError
@@ -32,7 +32,7 @@ export async function deleteOtherCopy(
   await repository.delete(imageId);
   await repository.forgetDelete(imageId);
   throw new OtherCopyError(
-    `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, but the record has ${sha256}; ` +
-      'the copy was deleted',
+    `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
+      `but the record has ${sha256}; the copy was deleted`,
   );
 }

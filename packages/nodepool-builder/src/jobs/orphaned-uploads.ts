@@ -19,8 +19,8 @@ export interface OrphanedUploadsOptions {
 }
 
 /**
- * Uploads on record without a job, after a crash or the loss of a job server. A job that comes back reclaims its upload.
- * After the grace period, the provider discards the upload.
+ * Uploads on record without a job, after a crash or the loss of a job server. A job that comes back reclaims its
+ * upload. After the grace period, the provider discards the upload.
  */
 export class OrphanedUploads {
   readonly #options: OrphanedUploadsOptions;
@@ -109,7 +109,8 @@ export class OrphanedUploads {
       const ids = records.map((record) => record['image-id']).join(', ');
       const remedy = 'add it again and reload, or delete the files there by hand';
       logger.warn(
-        `provider "${providerName}" is no longer configured; parts of the uploads of ${ids} may stay there; ${remedy}`,
+        `provider "${providerName}" is no longer configured; ` +
+          `parts of the uploads of ${ids} may stay there; ${remedy}`,
       );
       return true;
     }

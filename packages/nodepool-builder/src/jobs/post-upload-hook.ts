@@ -69,7 +69,7 @@ export async function discardRejected(
     return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`, false);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    const message = `${rejection}; the image could not be deleted from ${provider.name} and is deleted later: ${reason}`;
+    const message = `${rejection}; the image is still in ${provider.name} and is deleted later: ${reason}`;
     return new PostUploadHookError(message, true, { cause });
   }
 }

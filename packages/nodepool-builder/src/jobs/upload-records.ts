@@ -41,8 +41,8 @@ const SCHEMA = {
 } as const;
 
 /**
- * The records of uploads, one small file each. A record is on disk before its provider gets the first request, so that a
- * crash leaves no unknown image in a cloud.
+ * The records of uploads, one small file each. A record is on disk before its provider gets the first request, so
+ * that a crash leaves no unknown image in a cloud.
  */
 export class UploadRecords {
   readonly #directory: RecordDirectory<typeof SCHEMA>;

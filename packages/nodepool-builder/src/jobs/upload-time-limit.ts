@@ -10,8 +10,8 @@ export class UploadTimeoutError extends Error {
 export type WithinTimeLimit = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * Starts `image-upload-timeout`, which covers all parts of an upload, including conversion. A part that fails after that
- * time rejects with UploadTimeoutError.
+ * Starts `image-upload-timeout`, which covers all parts of an upload, including conversion. A part that fails after
+ * that time rejects with UploadTimeoutError.
  *
  * @param seconds undefined for no limit
  * @param outer aborts as well

@@ -25,8 +25,8 @@ export class UploadTracker {
   }
 
   /**
-   * Runs an upload on record. `upload` gets the record of an earlier attempt if one exists: a further attempt is the same
-   * upload, with the same name in the cloud.
+   * Runs an upload on record. `upload` gets the record of an earlier attempt if one exists: a further attempt is the
+   * same upload, with the same name in the cloud.
    */
   async run(
     job: TrackedJob,

@@ -43,8 +43,8 @@ export class ManagerService implements AsyncDisposable {
   }
 
   /**
-   * Starts a manager. Makes V8 collect garbage earlier in the whole process: planning produces much garbage, and the heap
-   * would otherwise grow to three times the memory in use.
+   * Starts a manager. Makes V8 collect garbage earlier in the whole process: planning produces much garbage, and the
+   * heap would otherwise grow to three times the memory in use.
    *
    * @throws StoreError if the store cannot be opened
    */

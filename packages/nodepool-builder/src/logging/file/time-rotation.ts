@@ -20,8 +20,8 @@ const UNITS: Readonly<Record<'S' | 'M' | 'H' | 'D', Unit>> = {
 };
 
 /**
- * Rotates by time, as Python's TimedRotatingFileHandler does. The first interval starts at the last write to the file, so
- * that a restart does not extend it. An old file has its start time in its name: `<file>.2016-11-18_14`.
+ * Rotates by time, as Python's TimedRotatingFileHandler does. The first interval starts at the last write to the
+ * file, so that a restart does not extend it. An old file has its start time in its name: `<file>.2016-11-18_14`.
  */
 export class TimeRotation {
   readonly #path: string;

@@ -121,7 +121,8 @@ class PythonSettingsReader {
   }
 
   #format(section: IniSection): RecordFormat {
-    const raw = (key: string): string => section.values.get(key)?.text ?? ''; // Python does not interpolate these values
+    // Python does not interpolate these values.
+    const raw = (key: string): string => section.values.get(key)?.text ?? '';
     const format = raw('format') || '%(message)s';
     const isPercent = ['', '%'].includes(raw('style')) && ['', 'logging.Formatter'].includes(raw('class'));
     const reason = isPercent ? formatError(format, raw('datefmt')) : 'only formats with "%" are supported';
@@ -129,7 +130,7 @@ class PythonSettingsReader {
     this.#warn(
       section,
       'format',
-      `the format is not supported: ${reason}`,
+      `the format cannot be used: ${reason}`,
       'the default format is used instead',
     );
     return textFormat;

@@ -156,7 +156,7 @@ describe('an unsupported part', () => {
     assert.deepEqual(
       warnings.map((warning) => formatFault('logging.conf', warning)),
       [
-        'logging.conf:55:1: warning: the format is not supported: %(funcName)s is not supported; the default format is used instead',
+        'logging.conf:55:1: warning: the format cannot be used: %(funcName)s is not supported; the default format is used instead',
         'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',
       ],
     );
