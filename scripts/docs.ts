@@ -4,7 +4,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
-import { CONFIGURATION_SCHEMA } from '../packages/nodepool-builder/src/configuration/schema.ts';
+import { configurationSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
+import { Modules } from '../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
 import { jsonSchema } from './docs/json-schema.ts';
 import { packetTable } from './docs/packet-table.ts';
@@ -12,7 +13,7 @@ import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
 
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
-  ['configuration.md', 'tables', configurationTables(CONFIGURATION_SCHEMA)],
+  ['configuration.md', 'tables', configurationTables(configurationSchema(Modules.builtIn.providers))],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
   ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
 ];
@@ -27,5 +28,5 @@ for (const [name, section, text] of GENERATED) {
 }
 
 const schemaFile = join(import.meta.dirname, '../packages/nodepool-builder/nodepool.schema.json');
-await writeFile(schemaFile, JSON.stringify(jsonSchema(CONFIGURATION_SCHEMA)));
+await writeFile(schemaFile, JSON.stringify(jsonSchema(configurationSchema(Modules.builtIn.providers))));
 execFileSync('biome', ['format', '--write', schemaFile]);

@@ -6,9 +6,11 @@ import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
-import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { providerSchema } from '../../packages/nodepool-builder/src/configuration/provider-schema.ts';
+import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { toManagerConfiguration } from '../../packages/nodepool-builder/src/manager/manager-configuration.ts';
+import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { freePort } from '../../scripts/free-port.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
@@ -117,6 +119,7 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
   );
   const { configuration } = await loadConfiguration(file);
   const { diskimages, providers, timing } = toManagerConfiguration(configuration);
+  const { properties: providerKeys = {} } = providerSchema(Modules.builtIn.providers);
   const defaults: Readonly<Record<string, unknown>> = {
     'diskimages[].rebuild-age': diskimages[0]?.rebuildAge,
     'diskimages[].rebuild-cron': '',
@@ -126,7 +129,7 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
     'providers[].pause': providers[0]?.pause,
     'diskimages[].build-timeout': diskimages[0]?.buildTimeout,
     'providers[].image-upload-timeout': providers[0]?.uploadTimeout,
-    'providers[].upload-retry-limit': configuration.providers[0]?.uploadRetryLimit,
+    'providers[].upload-retry-limit': providerKeys['upload-retry-limit']?.default,
     'manager.retry-delay': timing.retryDelay,
     'manager.longest-retry-delay': timing.longestRetryDelay,
     'manager.leak-interval': timing.leakInterval,
@@ -147,6 +150,6 @@ function nodeAt(path: string): SchemaNode | undefined {
     .split('.')
     .reduce<SchemaNode | undefined>(
       (node, name) => (name === '[]' ? node?.items : node?.properties?.[name]),
-      CONFIGURATION_SCHEMA,
+      configurationSchema(Modules.builtIn.providers),
     );
 }

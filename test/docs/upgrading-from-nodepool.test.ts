@@ -6,7 +6,8 @@ import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
-import { CONFIGURATION_SCHEMA } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { createSite } from '../fixtures/site.ts';
@@ -52,7 +53,7 @@ test('docs/upgrading-from-nodepool.md names existing keys', () => {
   const paragraph = /^New keys for these.*?\n\n/ms.exec(page)?.[0] ?? '';
   const named = [...paragraph.matchAll(/`([\w-]+)`/g)].map(([, key = '']) => key);
   assert.ok(named.length > 5);
-  const { properties = {} } = CONFIGURATION_SCHEMA;
+  const { properties = {} } = configurationSchema(Modules.builtIn.providers);
   const keys = [
     properties,
     properties.diskimages?.items?.properties ?? {},

@@ -9,6 +9,7 @@ export { COMMAND, CommandBuilder, type CommandSettings } from './command.ts';
 export type { BuildContext, RunOptions } from './context.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { DibBuilder } from './dib.ts';
+export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
 export type { DiskImage } from './disk-image.ts';
@@ -65,6 +66,7 @@ export type {
   ProviderModule,
   ProviderServices,
   SettingsContext,
+  ShortForm,
 } from './modules.ts';
 export { type CommandOptions, type CommandResult, runCommand, startError } from './process/command.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';

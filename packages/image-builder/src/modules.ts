@@ -89,6 +89,9 @@ export interface BuilderSite {
   requestBuild(request: BuildRequest, signal: AbortSignal): Promise<Error | undefined>;
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
+type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
+
 /**
  * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both,
  * depending on which of {@link openImages} and {@link openInstances} it has. Opening a provider sends no request.
@@ -96,7 +99,7 @@ export interface BuilderSite {
  * @typeParam S of {@link settings}
  * @typeParam P of {@link prepare}
  */
-export interface ProviderModule<S extends ObjectSchema = ObjectSchema, P = unknown> {
+export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknown> {
   /** `providers[].type`. */
   readonly type: string;
   /** Follows the type in the documentation: `a directory that serves images`. */
@@ -109,10 +112,10 @@ export interface ProviderModule<S extends ObjectSchema = ObjectSchema, P = unkno
   readonly bootsFiles?: boolean;
   /** Checks beyond the schema. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
-  /** Settings of a provider that a command names `TYPE:TEXT`. Absent: commands need an entry in a configuration file. */
-  fromText?(text: string): Readonly<Record<string, unknown>>;
+  /** Form of a provider that a command names without a configuration file. Absent: an entry is needed. */
+  readonly shortForm?: ShortForm;
   /** Files that {@link prepare} reads, or would read if they existed: a change of one reloads the configuration. */
-  files?(host: ProviderHost): readonly string[];
+  files?(host: Omit<ProviderHost, 'warn'>): readonly string[];
   /**
    * Reads what an entry refers to, such as credentials in a file of the cloud's own. Runs at each load. A rejection is a
    * warning; requests to the provider then fail with its reason.
@@ -120,6 +123,14 @@ export interface ProviderModule<S extends ObjectSchema = ObjectSchema, P = unkno
   prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
   openImages?(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
   openInstances?(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
+}
+
+/** The form `TYPE:TEXT` of a provider, on a command line. */
+export interface ShortForm {
+  /** Stands for the text in messages: `PATH`. */
+  readonly placeholder: string;
+  /** The settings that the text stands for. */
+  settings(text: string): Readonly<Record<string, unknown>>;
 }
 
 /** Settings of one entry of `providers`. */

@@ -9,4 +9,5 @@ export { ConfigurationError, type Fault, formatFault } from './configuration/fau
 export { type LoadedConfiguration, type LoadOptions, loadConfiguration } from './configuration/load.ts';
 export { NodepoolBuilder, type NodepoolBuilderOptions } from './daemon/nodepool-builder.ts';
 export { type MainOptions, main } from './main.ts';
-export { type Module, ModuleError, Modules } from './modules.ts';
+export { ModuleError } from './module-error.ts';
+export { type Module, Modules } from './modules.ts';

@@ -22,7 +22,8 @@ import { registerReap } from './commands/reap.ts';
 import { registerUpload } from './commands/upload.ts';
 import { registerValidate } from './commands/validate.ts';
 import { ConfigurationError } from './configuration/fault.ts';
-import { type Module, ModuleError, Modules } from './modules.ts';
+import { ModuleError } from './module-error.ts';
+import { type Module, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';
 
 /** Settings of {@link main}. */

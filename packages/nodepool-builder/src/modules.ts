@@ -2,6 +2,7 @@ import {
   type BaseImageBuilder,
   type BuilderModule,
   type BuilderServices,
+  DIRECTORY_MODULE,
   DibBuilder,
   type DiskImage,
   type ImageBuilderClass,
@@ -9,25 +10,14 @@ import {
   type ObjectSchema,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { OnInstanceBuilder } from '@nodepool-builder/on-instance';
+import { OnInstanceBuilder, QEMU_MODULE } from '@nodepool-builder/on-instance';
+import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { ZuulArtifactBuilder } from '@nodepool-builder/zuul-images';
+import { providerSchema } from './configuration/provider-schema.ts';
+import { ModuleError } from './module-error.ts';
 
 /** A kind of builder or a kind of provider. */
 export type Module = BuilderModule | ProviderModule;
-
-/** A module that cannot be used. The message has the reason and the remedy. */
-export class ModuleError extends Error {
-  override readonly name = 'ModuleError';
-  /** `module "dib" has the type of another builder` */
-  readonly reason: string;
-  readonly remedy: string;
-
-  constructor(reason: string, remedy: string) {
-    super(`${reason}; ${remedy}`);
-    this.reason = reason;
-    this.remedy = remedy;
-  }
-}
 
 const NO_SETTINGS = { type: 'object', properties: {} } as const satisfies ObjectSchema;
 
@@ -45,6 +35,9 @@ const BUILT_IN: readonly Module[] = [
   classModule('dib', DibBuilder),
   classModule('on-instance', OnInstanceBuilder),
   classModule('zuul-artifact', ZuulArtifactBuilder),
+  OPENSTACK_MODULE,
+  DIRECTORY_MODULE,
+  QEMU_MODULE,
 ];
 
 /** The kinds of builders and providers that a configuration can name. A set does not change. */
@@ -68,7 +61,7 @@ export class Modules {
    * Returns this set with further modules.
    *
    * @param modules of any shape: they may come from JavaScript that no compiler has checked
-   * @throws ModuleError for a wrong shape, or a type that another module has
+   * @throws ModuleError for a wrong shape, or a type or a key that another module has
    */
   with(modules: Iterable<unknown>): Modules {
     return [...modules].reduce<Modules>((all, module) => all.add(module), this);
@@ -107,7 +100,11 @@ export class Modules {
     const [taken, kind] = isBuilderModule(module)
       ? [this.builders, 'builder']
       : ([this.providers, 'provider'] as const);
-    if (!taken.has(module.type)) return new Modules([...this.list(), module]);
+    if (!taken.has(module.type)) {
+      const all = new Modules([...this.list(), module]);
+      providerSchema(all.providers); // refuses colliding keys
+      return all;
+    }
     throw new ModuleError(
       `module "${module.type}" has the type of another ${kind}`,
       'give it a type of its own',
@@ -131,7 +128,7 @@ function isProviderModule(module: Module): module is ProviderModule {
 const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
 
 /** Functions of a module, all of them optional: a builder has the first one, a provider one of the next two. */
-const FUNCTIONS = ['create', 'openImages', 'openInstances', 'check', 'start', 'fromText', 'files', 'prepare'];
+const FUNCTIONS = ['create', 'openImages', 'openInstances', 'check', 'start', 'files', 'prepare'];
 
 function checkShape(value: unknown): asserts value is Module {
   if (!isRecord(value)) throw wrongShape('a module', 'is not an object');

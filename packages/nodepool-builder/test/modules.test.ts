@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BaseImageBuilder, type BuilderModule, type ProviderModule } from '@nodepool-builder/image-builder';
-import { type ModuleError, Modules } from '../src/modules.ts';
+import type { ModuleError } from '../src/module-error.ts';
+import { Modules } from '../src/modules.ts';
 
 class MyBuilder extends BaseImageBuilder {
   protected override createImage(): Promise<void> {
@@ -55,6 +56,14 @@ test('a module whose type another one has is refused', () => {
     wrong(/^module "dib" has the type of another builder; give it a type of its own$/),
   );
   assert.throws(() => Modules.none.with([PROVIDER, PROVIDER]), wrong(/another provider;/));
+});
+
+test('a provider with a key that has another meaning in another one is refused', () => {
+  const settings = { type: 'object', properties: { directory: { type: 'integer' } } } as const;
+  assert.throws(
+    () => Modules.builtIn.with([{ ...PROVIDER, settings }]),
+    wrong(/^module "mine" has the key "directory", which has other values in module "directory"; give it/),
+  );
 });
 
 for (const [shape, module, reason] of [

@@ -6,6 +6,7 @@ export {
   type OpenStackInstanceProviderOptions,
 } from './instance/openstack-instance-provider.ts';
 export { OPENSTACK_ERRORS, OpenStackError, type OpenStackErrorCode } from './openstack-error.ts';
+export { OPENSTACK_MODULE } from './openstack-module.ts';
 export { type ImageImport, OpenStackProvider, type OpenStackProviderOptions } from './openstack-provider.ts';
 export { loadCloudSettings } from './settings/load-cloud-settings.ts';
 export { cloudSettingsFiles } from './settings/search-path.ts';

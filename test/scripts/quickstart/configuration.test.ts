@@ -46,7 +46,7 @@ test("the quickstart's configuration is the template, with what this machine has
     DIB_APT_SOURCES_CONF: sources,
   });
   assert.deepEqual(
-    configuration.providers.map(({ directory: served }) => served),
+    configuration.providers.map(({ entry }) => entry.directory),
     [join(root, 'quickstart-data/served'), join(root, 'quickstart-data/served')],
   );
 });

@@ -67,8 +67,8 @@ export async function buildImage(build: ImageBuild, signal: AbortSignal): Promis
   await JobWorkspace.removeOrphans(output, configuration);
   const workspace = await JobWorkspace.create(output, configuration);
   try {
-    const { repository, instances } = workspace;
-    const builder = createBuilder(build, instances);
+    const { repository, providers } = workspace;
+    const builder = createBuilder(build, providers);
     const image = await withProgress(`build of ${diskimage.name}`, (onProgress) =>
       builder.build({
         imageId,

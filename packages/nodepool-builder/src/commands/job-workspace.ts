@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { ImageError, ImageRepository, unlessMissing } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
-import { InstanceProviders, rememberedProviders } from '../daemon/instance-providers.ts';
+import { Providers } from '../daemon/providers.ts';
+import { rememberedProviders } from '../daemon/remembered-providers.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 
@@ -24,29 +25,27 @@ const CLEANUP_TIMEOUT = 120_000;
  * @param job the scope of one job, and the providers that it has used. Default: the instances of all jobs.
  */
 export function openJobInstances(
-  configuration: Pick<Configuration, 'providers' | 'qemuProviders'>,
+  configuration: Pick<Configuration, 'providers' | 'instanceProviders'>,
   directory: string,
   job: { readonly scope?: string; readonly used: readonly string[] } = { used: [] },
-): InstanceProviders {
-  const instances = new InstanceProviders({
-    ...job,
-    directory,
-    owner: JOB_OWNER,
+): Providers {
+  const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     environment: process.env,
+    instances: { ...job, directory, owner: JOB_OWNER },
   });
-  instances.configure(configuration);
-  return instances;
+  providers.configure(configuration);
+  return providers;
 }
 
 /** A directory for one build in a CI job: its repository, and its instances on this host or in a cloud. */
 export class JobWorkspace {
   readonly repository: ImageRepository;
-  readonly instances: InstanceProviders;
+  readonly providers: Providers;
 
-  private constructor(repository: ImageRepository, instances: InstanceProviders) {
+  private constructor(repository: ImageRepository, providers: Providers) {
     this.repository = repository;
-    this.instances = instances;
+    this.providers = providers;
   }
 
   /** Creates one in `parent`, on the same file system. */
@@ -81,9 +80,9 @@ export class JobWorkspace {
       const identity = await builderIdentity(repository.directory);
       const used = await rememberedProviders(repository);
       const scope = identity.replaceAll('-', '');
-      const instances = openJobInstances(configuration, repository.directory, { scope, used });
-      for (const name of used) instances.instanceProvider(name); // throws for one that is no longer configured
-      return new JobWorkspace(repository, instances);
+      const providers = openJobInstances(configuration, repository.directory, { scope, used });
+      for (const name of used) providers.instanceProvider(name); // throws for one that is no longer configured
+      return new JobWorkspace(repository, providers);
     } catch (error) {
       await repository.close();
       throw error;
@@ -100,7 +99,7 @@ export class JobWorkspace {
       );
       return false;
     });
-    this.instances[Symbol.dispose]();
+    this.providers[Symbol.dispose]();
     await this.repository.close();
     const staged = await unlessMissing(readdir(join(directory, '.nodepool-builder/staging')));
     if (!isClear || (staged !== undefined && staged.length > 0)) return; // mounts or a machine may be in it
@@ -111,7 +110,7 @@ export class JobWorkspace {
 
   async #clear(): Promise<true> {
     const signal = AbortSignal.timeout(CLEANUP_TIMEOUT);
-    for (const provider of this.instances.used) {
+    for (const provider of this.providers.used) {
       for (const instance of await provider.list({ signal })) await instance.destroy({ signal });
       for (const capture of (await provider.captures?.({ signal })) ?? []) await capture.discard({ signal });
     }

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
+import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { Option } from 'commander';
-import { findCloud } from '../configuration/clouds.ts';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { toProvider } from '../configuration/provider.ts';
+import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import { Providers } from '../daemon/providers.ts';
-import { Statistics } from '../jobs/statistics.ts';
-import type { ConfiguredProvider } from '../jobs/upload-job.ts';
+import type { UploadTarget } from '../jobs/upload-job.ts';
 import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
@@ -23,9 +23,8 @@ export interface ProviderOptions {
 }
 
 /** `--provider` of commands that need no daemon: they run in a CI job. */
-export function providerOption(): Option {
-  const description =
-    'a provider of the configuration file, or if there is none a cloud of clouds.yaml; without -c also directory:PATH';
+export function providerOption(modules: Modules): Option {
+  const description = `a provider of the configuration file, or if there is none a cloud of clouds.yaml; without -c also ${shortForms(modules)}`;
   return new Option('--provider <provider>', description).makeOptionMandatory();
 }
 
@@ -47,18 +46,18 @@ export function optionalConfigOption(): Option {
 export async function withProvider<T>(
   options: ProviderOptions,
   modules: Modules,
-  work: (provider: ConfiguredProvider, signal: AbortSignal, largestDisk?: number) => Promise<T>,
+  work: (provider: UploadTarget, signal: AbortSignal, largestDisk?: number) => Promise<T>,
 ): Promise<T> {
   const { configuration, largestDisk } = await findProvider(options, modules);
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
-    statistics: new Statistics(undefined),
     environment: process.env,
   });
   try {
-    providers.configure([configuration]);
-    const provider = providers.byName.get(configuration.name) as ConfiguredProvider;
-    return await untilStopSignal((signal) => work(provider, signal, largestDisk));
+    providers.configure({ providers: [configuration], instanceProviders: [] });
+    const { provider } = providers.get(configuration.name) ?? {};
+    if (provider === undefined) throw new TypeError(`provider ${configuration.name} takes no images`);
+    return await untilStopSignal((signal) => work({ configuration, provider }, signal, largestDisk));
   } finally {
     providers[Symbol.dispose]();
   }
@@ -78,8 +77,6 @@ export async function loadOptionalConfiguration(
   return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { modules })).configuration;
 }
 
-const DIRECTORY = 'directory:';
-
 interface FoundProvider {
   readonly configuration: ProviderConfiguration;
   /** Of the configuration file, in bytes. */
@@ -90,37 +87,58 @@ async function findProvider(
   { provider: name, config }: ProviderOptions,
   modules: Modules,
 ): Promise<FoundProvider> {
-  if (config === undefined && name.startsWith(DIRECTORY)) return { configuration: directoryProvider(name) };
+  const [type = '', ...rest] = name.split(':');
+  const module = rest.length > 0 ? modules.providers.get(type) : undefined;
+  if (config === undefined && module?.shortForm !== undefined) {
+    return { configuration: await providerOf(name, module, rest.join(':'), modules) };
+  }
   const configuration = await loadOptionalConfiguration(config, modules);
-  if (configuration === undefined) return { configuration: await cloudProvider(name) };
-  return configuredProvider(name, configuration);
+  if (configuration !== undefined) return configuredProvider(name, configuration);
+  const standard = modules.providers.get(DEFAULT_PROVIDER_TYPE);
+  if (standard === undefined) throw new CommandError(`--provider ${name} needs a configuration file; add -c`);
+  return { configuration: await providerOf(name, standard, name, modules) };
 }
 
 function configuredProvider(name: string, configuration: Configuration): FoundProvider {
   const found = configuration.providers.find((provider) => provider.name === name);
   if (found !== undefined) return { configuration: found, largestDisk: configuration.largestDisk };
-  if (configuration.qemuProviders.some((provider) => provider.name === name)) {
-    throw new CommandError(`provider "${name}" is of type qemu: it takes no images; name another`);
+  const other = configuration.instanceProviders.find((provider) => provider.name === name);
+  if (other !== undefined) {
+    const { type } = other.module;
+    throw new CommandError(`provider "${name}" is of type ${type}: it takes no images; name another`);
   }
   const names = configuration.providers.map((provider) => provider.name).join(', ') || 'none';
   throw new CommandError(`provider "${name}" is not in ${configuration.file}; there is ${names}`);
 }
 
-function directoryProvider(name: string): ProviderConfiguration {
-  const directory = name.slice(DIRECTORY.length);
-  if (directory === '') throw new CommandError(`--provider ${name} names no directory; write directory:PATH`);
-  return toProvider({ name, type: 'directory', directory, rate: 0 }, undefined, resolve);
+/** A provider that is named on the command line alone. */
+async function providerOf(
+  name: string,
+  module: ProviderModule,
+  text: string,
+  modules: Modules,
+): Promise<ProviderConfiguration> {
+  if (text === '') throw new CommandError(`--provider ${name} is not complete; write ${formOf(module)}`);
+  const host = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
+  const found = await toProvider({ ...module.shortForm?.settings(text), name }, module, resolve, host);
+  const { error } = found.prepared;
+  if (error === undefined) return found;
+  throw new CommandError(
+    `${error.message}; other providers are named ${shortForms(modules)}; a provider of nodepool.yaml needs -c`,
+    { cause: error },
+  );
 }
 
-async function cloudProvider(name: string): Promise<ProviderConfiguration> {
-  const place = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
-  const source = { name, cloud: name, rate: 0 };
-  const cloud = await findCloud(source, place);
-  if (cloud.error === undefined) return toProvider(source, cloud, resolve);
-  throw new CommandError(
-    `${cloud.error.message}; a directory is named by ${DIRECTORY}PATH, a provider of nodepool.yaml needs -c`,
-    { cause: cloud.error },
+/** The short forms of all types but the default type, whose text alone will do. */
+function shortForms({ providers }: Modules): string {
+  const others = [...providers.values()].filter(
+    ({ type, shortForm }) => shortForm && type !== DEFAULT_PROVIDER_TYPE,
   );
+  return others.map(formOf).join(' or ');
+}
+
+function formOf({ type, shortForm }: ProviderModule): string {
+  return `${type}:${shortForm?.placeholder}`;
 }
 
 function warn(message: string): void {

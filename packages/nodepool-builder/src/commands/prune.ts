@@ -31,7 +31,7 @@ export function registerPrune(program: Command, modules: Modules): void {
         'uploaded stay, too: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
         'removes what killed jobs left.',
     )
-    .addOption(providerOption())
+    .addOption(providerOption(modules))
     .option('--name <name>', 'only images of this name (default: of every name)')
     .option(
       '--keep <n>',

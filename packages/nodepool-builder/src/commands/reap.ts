@@ -34,7 +34,7 @@ export function registerReap(program: Command, modules: Modules): void {
         'longer than the longest job. It touches nothing of a daemon, which cleans up by itself, and nothing without ' +
         'the mark of a job. "prune" deletes complete images.',
     )
-    .addOption(providerOption())
+    .addOption(providerOption(modules))
     .addOption(
       new Option('--older-than <duration>', 'least age, since the last change: 90m, 12h, 7d')
         .argParser(duration)
@@ -49,9 +49,10 @@ export function registerReap(program: Command, modules: Modules): void {
       const { olderThan, dryRun = false } = options;
       const isOld = ({ changedAt }: Orphan): boolean => Date.now() - changedAt.getTime() > olderThan;
       await withProvider(options, modules, async ({ configuration, provider }, signal) => {
-        const jobs = openJobInstances({ providers: [configuration], qemuProviders: [] }, resolve('.'));
+        const jobs = openJobInstances({ providers: [configuration], instanceProviders: [] }, resolve('.'));
         try {
-          const instances = configuration.cloud && jobs.instanceProvider(configuration.name);
+          const runsInstances = configuration.module.openInstances !== undefined;
+          const instances = runsInstances ? jobs.instanceProvider(configuration.name) : undefined;
           const orphans = [
             ...(await orphansOfUploads(provider, signal)),
             ...(instances === undefined ? [] : await orphansOfBuilds(instances, signal)),

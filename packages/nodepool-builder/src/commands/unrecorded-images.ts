@@ -2,7 +2,6 @@ import type { UnrecordedImage } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { Providers } from '../daemon/providers.ts';
-import { Statistics } from '../jobs/statistics.ts';
 import { toManagerConfiguration } from '../manager/manager-configuration.ts';
 import type { StateView } from './manager-store.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
@@ -13,12 +12,8 @@ export async function unrecordedImages(
   store: StateView,
 ): Promise<readonly UnrecordedImage[]> {
   const { listUnrecordedImages } = await import('@nodepool-builder/image-manager');
-  const providers = new Providers({
-    logger: () => STANDARD_ERROR_LOGGER,
-    statistics: new Statistics(undefined),
-    environment: process.env,
-  });
-  providers.configure(configuration.providers);
+  const providers = new Providers({ logger: () => STANDARD_ERROR_LOGGER, environment: process.env });
+  providers.configure(configuration);
   try {
     return await listUnrecordedImages(
       {
@@ -27,7 +22,7 @@ export async function unrecordedImages(
         servers: jobServers(configuration),
         logger: STANDARD_ERROR_LOGGER,
       },
-      (name) => providers.byName.get(name)?.provider,
+      (name) => providers.get(name)?.provider,
       new AbortController().signal,
     );
   } finally {

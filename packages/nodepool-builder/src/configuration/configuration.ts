@@ -1,11 +1,12 @@
-import type { FilterEntry, ImageFormat } from '@nodepool-builder/image-builder';
-import type { Timing } from '@nodepool-builder/image-manager';
-import type { InstanceDiskImage, QemuInstanceProviderOptions } from '@nodepool-builder/on-instance';
 import type {
-  CloudSettings,
-  ImageImport,
-  OpenStackInstanceProviderOptions,
-} from '@nodepool-builder/provider-openstack';
+  FilterEntry,
+  ImageFormat,
+  ObjectSchema,
+  ProviderEntry,
+  ProviderModule,
+} from '@nodepool-builder/image-builder';
+import type { Timing } from '@nodepool-builder/image-manager';
+import type { InstanceDiskImage } from '@nodepool-builder/on-instance';
 import type { ZuulDiskImage } from '@nodepool-builder/zuul-images';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
@@ -25,10 +26,10 @@ export interface Configuration {
   /** Empty if the file names none: the daemon then runs a job server of its own. */
   readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];
-  /** Those that take images. */
+  /** The entries of `providers` that take images. */
   readonly providers: readonly ProviderConfiguration[];
-  /** Those that run instances alone. */
-  readonly qemuProviders: readonly QemuProviderConfiguration[];
+  /** Those that only run instances, and providers that need no entry, unless an entry has their name. */
+  readonly instanceProviders: readonly ProviderConfiguration[];
   readonly manager: ManagerSettings;
 }
 
@@ -70,45 +71,33 @@ export interface DiskImageConfiguration extends InstanceDiskImage, ZuulDiskImage
   readonly keep: number;
 }
 
-/** One entry of `providers` that takes images. */
+/** One entry of `providers`, or a provider that needs none. */
 export interface ProviderConfiguration {
   readonly name: string;
-  readonly type: 'openstack' | 'directory';
+  readonly module: ProviderModule;
+  /** The settings of its module. */
+  readonly entry: ProviderEntry<ObjectSchema>;
+  /** What the module read beyond the entry, such as credentials. */
+  readonly prepared: PreparationResult;
   readonly imageType: ImageFormat;
-  /** For `type: directory`: where it serves from. */
-  readonly directory?: string;
-  /** For `type: openstack`. */
-  readonly cloud?: ProviderCloud;
-  /** Seconds between two requests to the provider. */
-  readonly rate: number;
   /** How uploaded images are named, with the fields that nodepool knows. */
   readonly templateHostname: string;
   /** What `{provider.…}` of {@link templateHostname} can name: `name`, `region_name`, `max_servers` and so on. */
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Bytes a second, of all uploads to it together. Without it there is no limit. */
-  readonly bandwidthLimit?: number;
-  /** How images come into the cloud, if not by a plain PUT, or as the cloud's settings say. */
-  readonly imageImport?: ImageImport;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
-  /** Seconds from the first failure of an upload until its last retry begins. Default 60. */
-  readonly uploadRetryLimit: number;
   /** Nothing is uploaded by a manager for the time being. */
   readonly pause: boolean;
-  /** Runs behind each upload; if it does not end with 0, the image is deleted there. */
+  /** Runs after each upload; if it does not end with 0, the image is deleted from the provider. */
   readonly postUploadHook?: string;
+  /** Empty for a provider that takes no images. */
   readonly images: readonly ProviderImageConfiguration[];
-  /** How machines are reached that images are made on there. */
-  readonly machines: Pick<OpenStackInstanceProviderOptions, 'networks' | 'pool' | 'ipv6Preferred'>;
 }
 
-/** One entry of `providers` of type `qemu`: it runs instances on this host. */
-export type QemuProviderConfiguration = Omit<QemuInstanceProviderOptions, 'directory'>;
-
-/** The cloud of a provider; or why it is unknown, which is then why uploads fail. */
-export type ProviderCloud =
-  | { readonly settings: CloudSettings; readonly error?: undefined }
-  | { readonly settings?: undefined; readonly error: Error };
+/** Result of a module's `prepare`, or its error: then requests to the provider fail with it. */
+export type PreparationResult =
+  | { readonly value: unknown; readonly error?: undefined }
+  | { readonly value?: undefined; readonly error: Error };
 
 /** One entry of `providers[].images`. */
 export interface ProviderImageConfiguration {

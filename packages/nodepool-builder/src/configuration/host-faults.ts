@@ -1,8 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { programPath } from './program-path.ts';
+import { moduleOf } from './provider.ts';
+import type { ProviderModules } from './provider-schema.ts';
 import { isMapping } from './scalar.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import { hookWords } from './validation.ts';
@@ -28,10 +31,11 @@ interface Needed {
 export async function hostFaults(
   document: YamlDocument,
   source: ConfigurationSource,
+  modules: ProviderModules,
   absolute: Absolute,
 ): Promise<readonly Fault[]> {
   // A need of several entries is reported once, for the first of them.
-  const needed = Map.groupBy(needs(source, absolute), keyOf).values();
+  const needed = Map.groupBy(needs(source, modules, absolute), keyOf).values();
   const findings = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
   return findings
     .filter((finding) => finding !== undefined)
@@ -42,7 +46,7 @@ function keyOf({ kind, path, searchPath = '' }: Needed): string {
   return JSON.stringify([kind, path, searchPath]);
 }
 
-function* needs(source: ConfigurationSource, absolute: Absolute): Iterable<Needed> {
+function* needs(source: ConfigurationSource, modules: ProviderModules, absolute: Absolute): Iterable<Needed> {
   const directory = (pointer: string, path: string): Needed => ({
     pointer,
     path: absolute(path),
@@ -59,8 +63,12 @@ function* needs(source: ConfigurationSource, absolute: Absolute): Iterable<Neede
   }
   for (const [index, provider] of (source.providers ?? []).entries()) {
     const pointer = `/providers/${index}`;
-    const { directory: path, 'post-upload-hook': hook } = provider;
-    if (provider.type === 'directory' && path !== undefined) yield directory(`${pointer}/directory`, path);
+    const { 'post-upload-hook': hook } = provider;
+    const { properties }: ObjectSchema = moduleOf(provider, modules).settings;
+    for (const [key, { format }] of Object.entries(properties)) {
+      const path = provider[key];
+      if (format === 'directory' && typeof path === 'string') yield directory(`${pointer}/${key}`, path);
+    }
     if (hook !== undefined) {
       yield { pointer: `${pointer}/post-upload-hook`, path: programPath(hook, absolute), kind: 'program' };
     }

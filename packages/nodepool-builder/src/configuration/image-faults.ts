@@ -3,10 +3,10 @@ import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { isFunctionSubject } from './reference-faults.ts';
 import { isMapping } from './scalar.ts';
-import type { ConfigurationSource, DiskImageSource, ProviderSource } from './source.ts';
+import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import { escapePointer, type YamlDocument } from './yaml-document.ts';
 
-/** The longest end of an image-id that the manager makes, and of a file in a provider of type directory. */
+/** The longest end of an image-id that the manager makes. */
 const ID_END = '-0000000001-aaaaaaaa';
 
 /**
@@ -16,14 +16,9 @@ const ID_END = '-0000000001-aaaaaaaa';
  * @param source before inheritance, so that each fault is found where it is written
  */
 export function imageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
-  return [
-    ...(source.diskimages ?? []).flatMap((diskimage, index) =>
-      diskImageFindings(diskimage, `/diskimages/${index}`),
-    ),
-    ...(source.providers ?? []).flatMap((provider, index) =>
-      providerFindings(provider, `/providers/${index}`),
-    ),
-  ].map((finding) => toFault(document, finding));
+  return (source.diskimages ?? [])
+    .flatMap((diskimage, index) => diskImageFindings(diskimage, `/diskimages/${index}`))
+    .map((finding) => toFault(document, finding));
 }
 
 function diskImageFindings(diskimage: DiskImageSource, pointer: string): readonly Finding[] {
@@ -36,7 +31,7 @@ function diskImageFindings(diskimage: DiskImageSource, pointer: string): readonl
 }
 
 /** A warning: the image-ids of the nodepool daemon are numbers, so that it can have any disk image built. */
-function nameFindings(name: string, pointer: string): readonly Finding[] {
+export function nameFindings(name: string, pointer: string): readonly Finding[] {
   const fault = imageIdFault(`${name}${ID_END}`);
   if (fault === undefined || !isFunctionSubject(name)) return [];
   const reason = `leads to image-ids that builders refuse: each ${fault}`;
@@ -67,30 +62,4 @@ function variableFindings({ 'env-vars': variables }: DiskImageSource, pointer: s
     const place = `${pointer}/${escapePointer(name)}`;
     return [{ pointer: place, severity: 'job-error', reason: `${fault}: builds fail`, remedy }];
   });
-}
-
-function providerFindings({ name, type, images }: ProviderSource, pointer: string): readonly Finding[] {
-  return [
-    ...optionFindings(name, `${pointer}/name`),
-    ...(images ?? []).flatMap((image, index) => {
-      const place = `${pointer}/images/${index}/name`;
-      const isBuilt = !image.diskimage && image['base-image'] != null;
-      if (type === 'directory') return fileNameFindings(image.name, place);
-      return isBuilt ? nameFindings(image.name, place) : optionFindings(image.name, place);
-    }),
-  ];
-}
-
-/** A warning: the Python builder had no hook with the name as an argument. */
-function optionFindings(name: string, pointer: string): readonly Finding[] {
-  if (!name.startsWith('-')) return [];
-  const reason = 'begins with a "-": commands and hooks take it for an option';
-  return [{ pointer, severity: 'warning', reason, remedy: 'choose a plain name' }];
-}
-
-function fileNameFindings(name: string, pointer: string): readonly Finding[] {
-  const fault = imageIdFault(`${name}${ID_END}`);
-  if (fault === undefined) return [];
-  const reason = `leads to invalid file names, so that uploads fail: each ${fault}`;
-  return [{ pointer, severity: 'job-error', reason, remedy: 'choose a plain name' }];
 }

@@ -1,8 +1,7 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import { cloudSettingsFiles, type SettingsPlace } from '@nodepool-builder/provider-openstack';
+import type { ProviderHost, ProviderModule } from '@nodepool-builder/image-builder';
 import { Modules } from '../modules.ts';
-import { findCloud } from './clouds.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
@@ -17,10 +16,12 @@ import { lastOfEachName, normalise } from './normalise.ts';
 import { onInstanceFaults } from './on-instance-faults.ts';
 import { INSTANCE_BUILDER } from './on-instance-source.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
-import { toProvider } from './provider.ts';
+import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
+import { providerFaults } from './provider-faults.ts';
+import type { ProviderModules } from './provider-schema.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
-import { CONFIGURATION_SCHEMA } from './schema.ts';
+import { configurationSchema } from './schema.ts';
 import { humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
 import { snapshotImageFaults, withSnapshotImages } from './snapshot-images.ts';
@@ -38,8 +39,8 @@ export interface LoadedConfiguration {
   readonly plugins: LoadedPlugins;
 }
 
-/** Where clouds.yaml and the variables `OS_*` are looked for. */
-export type CloudPlace = Omit<SettingsPlace, 'warn'>;
+/** Where modules look for files and variables. */
+export type ProviderPlace = Omit<ProviderHost, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
 export interface LoadOptions {
@@ -50,7 +51,7 @@ export interface LoadOptions {
   /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
   readonly secure?: string | undefined;
   /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
-  readonly place?: CloudPlace;
+  readonly place?: ProviderPlace;
   /** Whether to warn of directories and programs that this host lacks. Default false. */
   readonly checksHost?: boolean;
 }
@@ -79,7 +80,7 @@ export async function loadConfiguration(
   const { modules } = plugins;
   const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...plugins.faults];
   // Errors that follow from a missing module would hide the reason.
-  if (!faults.some(isError)) faults.push(...formFaults(document));
+  if (!faults.some(isError)) faults.push(...formFaults(document, modules.providers));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const written = withFloatTexts(document, document.value as ConfigurationSource);
   faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written));
@@ -88,29 +89,39 @@ export async function loadConfiguration(
   const absolute = (relative: string): string => resolve(dirname(file), relative);
   const timeFaults = await cronFaults(document, source);
   const makesSnapshots = modules.builders.has(INSTANCE_BUILDER);
+  const providers = modulesByName(source.providers ?? [], modules.providers);
+  const context = { providers, ...(source['script-dir'] && { scriptDir: source['script-dir'] }) };
   faults.push(
     ...referenceFaults(document, source, modules),
+    ...providerFaults(document, source, modules.providers, absolute),
     ...zuulImageFaults(document, source),
-    ...onInstanceFaults(document, source),
-    ...(makesSnapshots ? snapshotImageFaults(document, source) : []),
+    ...onInstanceFaults(document, source, context),
+    ...(makesSnapshots ? snapshotImageFaults(document, source, providers) : []),
     ...imageFilterFaults(document, source),
     ...(await gearmanServerFaults(document, source, absolute)),
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  if (checksHost) faults.push(...(await hostFaults(document, source, absolute)));
+  if (checksHost) faults.push(...(await hostFaults(document, source, modules.providers, absolute)));
   // What is left of them is a warning: the cron expression for all images, which is as good as none then.
   const timed = timeFaults.length === 0 ? source : { ...source, cron: null };
-  const usable = makesSnapshots ? withSnapshotImages(timed) : timed;
+  const usable = makesSnapshots ? withSnapshotImages(timed, providers) : timed;
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const { providers, warnings } = await readProviders(document, usable, place, absolute);
+  const { warnings, ...read } = await readProviders(document, usable, {
+    modules: modules.providers,
+    place,
+    absolute,
+  });
   return {
-    configuration: normalise(file, usable, providers, secureEnvVars),
+    configuration: normalise(file, usable, read, secureEnvVars),
     files: [
       file,
       ...(secureFile ? [secureFile] : []),
-      ...(providers.some(({ cloud }) => cloud) ? cloudSettingsFiles(place) : []),
+      ...watchedFiles(
+        read.providers.map(({ module }) => module),
+        place,
+      ),
     ],
     warnings: [...faults, ...warnings],
     plugins,
@@ -118,12 +129,12 @@ export async function loadConfiguration(
 }
 
 /** A file for another nodepool gets one error: the schema would find one in each line. */
-function formFaults(document: YamlDocument): readonly Fault[] {
+function formFaults(document: YamlDocument, modules: ProviderModules): readonly Fault[] {
   const later = laterNodepoolFault(document);
   if (later?.severity === 'error') return [later];
   return [
     ...(later === undefined ? [] : [later]),
-    ...(namelessZuulImage(document) ?? schemaFaults(document, CONFIGURATION_SCHEMA)),
+    ...(namelessZuulImage(document) ?? schemaFaults(document, configurationSchema(modules))),
   ];
 }
 
@@ -137,30 +148,40 @@ function toDuplicateFault({ key, line, column }: YamlDocument['duplicates'][numb
   return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
 }
 
+interface ReadProvidersOptions {
+  readonly modules: ProviderModules;
+  readonly place: ProviderPlace;
+  readonly absolute: (path: string) => string;
+}
+
 async function readProviders(
   document: YamlDocument,
-  source: ConfigurationSource,
-  place: CloudPlace,
-  absolute: (path: string) => string,
-): Promise<{ providers: readonly ProviderConfiguration[]; warnings: readonly Fault[] }> {
-  const entries = source.providers ?? [];
-  const warnings = new Map<string, Fault>(); // by what they say: several providers may share a cloud, and its faults
+  { providers: entries }: ConfigurationSource,
+  { modules, place, absolute }: ReadProvidersOptions,
+): Promise<Pick<Configuration, 'providers' | 'instanceProviders'> & { readonly warnings: readonly Fault[] }> {
+  const warnings = new Map<string, Fault>(); // by reason: several providers may share a cloud, and its problems
   const toConfiguration = async (provider: ProviderSource): Promise<ProviderConfiguration> => {
-    if (provider.type === 'directory') return toProvider(provider, undefined, absolute);
-    const pointer = `/providers/${entries.indexOf(provider)}`;
+    const pointer = `/providers/${(entries ?? []).indexOf(provider)}`;
     const warn = (reason: string, remedy: string): void => {
       if (warnings.has(reason)) return;
       warnings.set(reason, { ...document.positionOf(pointer), severity: 'warning', reason, remedy });
     };
-    const cloud = await findCloud(provider, { ...place, warn: (message) => warn(message, 'see to it') });
-    if (cloud.error !== undefined) {
-      warn(`${humanPath(pointer)}: ${cloud.error.message}`, 'until then uploads to it fail');
-    }
-    return toProvider(provider, cloud, absolute);
+    const host = { ...place, warn: (message: string) => warn(message, 'see to it') };
+    const read = await toProvider(provider, moduleOf(provider, modules), absolute, host);
+    const { error } = read.prepared;
+    if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
+    return read;
   };
-  const providers: ProviderConfiguration[] = [];
-  for (const provider of lastOfEachName(entries)) {
-    if (provider.type !== 'qemu') providers.push(await toConfiguration(provider));
-  }
-  return { providers, warnings: [...warnings.values()] };
+  const sources = lastOfEachName([...implicitEntries(modules), ...(entries ?? [])]);
+  const read: ProviderConfiguration[] = [];
+  for (const provider of sources) read.push(await toConfiguration(provider));
+  return {
+    providers: read.filter(({ module }) => module.openImages !== undefined),
+    instanceProviders: read.filter(({ module }) => module.openImages === undefined),
+    warnings: [...warnings.values()],
+  };
+}
+
+function watchedFiles(modules: readonly ProviderModule[], place: ProviderPlace): readonly string[] {
+  return [...new Set(modules)].flatMap((module) => module.files?.(place) ?? []);
 }

@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from 'node:path';
-import type { ImageFormat } from '@nodepool-builder/image-builder';
+import type { ImageFormat, ProviderModule } from '@nodepool-builder/image-builder';
 import type {
   Configuration,
   DiskImageConfiguration,
@@ -8,7 +8,6 @@ import type {
 } from './configuration.ts';
 import { toGearmanServer } from './gearman-server.ts';
 import { toOnInstance } from './on-instance.ts';
-import { toQemuProvider } from './qemu-provider.ts';
 import { isMapping, toText } from './scalar.ts';
 import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
@@ -24,9 +23,10 @@ import { type ZuulImageSource, zuulImageEntries } from './zuul-images-source.ts'
 export function normalise(
   file: string,
   source: ConfigurationSource,
-  providers: readonly ProviderConfiguration[],
+  { providers, instanceProviders }: Pick<Configuration, 'providers' | 'instanceProviders'>,
   secure: SecureEnvVars,
 ): Configuration {
+  const modules = new Map([...instanceProviders, ...providers].map(({ name, module }) => [name, module]));
   const absolute = (path: string): string => resolve(dirname(file), path);
   return {
     file,
@@ -40,15 +40,13 @@ export function normalise(
     diskimages: [
       ...lastOfEachName(source.diskimages ?? [])
         .filter(({ abstract }) => !abstract)
-        .map((diskimage) => toDiskImage(diskimage, source, providers, secure, absolute)),
+        .map((diskimage) => toDiskImage(diskimage, source, providers, { modules, secure, absolute })),
       ...lastOfEachName(zuulImageEntries(source['zuul-images']).map(({ entry }) => entry)).map((entry) =>
         toImageOfZuul(entry, source, providers, absolute),
       ),
     ],
     providers,
-    qemuProviders: lastOfEachName(source.providers ?? [])
-      .filter(({ type }) => type === 'qemu')
-      .map((provider) => toQemuProvider(provider, absolute)),
+    instanceProviders,
     manager: toManager(source, absolute),
   };
 }
@@ -84,12 +82,18 @@ export function lastOfEachName<T extends { readonly name: string }>(entries: rea
   return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
 }
 
+interface DiskImageContext {
+  /** By the provider's name. */
+  readonly modules: ReadonlyMap<string, ProviderModule>;
+  readonly secure: SecureEnvVars;
+  readonly absolute: (path: string) => string;
+}
+
 function toDiskImage(
   diskimage: DiskImageSource,
   source: ConfigurationSource,
   providers: readonly ProviderConfiguration[],
-  secure: SecureEnvVars,
-  absolute: (path: string) => string,
+  { modules, secure, absolute }: DiskImageContext,
 ): DiskImageConfiguration {
   const secrets = secure.get(diskimage.name) ?? {};
   const { 'on-instance': block } = diskimage;
@@ -110,7 +114,7 @@ function toDiskImage(
     ...(diskimage['qemu-img-options'] !== undefined && { qemuImgOptions: diskimage['qemu-img-options'] }),
     ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
     ...(block !== undefined && {
-      onInstance: toOnInstance(block, { name: diskimage.name, source, absolute }),
+      onInstance: toOnInstance(block, { name: diskimage.name, providers: modules, absolute }),
     }),
     options: diskimage.options ?? {},
     ...rebuildTimes(diskimage, source),

@@ -1,3 +1,4 @@
+import type { SettingsContext } from '@nodepool-builder/image-builder';
 import { parseFingerprint } from '@nodepool-builder/on-instance';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
@@ -9,32 +10,24 @@ import type { YamlDocument } from './yaml-document.ts';
 interface Entry {
   readonly pointer: string;
   readonly block: OnInstanceSource;
-  readonly source: ConfigurationSource;
+  readonly context: SettingsContext;
 }
 
 /** What the schema leaves open of images that are made on a running machine. */
-export function onInstanceFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
-  const blocks = (source.diskimages ?? []).flatMap((diskimage, index) =>
-    findings(diskimage, `/diskimages/${index}`, source),
-  );
-  return [...blocks, ...futileUploads(source)].map((finding) => toFault(document, finding));
-}
-
-function futileUploads({ providers }: ConfigurationSource): readonly Finding[] {
-  return (providers ?? []).flatMap(({ type, images }, provider) =>
-    (type === 'qemu' ? (images ?? []) : []).flatMap(({ diskimage }, index) => {
-      if (!diskimage) return [];
-      const pointer = `/providers/${provider}/images/${index}/diskimage`;
-      const reason = 'means nothing: a provider of type qemu takes no images';
-      return [{ pointer, reason, remedy: 'remove the image there', severity: 'warning' } as const];
-    }),
-  );
+export function onInstanceFaults(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  context: SettingsContext,
+): readonly Fault[] {
+  return (source.diskimages ?? [])
+    .flatMap((diskimage, index) => findings(diskimage, `/diskimages/${index}`, context))
+    .map((finding) => toFault(document, finding));
 }
 
 function findings(
   { builder = 'dib', 'on-instance': block }: DiskImageSource,
   place: string,
-  source: ConfigurationSource,
+  context: SettingsContext,
 ): readonly Finding[] {
   const pointer = `${place}/on-instance`;
   if (block === undefined) {
@@ -46,7 +39,7 @@ function findings(
     const remedy = `write "builder: ${INSTANCE_BUILDER}" beside it, or remove it`;
     return [{ pointer, reason: `means nothing to the builder ${builder}`, remedy }];
   }
-  return CHECKS.flatMap((check) => check({ pointer, block, source }));
+  return CHECKS.flatMap((check) => check({ pointer, block, context }));
 }
 
 const CHECKS: readonly ((entry: Entry) => readonly Finding[])[] = [
@@ -57,16 +50,14 @@ const CHECKS: readonly ((entry: Entry) => readonly Finding[])[] = [
   setup,
 ];
 
-function machineProvider({ pointer: place, block, source }: Entry): readonly Finding[] {
+function machineProvider({ pointer: place, block, context }: Entry): readonly Finding[] {
   const { provider: name = LOCAL_PROVIDER } = block;
   const pointer = `${place}/provider`;
-  const remedy = `name one of type openstack or qemu, or none, for QEMU on this host`;
-  const entry = (source.providers ?? []).findLast((candidate) => candidate.name === name);
-  if (entry === undefined) {
-    return name === LOCAL_PROVIDER ? [] : [{ pointer, reason: `"${name}" is not among providers`, remedy }];
-  }
-  if (entry.type !== 'directory') return [];
-  return [{ pointer, reason: `"${name}" is of type directory: it runs no machines`, remedy }];
+  const remedy = 'name one that runs instances, or none, for QEMU on this host';
+  const module = context.providers.get(name);
+  if (module === undefined) return [{ pointer, reason: `"${name}" is not among providers`, remedy }];
+  if (module.openInstances !== undefined) return [];
+  return [{ pointer, reason: `"${name}" is of type ${module.type}: it runs no machines`, remedy }];
 }
 
 function connection({ pointer: place, block: { connection: by = 'ssh', winrm } }: Entry): readonly Finding[] {
@@ -119,8 +110,8 @@ function steps({ pointer, block: { setup: script, steps: list = [] } }: Entry): 
   return [{ pointer, reason, remedy: 'say what is run on the machine' }];
 }
 
-function setup({ pointer: place, block, source }: Entry): readonly Finding[] {
-  if (block.setup === undefined || source['script-dir']) return [];
+function setup({ pointer: place, block, context }: Entry): readonly Finding[] {
+  if (block.setup === undefined || context.scriptDir) return [];
   const pointer = `${place}/setup`;
   return [{ pointer, reason: 'is a script of script-dir, which is not named', remedy: 'name script-dir' }];
 }

@@ -1,12 +1,13 @@
+import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { type InstanceStep, type OnInstance, parseFingerprint } from '@nodepool-builder/on-instance';
 import { LOCAL_PROVIDER, type OnInstanceSource, shellOf } from './on-instance-source.ts';
-import type { ConfigurationSource } from './source.ts';
 
 /** Where an image is made. */
 export interface OnInstancePlace {
   /** `diskimages[].name`. */
   readonly name: string;
-  readonly source: Pick<ConfigurationSource, 'providers'>;
+  /** Modules of the providers, by the provider's name. */
+  readonly providers: ReadonlyMap<string, ProviderModule>;
   /** Makes a path absolute. */
   readonly absolute: (path: string) => string;
 }
@@ -14,7 +15,7 @@ export interface OnInstancePlace {
 /** How an image is made on a running machine, from the block `on-instance`. */
 export function toOnInstance(
   block: OnInstanceSource,
-  { name, source, absolute }: OnInstancePlace,
+  { name, providers, absolute }: OnInstancePlace,
 ): OnInstance {
   const { provider = LOCAL_PROVIDER, 'base-image': baseImage, 'min-ram': minRam } = block;
   const { 'name-filter': nameFilter, 'private-key': privateKey, winrm } = block;
@@ -22,7 +23,7 @@ export function toOnInstance(
   const shell = shellOf(block);
   return {
     provider,
-    baseImage: isQemu(provider, source) ? absolute(baseImage) : baseImage,
+    baseImage: providers.get(provider)?.bootsFiles ? absolute(baseImage) : baseImage,
     ...(minRam !== undefined && { minRam }),
     ...(nameFilter !== undefined && { nameFilter }),
     username: block.username ?? USERS[shell],
@@ -40,12 +41,6 @@ export function toOnInstance(
     ...(keepOnFailure !== undefined && { keepOnFailure }),
     afterRestart: block['after-restart'] ?? 'destroy',
   };
-}
-
-/** Whether that provider runs machines on this host, from files. */
-function isQemu(provider: string, { providers }: Pick<ConfigurationSource, 'providers'>): boolean {
-  const entry = (providers ?? []).findLast(({ name }) => name === provider);
-  return entry === undefined ? provider === LOCAL_PROVIDER : entry.type === 'qemu';
 }
 
 const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', powershell: 'Administrator' };

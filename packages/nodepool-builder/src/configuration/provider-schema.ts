@@ -1,4 +1,6 @@
-import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { isDeepStrictEqual } from 'node:util';
+import { FORMAT_NAMES, type ProviderModule } from '@nodepool-builder/image-builder';
+import { ModuleError } from '../module-error.ts';
 import { IMAGE_FILTERS_SCHEMA } from './image-filters.ts';
 import { LATER_PROVIDER_KEYS } from './later-nodepool.ts';
 import { elsewhere, NAME, PATH, SCALAR, type SchemaNode } from './schema-node.ts';
@@ -48,166 +50,127 @@ const PROVIDER_IMAGE: SchemaNode = {
   },
 };
 
-/** One of `providers`. */
-export const PROVIDER_SCHEMA: SchemaNode = {
-  type: 'object',
-  required: ['name'],
-  if: { properties: { type: { const: 'qemu' } }, required: ['type'] },
-  else: { required: ['images'] },
-  additionalProperties: false,
-  properties: {
-    name: { ...NAME, description: '`provider` of an `image-upload` job.' },
-    type: {
-      enum: ['openstack', 'directory', 'qemu'],
-      default: 'openstack',
-      description:
-        'What kind of provider it is. `qemu` takes no images: it runs machines on this host for `on-instance`.',
-    },
-    'image-type': {
-      enum: [...FORMAT_NAMES, null],
-      description:
-        'The disk format that it takes; it is built, or else converted to before the upload. Default: `image_format` ' +
-        'of the cloud, which is `qcow2` unless its profile says otherwise.',
-    },
-    directory: { ...PATH, description: 'For `type: directory`: the directory that serves. It must exist.' },
-    memory: {
-      type: 'integer',
-      minimum: 1,
-      default: 1024,
-      description: 'For `type: qemu`: of a machine, in MiB, unless its image wants more (`min-ram`).',
-    },
-    cpus: {
-      type: 'integer',
-      minimum: 1,
-      default: 2,
-      description: 'For `type: qemu`: processors of a machine.',
-    },
-    accelerator: {
-      enum: ['kvm', 'tcg'],
-      description:
-        'For `type: qemu`: what runs a machine. Default: `kvm`, and if QEMU fails with it `tcg`, which takes many times ' +
-        'as long.',
-    },
-    'direct-boot': {
-      type: 'object',
-      required: ['kernel', 'command-line'],
-      additionalProperties: false,
-      description: 'For `type: qemu`, and base images without a boot loader. Default: the BIOS boots.',
-      properties: {
-        kernel: { ...PATH, description: 'The kernel to boot.' },
-        initrd: { ...PATH, description: 'Its initial RAM disk.' },
-        'command-line': {
-          ...NAME,
-          description: 'Its arguments: `root=/dev/vda console=ttyS0`.',
-        },
-      },
-    },
-    cloud: {
-      type: ['string', 'null'],
-      description:
-        'A cloud of `clouds.yaml`. Default: that of `OS_CLOUD` or of the other variables `OS_*`, below the credentials here.',
-    },
-    'region-name': { ...SCALAR, description: 'One of its regions.' },
-    'auth-url': {
-      ...SCALAR,
-      description: "Keystone's address, in place of what `cloud` says; so are those below.",
-    },
-    username: { ...SCALAR, description: 'The user.' },
-    password: { ...SCALAR, description: "The user's password." },
-    'project-id': { ...SCALAR, description: 'The project, by its id.' },
-    'project-name': { ...SCALAR, description: 'The project, by its name.' },
-    'api-timeout': {
-      type: ['number', 'null'],
-      exclusiveMinimum: 0,
-      description: "Seconds that a request may stay without an answer. Default: the cloud's.",
-    },
-    rate: {
-      type: 'number',
-      minimum: 0,
-      default: 1,
-      description:
-        'Seconds between the beginnings of two requests. An upload does not hold up other requests.',
-    },
-    'template-hostname': {
-      ...NAME,
-      default: 'template-{image.name}-{timestamp}',
-      description:
-        'What an uploaded image is called. Fields: `{image.name}`, `{image.id}`, `{timestamp}`, `{provider.name}` ' +
-        'and other keys of the provider.',
-    },
-    'bandwidth-limit': {
-      type: 'integer',
-      minimum: 1,
-      description: 'Bytes a second, of all uploads to it together. Without it there is no limit.',
-    },
-    'image-import': {
-      enum: ['glance-direct', 'web-download'],
-      description:
-        'The import method of Glance by which images come into the cloud. Default: a plain PUT of the file, or ' +
-        "a task where the cloud's profile wants one.",
-    },
-    'image-import-url': {
-      type: 'string',
-      minLength: 1,
-      description: 'For `image-import: web-download`: where `images-dir` is served, as the cloud sees it.',
-    },
-    'image-upload-timeout': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      description:
-        'Seconds that an upload may take, with the conversion before it. Without it: as long as it moves on, and an hour ' +
-        'for the cloud to take it in.',
-    },
-    'upload-retry-limit': {
-      type: 'number',
-      minimum: 0,
-      default: 60,
-      description:
-        'For `type: openstack`: seconds from the first failure of an upload until its last retry begins; then the job ' +
-        'fails. 0: no retry. The manager asks for the upload again (`manager.retry-delay`).',
-    },
-    'post-upload-hook': {
-      ...PATH,
-      description:
-        'A program that runs behind each upload, before its job is answered: its arguments are the name of the ' +
-        "provider, the cloud's id of the image, and the path of the local file: the one that was uploaded, or the first " +
-        'of the image if none had to be. If it does not end with 0, or not in the time of `image-upload-timeout`, the ' +
-        'image is deleted there and the job fails.',
-    },
-    pause: {
-      type: 'boolean',
-      default: false,
-      description: 'The manager uploads nothing to it for the time being; what is there stays.',
-    },
-    networks: {
-      description:
-        'The networks of a machine that runs for `on-instance`, each by its name, or as a mapping with `net-id`, ' +
-        '`net-label` or `name`. Default: the only one that the project has.',
-    },
-    pool: {
-      ...SCALAR,
-      description: 'The network that such a machine gets a floating IP from. Default: it gets none.',
-    },
-    'ipv6-preferred': {
-      description: 'Whether such a machine is rather reached by IPv6, if it has an address. Default: no.',
-    },
-    images: {
-      type: ['array', 'null'],
-      items: PROVIDER_IMAGE,
-      description: 'The images that it uses. Only `type: qemu` may do without.',
-    },
-    ...elsewhere(
-      'service-type',
-      'service-name',
-      'max-servers',
-      'min-ram',
-      'keypair',
-      'boot-timeout',
-      'launch-timeout',
-      'clean-floating-ips',
-      'availability-zones',
-      'nodepool-id',
-      ...LATER_PROVIDER_KEYS,
-    ),
+/** Kinds of providers, by `providers[].type`. */
+export type ProviderModules = ReadonlyMap<string, ProviderModule>;
+
+/** `providers[].type` of an entry that has none, as in the Python builder. */
+export const DEFAULT_PROVIDER_TYPE = 'openstack';
+
+type Properties = Readonly<Record<string, SchemaNode>>;
+
+const IMAGE_TYPE: SchemaNode = {
+  enum: [...FORMAT_NAMES, null],
+  description:
+    'Disk format to upload. It is built, or else converted to before the upload. Default: `image_format` of the cloud; ' +
+    '`qcow2` if the cloud has none.',
+};
+
+/** Keys that all providers have, after those of the modules. */
+const LAST_KEYS: Properties = {
+  'template-hostname': {
+    ...NAME,
+    default: 'template-{image.name}-{timestamp}',
+    description:
+      'Name of an uploaded image in the cloud. Fields: `{image.name}`, `{image.id}`, `{timestamp}`, `{provider.name}` ' +
+      'and other keys of the provider.',
+  },
+  'bandwidth-limit': {
+    type: 'integer',
+    minimum: 1,
+    description: 'Bytes a second, of all uploads to it together. Default: no limit.',
+  },
+  'image-upload-timeout': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    description:
+      'Seconds that an upload may take, with the conversion before it. Default: as long as bytes flow, and an hour for ' +
+      'the cloud to import the image.',
+  },
+  'post-upload-hook': {
+    ...PATH,
+    description:
+      'Program that runs after each upload, before its job is answered. Its arguments are the name of the provider, the ' +
+      "cloud's id of the image, and the path of the local file: the one that was uploaded, or the first of the image " +
+      'if none had to be. If it does not end with 0, or not within `image-upload-timeout`, the image is deleted from ' +
+      'the provider and the job fails.',
+  },
+  pause: {
+    type: 'boolean',
+    default: false,
+    description: 'The manager uploads nothing to it for now; images that it has stay.',
   },
 };
+
+/** Keys of a provider that other parts of nodepool read. */
+const OTHER_KEYS: Properties = elsewhere(
+  'service-type',
+  'service-name',
+  'max-servers',
+  'min-ram',
+  'keypair',
+  'boot-timeout',
+  'launch-timeout',
+  'clean-floating-ips',
+  'availability-zones',
+  'nodepool-id',
+  ...LATER_PROVIDER_KEYS,
+);
+
+/**
+ * Schema of an entry of `providers`: the keys that all providers have, and those of each module.
+ *
+ * @throws ModuleError if a key of a module has another meaning elsewhere
+ */
+export function providerSchema(modules: ProviderModules): SchemaNode {
+  const types = [...modules.keys()];
+  const withoutImages = types.filter((type) => modules.get(type)?.openImages === undefined);
+  const exceptions = withoutImages.map((type) => `\`type: ${type}\``).join(' and ');
+  const kinds = [...modules.values()].map(({ type, description }) => `\`${type}\`: ${description}`);
+  const first: Properties = {
+    name: { ...NAME, description: '`provider` of an `image-upload` job.' },
+    type: {
+      enum: types,
+      default: DEFAULT_PROVIDER_TYPE,
+      description: `Kind of provider. ${kinds.join('; ')}.`,
+    },
+    'image-type': IMAGE_TYPE,
+  };
+  const images: SchemaNode = {
+    type: ['array', 'null'],
+    items: PROVIDER_IMAGE,
+    description: `The images that it uses.${exceptions && ` Only ${exceptions} may do without.`}`,
+  };
+  const last: Properties = { ...LAST_KEYS, images, ...OTHER_KEYS };
+  return {
+    type: 'object',
+    required: ['name'],
+    // `null` is no type: ajv refuses an empty list.
+    if: { properties: { type: { enum: [...withoutImages, null] } }, required: ['type'] },
+    else: { required: ['images'] },
+    additionalProperties: false,
+    properties: { ...first, ...moduleKeys(modules, { ...first, ...last }), ...last },
+  };
+}
+
+/** The keys of all modules. Several may have the same key if they accept the same values. */
+function moduleKeys(modules: ProviderModules, common: Properties): Properties {
+  const keys = new Map<string, { owner: string; node: SchemaNode }>();
+  for (const { type, settings } of modules.values()) {
+    for (const [key, { description, ...node }] of Object.entries<SchemaNode>(settings.properties)) {
+      if (key in common) throw collision(type, key, 'all providers have');
+      const { owner, node: other } = keys.get(key) ?? { owner: type, node };
+      const { description: sentences = '', ...accepted }: SchemaNode = other;
+      if (!isDeepStrictEqual(accepted, node))
+        throw collision(type, key, `has other values in module "${owner}"`);
+      const all = [sentences, description && `For \`type: ${type}\`: ${description}`]
+        .filter(Boolean)
+        .join(' ');
+      keys.set(key, { owner, node: { ...node, ...(all !== '' && { description: all }) } });
+    }
+  }
+  return Object.fromEntries([...keys].map(([key, { node }]) => [key, node]));
+}
+
+function collision(type: string, key: string, reason: string): ModuleError {
+  return new ModuleError(`module "${type}" has the key "${key}", which ${reason}`, 'give it another name');
+}

@@ -11,22 +11,6 @@ import { zuulImageEntries } from './zuul-images-source.ts';
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
 
-/** Keys of a provider that need another one. */
-const COMPANIONS = [
-  {
-    key: 'type',
-    value: 'directory',
-    companion: 'directory',
-    remedy: 'name the directory that it serves',
-  },
-  {
-    key: 'image-import',
-    value: 'web-download',
-    companion: 'image-import-url',
-    remedy: 'say where images-dir is served, as the cloud sees it',
-  },
-] as const;
-
 /** Whether a name can be part of the name of a Gearman function. */
 export function isFunctionSubject(name: string): boolean {
   return !/\p{Cc}/u.test(name) && Buffer.byteLength(name) <= MAX_NAME_BYTES;
@@ -120,15 +104,6 @@ export function referenceFaults(
     return [at(pointer, 'error', fault.reason, fault.remedy)];
   });
 
-  const missingCompanions = providers.flatMap((provider, index) =>
-    COMPANIONS.flatMap(({ key, value, companion, remedy }) => {
-      if (provider[key] !== value || provider[companion] !== undefined) return [];
-      const pointer = `/providers/${index}`;
-      const reason = `lacks the key "${companion}", which ${key}: ${value} needs`;
-      return [at(pointer, 'error', reason, remedy)];
-    }),
-  );
-
   const providerImages = providers.flatMap(({ images }, provider) => {
     const list = `/providers/${provider}/images`;
     const missing = (images ?? []).flatMap(({ diskimage }, index) => {
@@ -172,7 +147,6 @@ export function referenceFaults(
     ...unknownBuilders,
     ...validations,
     ...nameFaults(placesOf('/providers', providers)),
-    ...missingCompanions,
     ...storeFaults,
     ...providerImages,
   ];

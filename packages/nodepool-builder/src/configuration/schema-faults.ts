@@ -1,20 +1,28 @@
 import { createAjv } from '@nodepool-builder/image-builder/module-kit';
-import type { DefinedError, ErrorObject } from 'ajv';
+import type { DefinedError, ErrorObject, ValidateFunction } from 'ajv';
 import leven from 'leven';
 import type { Fault } from './fault.ts';
 import { escapePointer, type YamlDocument } from './yaml-document.ts';
 
-const ajv = createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false });
+const VALIDATORS = new WeakMap<object, ValidateFunction>();
 
 /** What a JSON Schema, which is compiled once, finds wrong with a document, in the order of the file. */
 export function schemaFaults(document: YamlDocument, schema: object): readonly Fault[] {
-  if (ajv.validate(schema, document.value)) return [];
+  const validate = VALIDATORS.get(schema) ?? compile(schema);
+  VALIDATORS.set(schema, validate);
+  if (validate(document.value)) return [];
   return (
-    (ajv.errors ?? [])
+    (validate.errors ?? [])
       // `propertyNames`, and what `else` asks for, tell it, too
       .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
       .map((error) => toFault(error, document))
       .toSorted((a, b) => a.line - b.line || a.column - b.column)
+  );
+}
+
+function compile(schema: object): ValidateFunction {
+  return createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false }).compile(
+    schema,
   );
 }
 

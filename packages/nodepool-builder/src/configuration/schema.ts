@@ -1,7 +1,8 @@
 import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
 import { ON_INSTANCE_SCHEMA } from './on-instance-schema.ts';
-import { PROVIDER_SCHEMA } from './provider-schema.ts';
+import type { ProviderModules } from './provider-schema.ts';
+import { providerSchema } from './provider-schema.ts';
 import { elsewhere, NAME, PATH, type SchemaNode } from './schema-node.ts';
 import { VALIDATION_SCHEMA } from './validation-schema.ts';
 import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
@@ -145,8 +146,7 @@ const DISKIMAGE: SchemaNode = {
   },
 };
 
-/** `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. */
-export const CONFIGURATION_SCHEMA: SchemaNode = {
+const SCHEMA = {
   type: 'object',
   required: ['images-dir'],
   additionalProperties: false,
@@ -207,7 +207,6 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
     'zuul-images': ZUUL_IMAGES_SCHEMA,
     providers: {
       type: ['array', 'null'],
-      items: PROVIDER_SCHEMA,
       description: 'Where images are uploaded to, and where machines run.',
     },
     cron: CRON,
@@ -223,4 +222,20 @@ export const CONFIGURATION_SCHEMA: SchemaNode = {
       'diskimage-defaults',
     ),
   },
-};
+} satisfies SchemaNode;
+
+const SCHEMAS = new WeakMap<ProviderModules, SchemaNode>();
+
+/**
+ * `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. There is one object for the
+ * same modules.
+ */
+export function configurationSchema(modules: ProviderModules): SchemaNode {
+  const known = SCHEMAS.get(modules);
+  if (known !== undefined) return known;
+  const { properties } = SCHEMA;
+  const providers = { ...properties.providers, items: providerSchema(modules) };
+  const schema = { ...SCHEMA, properties: { ...properties, providers } };
+  SCHEMAS.set(modules, schema);
+  return schema;
+}

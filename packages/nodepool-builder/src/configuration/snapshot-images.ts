@@ -1,3 +1,4 @@
+import type { ProviderModule } from '@nodepool-builder/image-builder';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
 import { lastOfEachName } from './normalise.ts';
@@ -20,8 +21,11 @@ const RECIPE = ['base-image', 'setup', 'username', 'private-key', 'min-ram', 'na
  * A file with images that nodepool made by set-up scripts, as it would be written with `diskimages`: each is a disk image
  * that is made on a machine of the first provider that has it, and uploaded to the others.
  */
-export function withSnapshotImages(source: ConfigurationSource): ConfigurationSource {
-  const made = madeHere(source);
+export function withSnapshotImages(
+  source: ConfigurationSource,
+  providers: ReadonlyMap<string, ProviderModule>,
+): ConfigurationSource {
+  const made = madeHere(source, providers);
   return {
     ...source,
     diskimages: [...(source.diskimages ?? []), ...[...made.values()].map(toDiskImage)],
@@ -35,13 +39,18 @@ export function withSnapshotImages(source: ConfigurationSource): ConfigurationSo
 }
 
 /** Such images that are not made, or not as their keys say. A site may have them since long: these are warnings. */
-export function snapshotImageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
-  const made = madeHere(source);
+export function snapshotImageFaults(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  providers: ReadonlyMap<string, ProviderModule>,
+): readonly Fault[] {
+  const made = madeHere(source, providers);
   return (source.providers ?? []).flatMap((provider, index) =>
     (provider.images ?? []).flatMap((image, position) => {
       if (!isSnapshot(image)) return [];
       const reason =
-        objection(source, provider, image) ?? difference(made.get(image.name), { provider, image });
+        objection(source, providers.get(provider.name), image) ??
+        difference(made.get(image.name), { provider, image });
       if (reason === undefined) return [];
       const pointer = `/providers/${index}/images/${position}/base-image`;
       const remedy = made.has(image.name) ? REMEDIES.uploaded : REMEDIES.ignored;
@@ -60,12 +69,16 @@ function isSnapshot(image: ProviderImageSource): image is SnapshotImage['image']
 }
 
 /** The images that are made here, by name, each where it is made. */
-function madeHere(source: ConfigurationSource): ReadonlyMap<string, SnapshotImage> {
+function madeHere(
+  source: ConfigurationSource,
+  providers: ReadonlyMap<string, ProviderModule>,
+): ReadonlyMap<string, SnapshotImage> {
   const made = new Map<string, SnapshotImage>();
   for (const provider of lastOfEachName(source.providers ?? [])) {
     for (const image of lastOfEachName(provider.images ?? [])) {
       if (!isSnapshot(image) || made.has(image.name)) continue;
-      if (objection(source, provider, image) === undefined) made.set(image.name, { provider, image });
+      if (objection(source, providers.get(provider.name), image) === undefined)
+        made.set(image.name, { provider, image });
     }
   }
   return made;
@@ -74,7 +87,7 @@ function madeHere(source: ConfigurationSource): ReadonlyMap<string, SnapshotImag
 /** Why an image cannot be made in a provider. */
 function objection(
   source: ConfigurationSource,
-  { type }: ProviderSource,
+  module: ProviderModule | undefined,
   { name, setup, 'min-ram': minRam }: ProviderImageSource,
 ): string | undefined {
   const others = [
@@ -83,7 +96,9 @@ function objection(
   ];
   if (others.some((other) => other.name === name))
     return `means nothing: "${name}" is a disk image of its own`;
-  if (type === 'directory') return 'means nothing to a provider of type directory: it runs no machines';
+  if (module?.openInstances === undefined) {
+    return `means nothing to a provider of type ${module?.type}: it runs no machines`;
+  }
   if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is no number';
   if (setup == null || setup === '') return 'has no setup beside it: the image would be the base image';
   return source['script-dir'] ? undefined : 'has a setup of script-dir, which is not named';

@@ -72,44 +72,21 @@ export interface ValidationSource {
   };
 }
 
-/** What should be text, and may look like a number to YAML. */
+/** Text that YAML may take for a number. */
 export type Scalar = string | number | null;
 
-/** An entry of `providers` as it stands in the file; keys that only nodepool reads are there, too. */
+/** An entry of `providers` as it stands in the file, with the keys of its module and those that only nodepool reads. */
 export interface ProviderSource {
   readonly name: string;
-  readonly type?: 'openstack' | 'directory' | 'qemu';
+  readonly type?: string;
   readonly 'image-type'?: ImageFormat | null;
-  readonly directory?: string;
-  readonly memory?: number;
-  readonly cpus?: number;
-  readonly accelerator?: 'kvm' | 'tcg';
-  readonly 'direct-boot'?: {
-    readonly kernel: string;
-    readonly initrd?: string;
-    readonly 'command-line': string;
-  };
-  readonly cloud?: string | null;
-  readonly 'region-name'?: Scalar;
-  readonly 'api-timeout'?: number | null;
-  readonly username?: Scalar;
-  readonly password?: Scalar;
-  readonly 'auth-url'?: Scalar;
-  readonly 'project-id'?: Scalar;
-  readonly 'project-name'?: Scalar;
-  readonly rate?: number;
   readonly 'template-hostname'?: string;
   readonly 'bandwidth-limit'?: number;
-  readonly 'image-import'?: 'glance-direct' | 'web-download';
-  readonly 'image-import-url'?: string;
   readonly 'image-upload-timeout'?: number;
-  readonly 'upload-retry-limit'?: number;
   readonly pause?: boolean;
-  readonly networks?: unknown;
-  readonly pool?: Scalar;
-  readonly 'ipv6-preferred'?: unknown;
   readonly 'post-upload-hook'?: string;
   readonly images?: readonly ProviderImageSource[] | null;
+  readonly [key: string]: unknown;
 }
 
 /** An entry of `providers[].images` as it stands in the file. */

@@ -31,8 +31,8 @@ import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { FormerImages } from './former-images.ts';
 import { functionName, offeredFunctions, type Verb } from './functions.ts';
-import { InstanceProviders, rememberedProviders } from './instance-providers.ts';
-import { Providers } from './providers.ts';
+import { type InstanceOptions, Providers } from './providers.ts';
+import { rememberedProviders } from './remembered-providers.ts';
 import { Statsd, statsdAddress } from './statsd.ts';
 
 /** Settings of {@link NodepoolBuilder.start}. */
@@ -69,7 +69,7 @@ export interface NodepoolBuilderOptions {
 interface Parts {
   readonly repository: ImageRepository;
   readonly uploadRecords: UploadRecords;
-  readonly instanceProviders: InstanceProviders;
+  readonly instances: InstanceOptions;
   /** Whether something is remembered of instances of an earlier process. */
   readonly hasInstances: boolean;
   readonly servers: readonly ServerAddress[];
@@ -96,7 +96,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
   readonly #zuulPollers: ZuulPollers;
-  readonly #instanceProviders: InstanceProviders;
   readonly #snapshots: Snapshots;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
@@ -107,28 +106,29 @@ export class NodepoolBuilder implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, uploadRecords, instanceProviders, servers, jobServer } = parts;
+    const { repository, uploadRecords, instances, servers, jobServer } = parts;
     this.#options = options;
-    this.#instanceProviders = instanceProviders;
+    const { environment = {} } = options;
+    this.#providers = new Providers({
+      logger: options.logger,
+      environment,
+      onTask: (provider, task, milliseconds) => this.#statistics.task(provider, task, milliseconds),
+      instances,
+    });
+    this.#providers.configure(options.configuration);
     this.#builders = this.#createBuilders(options.configuration); // may throw, so that nothing may be open yet
     this.#logger = options.logger('nodepool.builder');
     this.repository = repository;
     this.servers = servers;
     this.#jobServer = jobServer;
     this.#configuration = options.configuration;
-    const { environment = {} } = options;
     const address = statsdAddress(environment);
     this.#statsd = address && new Statsd(address, this.#logger);
     this.#statistics = new Statistics(this.#statsd);
-    this.#providers = new Providers({
-      logger: options.logger,
-      statistics: this.#statistics,
-      environment,
-    });
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#orphanedUploads = new OrphanedUploads({
       records: uploadRecords,
-      provider: (name) => this.#providers.byName.get(name)?.provider,
+      provider: (name) => this.#providers.get(name)?.provider,
       logger,
       gracePeriod: options.uploadGracePeriod,
     });
@@ -149,7 +149,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       'image-upload': (job) => runUploadJob(this.#jobContext(), job),
       'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
     };
-    this.#providers.configure(options.configuration.providers);
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
       repository.on(event, () => this.#offerSoon());
     }
@@ -185,19 +184,13 @@ export class NodepoolBuilder implements AsyncDisposable {
       const uploads = join(repository.directory, '.nodepool-builder/uploads');
       const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
       const remembered = await rememberedProviders(repository);
-      const instanceProviders = new InstanceProviders({
-        directory: repository.directory,
-        owner: await builderIdentity(repository.directory),
-        logger,
-        environment: options.environment ?? {},
-        used: remembered,
-      });
-      instanceProviders.configure(configuration);
+      const { directory } = repository;
+      const instances = { directory, owner: await builderIdentity(directory), used: remembered };
       let servers = jobServers(configuration);
       if (embedded)
         ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
       const hasInstances = remembered.length > 0;
-      const parts = { repository, uploadRecords, instanceProviders, hasInstances, servers, jobServer };
+      const parts = { repository, uploadRecords, instances, hasInstances, servers, jobServer };
       return new NodepoolBuilder(options, parts);
     } catch (error) {
       await jobServer?.close();
@@ -217,8 +210,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
     }
     this.#builders = this.#createBuilders(configuration);
-    this.#providers.configure(configuration.providers);
-    this.#instanceProviders.configure(configuration);
+    this.#providers.configure(configuration);
     this.#configuration = configuration;
     this.#orphanedUploads.retry();
     this.#offer();
@@ -249,7 +241,6 @@ export class NodepoolBuilder implements AsyncDisposable {
     ]);
     await Promise.all([this.#orphanedUploads.close(), this.#instanceKeeper?.close()]);
     this.#providers[Symbol.dispose]();
-    this.#instanceProviders[Symbol.dispose]();
     await this.#jobServer?.close();
     await this.repository.close();
     await this.#statsd?.close();
@@ -265,7 +256,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     return new Map(
       diskimages.map((diskimage) => [
         diskimage.name,
-        modules.createBuilder(this.#withKeepOnFailure(diskimage), this.#instanceProviders),
+        modules.createBuilder(this.#withKeepOnFailure(diskimage), this.#providers),
       ]),
     );
   }
@@ -283,7 +274,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     const keeper = this.#instanceKeeper;
     this.#instanceKeeper ??= InstanceKeeper.start({
       repository: this.repository,
-      providers: () => this.#instanceProviders.used,
+      providers: () => this.#providers.used,
       logger: this.#logger,
     });
     // A look under way may have passed by what is new.
@@ -337,9 +328,8 @@ export class NodepoolBuilder implements AsyncDisposable {
       buildLogRetention: this.#configuration.buildLogRetention,
       buildLogLimit: this.#configuration.buildLogLimit,
       environment: inheritedEnvironment(process.env, this.#configuration.buildEnvironment),
-      providers: this.#providers.byName,
+      providers: this.#providers,
       largestDisk: this.#configuration.largestDisk,
-      takesNoImages: (name) => this.#configuration.qemuProviders.some((provider) => provider.name === name),
       tracker: this.#uploadTracker,
       snapshots: this.#snapshots,
       statistics: this.#statistics,

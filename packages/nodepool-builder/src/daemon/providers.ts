@@ -1,84 +1,143 @@
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { HashThreads, type ImageProvider, type Logger } from '@nodepool-builder/image-builder';
-import type { ProviderConfiguration } from '../configuration/configuration.ts';
-import type { Statistics } from '../jobs/statistics.ts';
+import {
+  type BuilderServices,
+  HashThreads,
+  ImageError,
+  type ImageProvider,
+  type InstanceProvider,
+  type Logger,
+  type ProviderServices,
+} from '@nodepool-builder/image-builder';
+import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
-import { IMAGE_PROVIDERS, type ProviderSettings } from './image-providers.ts';
 
-/** How uploads are retried before their job is answered: `upload-retry-limit` ends it. */
-const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };
-
-/** What {@link Providers} hands on to the providers. */
+/** Settings of {@link Providers}. */
 export interface ProvidersOptions {
   readonly logger: (name: string) => Logger;
-  readonly statistics: Statistics;
   /** Its `http_proxy`, `https_proxy` and `no_proxy` hold for clouds. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Gets the duration of each request to a cloud, in milliseconds. Default: no function. */
+  readonly onTask?: (provider: string, task: string, milliseconds: number) => void;
+  /** What instances need. Default: no instances. */
+  readonly instances?: InstanceOptions;
 }
 
-/** What carries images to the providers of the configuration in force. */
-export class Providers implements Disposable {
+/** The builder to which instances belong. */
+export interface InstanceOptions {
+  /** `images-dir`, without symbolic links. */
+  readonly directory: string;
+  /** Owner of the instances, see `builderIdentity`. */
+  readonly owner: string;
+  /** Part of the owner's instances to see. Default: all of them. */
+  readonly scope?: string;
+  /** Names of the providers that an earlier process used. */
+  readonly used: readonly string[];
+}
+
+/** The providers of the configuration in force. Each is opened with the first request for it. */
+export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
+  readonly #used: Set<string>;
   readonly #threads = new HashThreads();
-  #byName: ReadonlyMap<string, ConfiguredProvider> = new Map();
+  #byName: ReadonlyMap<string, Opened> = new Map();
 
   constructor(options: ProvidersOptions) {
     this.#options = options;
+    this.#used = new Set(options.instances?.used);
   }
 
-  get byName(): ReadonlyMap<string, ConfiguredProvider> {
-    return this.#byName;
-  }
-
-  /** Puts others in force. One that did not change keeps its token, its rate and its bandwidth. */
-  configure(configurations: readonly ProviderConfiguration[]): void {
+  /** Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth. */
+  configure({ providers, instanceProviders }: Pick<Configuration, 'providers' | 'instanceProviders'>): void {
     const before = this.#byName;
     this.#byName = new Map(
-      configurations.map((configuration) => {
+      [...instanceProviders, ...providers].map((configuration) => {
         const same = before.get(configuration.name);
-        if (same !== undefined && isDeepStrictEqual(same.configuration, configuration)) {
-          return [configuration.name, same];
-        }
-        return [configuration.name, { configuration, provider: this.#create(configuration) }];
+        const isSame = same !== undefined && isDeepStrictEqual(same.configuration, configuration);
+        return [configuration.name, isSame ? same : new Opened(configuration)];
       }),
     );
   }
 
+  /** A provider of the configuration in force. */
+  get(name: string): ConfiguredProvider | undefined {
+    const opened = this.#byName.get(name);
+    if (opened === undefined) return undefined;
+    const { configuration } = opened;
+    opened.images ??= this.#openImages(configuration);
+    return { configuration, provider: opened.images };
+  }
+
+  /** Providers that may have instances or snapshots of this builder: those that were used, and are configured. */
+  get used(): readonly InstanceProvider[] {
+    return [...this.#used]
+      .filter((name) => this.#byName.has(name))
+      .map((name) => this.instanceProvider(name));
+  }
+
+  /** @throws ImageError `invalid-configuration` */
+  instanceProvider(name: string): InstanceProvider {
+    const opened = this.#byName.get(name);
+    if (opened !== undefined) opened.instances ??= this.#openInstances(opened.configuration);
+    if (opened?.instances === undefined) {
+      const remedy = 'add one that does to providers and reload';
+      throw new ImageError('invalid-configuration', `no provider "${name}" runs instances here; ${remedy}`);
+    }
+    this.#used.add(name);
+    return opened.instances;
+  }
+
   [Symbol.dispose](): void {
-    for (const { provider } of this.#byName.values()) {
-      if (Symbol.dispose in provider) (provider as ImageProvider & Disposable)[Symbol.dispose]();
+    for (const opened of this.#byName.values()) {
+      for (const provider of [opened.images, opened.instances]) {
+        if (provider !== undefined && Symbol.dispose in provider) (provider as Disposable)[Symbol.dispose]();
+      }
     }
   }
 
-  #create(configuration: ProviderConfiguration): ImageProvider {
-    const { name, type, imageType, directory, bandwidthLimit, cloud } = configuration;
-    const create = IMAGE_PROVIDERS[type];
-    if (create === undefined) throw new TypeError(`provider ${name}: there is no type ${type}`);
-    return create({
-      name,
+  #openImages({
+    name,
+    module,
+    entry,
+    prepared,
+    imageType,
+  }: ProviderConfiguration): ImageProvider | undefined {
+    return module.openImages?.(entry, {
+      ...this.#services(prepared),
       formats: [imageType],
-      logger: this.#options.logger('nodepool.ProviderManager'),
-      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
-      ...(directory !== undefined && { directory }),
-      ...(cloud !== undefined && { openstack: this.#openstack(configuration, cloud) }),
+      threads: this.#threads,
+      onTask: (task, milliseconds) => this.#options.onTask?.(name, task, milliseconds),
     });
   }
 
-  #openstack(
-    { name, rate, bandwidthLimit, imageImport, imageUploadTimeout, uploadRetryLimit }: ProviderConfiguration,
-    cloud: NonNullable<ProviderConfiguration['cloud']>,
-  ): NonNullable<ProviderSettings['openstack']> {
-    const { logger, statistics, environment } = this.#options;
+  #openInstances({ name, module, entry, prepared }: ProviderConfiguration): InstanceProvider | undefined {
+    const { instances } = this.#options;
+    if (instances === undefined) return undefined;
+    const { directory, owner, scope } = instances;
+    return module.openInstances?.(entry, {
+      ...this.#services(prepared),
+      directory: join(directory, '.nodepool-builder', `${module.type}-${encodeURIComponent(name)}`),
+      owner,
+      ...(scope !== undefined && { scope }),
+    });
+  }
+
+  #services(prepared: ProviderConfiguration['prepared']): ProviderServices {
+    const { logger, environment } = this.#options;
     return {
-      settings: () => (cloud.error ? Promise.reject(cloud.error) : Promise.resolve(cloud.settings)),
+      prepared: () => (prepared.error ? Promise.reject(prepared.error) : Promise.resolve(prepared.value)),
       logger: logger('nodepool.ProviderManager'),
-      session: { rate, proxyEnv: environment },
-      retry: { ...RETRY, limit: uploadRetryLimit },
-      threads: this.#threads,
-      onTask: (task, milliseconds) => statistics.task(name, task, milliseconds),
-      ...(imageUploadTimeout !== undefined && { uploadTimeout: imageUploadTimeout }),
-      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
-      ...(imageImport !== undefined && { imageImport }),
+      environment,
     };
+  }
+}
+
+class Opened {
+  readonly configuration: ProviderConfiguration;
+  images: ImageProvider | undefined;
+  instances: InstanceProvider | undefined;
+
+  constructor(configuration: ProviderConfiguration) {
+    this.configuration = configuration;
   }
 }

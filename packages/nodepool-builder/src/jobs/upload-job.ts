@@ -26,17 +26,16 @@ import type { UploadTracker } from './upload-tracker.ts';
 /** A provider with its configuration. */
 export interface ConfiguredProvider {
   readonly configuration: ProviderConfiguration;
-  readonly provider: ImageProvider;
+  /** Absent if it takes no images. */
+  readonly provider?: ImageProvider | undefined;
 }
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
   readonly repository: ImageRepository;
-  readonly providers: ReadonlyMap<string, ConfiguredProvider>;
+  readonly providers: Pick<ReadonlyMap<string, ConfiguredProvider>, 'get'>;
   /** The largest disk in bytes that is converted. */
   readonly largestDisk: number;
-  /** Whether there is a provider of that name that runs machines, and takes no images. */
-  takesNoImages(provider: string): boolean;
   readonly tracker: UploadTracker;
   /** Environment of a `post-upload-hook`. */
   readonly environment: Readonly<Record<string, string>>;
@@ -45,8 +44,13 @@ export interface UploadJobContext {
   logger(name: string): Logger;
 }
 
+/** A provider that takes images. */
+export interface UploadTarget extends ConfiguredProvider {
+  readonly provider: ImageProvider;
+}
+
 /** Where an image goes. */
-interface Target extends ConfiguredProvider {
+interface Target extends UploadTarget {
   readonly image: ProviderImageConfiguration;
 }
 
@@ -181,23 +185,25 @@ function uploadIdOf({ unique, handle }: WorkerJob): string {
 
 function findTarget(context: UploadJobContext, providerName: string, imageName: string): Target {
   const found = context.providers.get(providerName);
-  if (context.takesNoImages(providerName)) {
-    throw new InvalidArgumentsError(
-      `provider "${providerName}" is of type qemu: it takes no images; name another to upload to`,
-    );
-  }
   if (found === undefined) {
     throw new InvalidArgumentsError(
       `provider "${providerName}" is not configured here; add it to providers and reload`,
     );
   }
-  const image = found.configuration.images.find(({ name }) => name === imageName);
+  const { configuration, provider } = found;
+  if (provider === undefined) {
+    const { type } = configuration.module;
+    throw new InvalidArgumentsError(
+      `provider "${providerName}" is of type ${type}: it takes no images; name another to upload to`,
+    );
+  }
+  const image = configuration.images.find(({ name }) => name === imageName);
   if (image === undefined) {
     throw new JobFailure(
       `provider "${providerName}" has no image "${imageName}"; add it to its images and reload`,
     );
   }
-  return { ...found, image };
+  return { configuration, provider, image };
 }
 
 function reasonOf(error: unknown): string {

@@ -4,7 +4,6 @@ import type { Logger } from '@nodepool-builder/image-builder';
 import { ImageManager, openStateStore, type StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Providers } from '../daemon/providers.ts';
-import { Statistics } from '../jobs/statistics.ts';
 import { toManagerConfiguration } from './manager-configuration.ts';
 
 /** Settings of a {@link ManagerService}. */
@@ -30,11 +29,11 @@ export class ManagerService implements AsyncDisposable {
     const { configuration, servers, environment, logger } = options;
     this.#options = options;
     this.#store = store;
-    this.#providers = new Providers({ logger, statistics: new Statistics(undefined), environment });
-    this.#providers.configure(configuration.providers);
+    this.#providers = new Providers({ logger, environment });
+    this.#providers.configure(configuration);
     this.#manager = new ImageManager({
       configuration: toManagerConfiguration(configuration),
-      provider: (name) => this.#providers.byName.get(name)?.provider,
+      provider: (name) => this.#providers.get(name)?.provider,
       store,
       servers,
       logger: logger('nodepool.manager'),
@@ -61,7 +60,7 @@ export class ManagerService implements AsyncDisposable {
         .logger('nodepool.manager')
         .warn('manager.store is unchanged; restart to use another store');
     }
-    this.#providers.configure(configuration.providers);
+    this.#providers.configure(configuration);
     this.#manager.reconfigure(toManagerConfiguration(configuration));
   }
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { OpenStackError } from '@nodepool-builder/provider-openstack';
+import { type CloudSettings, OpenStackError } from '@nodepool-builder/provider-openstack';
 import { formatFault } from '../../src/configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 
@@ -24,8 +24,9 @@ describe("a site's whole nodepool.yaml of 2016", () => {
 
   it('has the clouds that clouds.yaml, secure.yaml and vendor profiles describe', async () => {
     const { configuration } = await load();
-    const clouds = configuration.providers.map(({ name, cloud }) => {
-      const { auth, image, apiTimeout } = cloud?.settings ?? assert.fail(String(cloud?.error));
+    const clouds = configuration.providers.map(({ name, prepared }) => {
+      assert.ifError(prepared.error);
+      const { auth, image, apiTimeout } = prepared.value as CloudSettings;
       return {
         name,
         password: auth.type === 'password' && auth.password,
@@ -99,9 +100,9 @@ describe('a cloud that cannot be found', () => {
     );
     const [lost, pool] = loaded.configuration.providers;
     assert.equal(lost?.imageType, 'qcow2');
-    assert.ok(lost.cloud?.error instanceof OpenStackError);
-    assert.equal(lost.cloud.error.code, 'invalid-settings');
-    assert.equal(pool?.cloud, undefined);
+    assert.ok(lost.prepared.error instanceof OpenStackError);
+    assert.equal(lost.prepared.error.code, 'invalid-settings');
+    assert.deepEqual(pool?.prepared, { value: undefined });
     assert.deepEqual(loaded.configuration.diskimages[0]?.formats, ['qcow2']);
   });
 
@@ -131,22 +132,11 @@ describe('a cloud that cannot be found', () => {
   });
 });
 
-describe('how images come into a cloud', () => {
-  it('is said by image-import', async (t) => {
-    const directory = await mkdtemp(join(tmpdir(), 'clouds-'));
-    t.after(() => rm(directory, { recursive: true }));
-    const file = join(directory, 'nodepool.yaml');
-    const load = async (keys: string): Promise<LoadedConfiguration> => {
-      await writeFile(file, `images-dir: /i\nproviders: [{name: p, images: [], ${keys}}]\n`);
-      return await loadConfiguration(file, { place: { env: {}, cwd: directory, home: NOWHERE } });
-    };
-    const direct = await load('image-import: glance-direct');
-    assert.deepEqual(direct.configuration.providers[0]?.imageImport, { method: 'glance-direct' });
-    const download = await load('image-import: web-download, image-import-url: "https://b.example.org/i/"');
-    assert.deepEqual(download.configuration.providers[0]?.imageImport, {
-      method: 'web-download',
-      baseUrl: 'https://b.example.org/i/',
-    });
-    await assert.rejects(load('image-import: web-download'), /lacks the key "image-import-url"/);
-  });
+it('web-download needs the URL of images-dir', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'clouds-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'nodepool.yaml');
+  await writeFile(file, 'images-dir: /i\nproviders: [{name: p, images: [], image-import: web-download}]\n');
+  const loaded = loadConfiguration(file, { place: { env: {}, cwd: directory, home: NOWHERE } });
+  await assert.rejects(loaded, /lacks the key "image-import-url", which image-import: web-download needs/);
 });

@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { type CloudSettings, OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
@@ -106,16 +107,15 @@ providers:
     assert.deepEqual(unused?.formats, []);
     assert.equal(unused?.release, '15.0');
     const [pool, cloud] = configuration.providers;
-    assert.equal(pool?.type, 'directory');
+    assert.equal(pool?.module, DIRECTORY_MODULE);
     assert.equal(pool?.imageType, 'qcow2');
-    assert.equal(pool?.directory, '/srv/pool');
-    assert.equal(pool?.cloud, undefined);
+    assert.equal(pool?.entry.directory, '/srv/pool');
     assert.deepEqual(pool?.images, [
       { name: 'node', diskimage: 'debian', pause: false, meta: { count: '2', true: 'True' } },
     ]);
-    assert.equal(cloud?.type, 'openstack');
-    assert.equal(cloud?.cloud?.settings?.name, 'envvars');
-    assert.equal(cloud?.rate, 1);
+    assert.equal(cloud?.module, OPENSTACK_MODULE);
+    assert.equal((cloud?.prepared.value as CloudSettings | undefined)?.name, 'envvars');
+    assert.equal(cloud?.entry.rate, 1);
     assert.equal(cloud?.templateHostname, 'template-{image.name}-{timestamp}');
     assert.equal(configuration.buildLogRetention, 7);
   });
@@ -178,7 +178,10 @@ providers:
       [{ release: '2', envVars: { A: '2' }, formats: [] }],
     );
     assert.deepEqual(
-      configuration.providers.map((provider) => ({ path: provider.directory, images: provider.images })),
+      configuration.providers.map((provider) => ({
+        path: provider.entry.directory,
+        images: provider.images,
+      })),
       [{ path: '/q', images: [{ name: 'n', pause: false, meta: {} }] }],
     );
     assert.deepEqual(
@@ -247,8 +250,6 @@ diskimages:
   - {name: a, formats: [raw, qcow2], pause: true, build-timeout: 28800, dib-cmd: /usr/bin/other}
 providers:
   - name: p
-    type: directory
-    directory: /p
     image-type: vhd
     rate: 0.25
     bandwidth-limit: 1000000
@@ -265,10 +266,10 @@ providers:
     assert.equal(diskimage?.buildTimeout, 28_800);
     assert.equal(diskimage?.command, '/usr/bin/other');
     const [provider] = configuration.providers;
-    assert.equal(provider?.rate, 0.25);
-    assert.equal(provider?.bandwidthLimit, 1_000_000);
+    assert.equal(provider?.entry.rate, 0.25);
+    assert.equal(provider?.entry['bandwidth-limit'], 1_000_000);
     assert.equal(provider?.imageUploadTimeout, 3600);
-    assert.equal(provider?.uploadRetryLimit, 0);
+    assert.equal(provider?.entry['upload-retry-limit'], 0);
   });
 
   it('can be named in template-hostname, as nodepool calls them', async () => {

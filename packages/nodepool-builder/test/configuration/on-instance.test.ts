@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { DibBuilder } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, DibBuilder } from '@nodepool-builder/image-builder';
 import type { OnInstance } from '@nodepool-builder/on-instance';
+import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
@@ -120,34 +121,27 @@ describe('the block on-instance', () => {
   });
 
   it('runs on machines of a provider of type qemu, which takes no images', async () => {
-    const { providers, qemuProviders, diskimages } = await configurationOf(`
+    const { providers, instanceProviders, diskimages } = await configurationOf(`
 providers:
   - {name: local, type: qemu, memory: 512, cpus: 1, accelerator: tcg, direct-boot: {kernel: vmlinuz, command-line: root=/dev/vda}}
 diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
 `);
     assert.deepEqual(providers, []);
-    assert.deepEqual(qemuProviders, [
-      {
-        name: 'local',
-        memory: 512,
-        cpus: 1,
-        accelerator: 'tcg',
-        directBoot: { kernel: join(directory, 'vmlinuz'), commandLine: 'root=/dev/vda' },
-      },
-    ]);
-    assert.equal(diskimages[0]?.onInstance?.baseImage, join(directory, 'b.raw'));
-  });
-
-  it('runs in a cloud on the networks that nodepool would take', async () => {
-    const { providers } = await configurationOf(`
-providers:
-  - {name: a, networks: [{name: Ext-Net, public: true}, {net-id: 6365}, {net-label: default}, plain], pool: 4, ipv6-preferred: true, images: []}
-  - {name: b, images: []}
-`);
     assert.deepEqual(
-      providers.map(({ machines }) => machines),
-      [{ networks: ['Ext-Net', '6365', 'default', 'plain'], pool: '4', ipv6Preferred: true }, {}],
+      instanceProviders.map(({ entry }) => entry),
+      [
+        { name: 'qemu', memory: 1024, cpus: 2, images: [] },
+        {
+          name: 'local',
+          memory: 512,
+          cpus: 1,
+          accelerator: 'tcg',
+          'direct-boot': { kernel: join(directory, 'vmlinuz'), 'command-line': 'root=/dev/vda' },
+          images: [],
+        },
+      ],
     );
+    assert.equal(diskimages[0]?.onInstance?.baseImage, join(directory, 'b.raw'));
   });
 
   it('needs no file for the provider where the snapshot lies', async () => {
@@ -175,12 +169,12 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'a provider that there is not',
       `builder: on-instance, on-instance: {${GOOD}, provider: p}`,
-      'diskimages[0].on-instance.provider "p" is not among providers; name one of type openstack or qemu, or none, for QEMU on this host',
+      'diskimages[0].on-instance.provider "p" is not among providers; name one that runs instances, or none, for QEMU on this host',
     ],
     [
       'a provider that runs no machines',
       `builder: on-instance, on-instance: {${GOOD}, provider: pool}`,
-      'diskimages[0].on-instance.provider "pool" is of type directory: it runs no machines; name one of type openstack or qemu, or none, for QEMU on this host',
+      'diskimages[0].on-instance.provider "pool" is of type directory: it runs no machines; name one that runs instances, or none, for QEMU on this host',
     ],
     [
       'WinRM without a password',
@@ -345,7 +339,7 @@ providers:
   it('are left alone by who has no builder for them', async () => {
     const { configuration, warnings } = await load(
       TWO_CLOUDS,
-      Modules.none.withBuilders({ dib: DibBuilder }),
+      Modules.none.with([OPENSTACK_MODULE, DIRECTORY_MODULE]).withBuilders({ dib: DibBuilder }),
     );
     assert.deepEqual([configuration.diskimages, warnings], [[], []]);
   });

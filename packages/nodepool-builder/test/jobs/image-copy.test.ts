@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { ImageRepository } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, ImageRepository } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
@@ -30,6 +30,8 @@ interface Setup {
   readonly run: (argument: object) => Promise<string>;
 }
 
+const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
+
 /** Image 1 in format raw. */
 async function setUp(t: TestContext): Promise<Setup> {
   const directory = temporaryDirectory(t);
@@ -45,15 +47,13 @@ async function setUp(t: TestContext): Promise<Setup> {
     type: 'directory',
     directory,
     images: [{ name: 'debian' }],
-    rate: 0,
   } as const;
   const provider = new FakeImageProvider({ formats: ['raw'] });
   const context = {
     repository,
     providers: new Map([
-      ['fake', { configuration: toProvider(source, undefined, (name) => name), provider }],
+      ['fake', { configuration: await toProvider(source, DIRECTORY_MODULE, String, NO_HOST), provider }],
     ]),
-    takesNoImages: () => false,
     largestDisk: 2 ** 30,
     environment: {},
     tracker: new UploadTracker(records, orphaned, logger),

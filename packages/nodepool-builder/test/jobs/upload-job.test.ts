@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { ImageRepository } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, ImageRepository } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
@@ -16,6 +16,8 @@ import { UploadRecords } from '../../src/jobs/upload-records.ts';
 import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
+
+const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
 
 /** Context for uploads of the images in a directory to the provider `fake`. */
 async function setUp(
@@ -33,14 +35,12 @@ async function setUp(
     type: 'directory',
     directory,
     images: [{ name: 'debian' }],
-    rate: 0,
   } as const;
-  const configuration = toProvider({ ...source, ...more }, undefined, (path) => path);
+  const configuration = await toProvider({ ...source, ...more }, DIRECTORY_MODULE, String, NO_HOST);
   return {
     repository,
     providers: new Map([['fake', { configuration, provider }]]),
     largestDisk: 2 ** 30,
-    takesNoImages: () => false,
     environment: {},
     tracker: new UploadTracker(records, orphaned, logger),
     snapshots: { find: () => undefined, claim: () => Promise.resolve(undefined) },

@@ -1,0 +1,50 @@
+import { imageIdFault } from '../image-id.ts';
+import type { ProviderModule } from '../modules.ts';
+import type { ObjectSchema } from '../settings-schema.ts';
+import { DirectoryProvider } from './directory-provider.ts';
+
+const SETTINGS = {
+  type: 'object',
+  required: ['directory'],
+  properties: {
+    directory: {
+      type: 'string',
+      format: 'directory',
+      minLength: 1,
+      description: 'Directory that serves the images. It must exist.',
+      $comment: 'name the directory that it serves',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+/** The longest end of a file name: an image-id that the manager makes. */
+const ID_END = '-0000000001-aaaaaaaa';
+
+/** `type: directory`. */
+export const DIRECTORY_MODULE: ProviderModule<typeof SETTINGS> = {
+  type: 'directory',
+  description: 'a directory that serves images, such as a libvirt pool or a folder of a web server',
+  settings: SETTINGS,
+  *check({ images }) {
+    for (const [index, { name }] of images.entries()) {
+      const fault = imageIdFault(`${name}${ID_END}`);
+      if (fault === undefined) continue;
+      yield {
+        pointer: `/images/${index}/name`,
+        severity: 'job-error',
+        reason: `leads to invalid file names, so that uploads fail: each ${fault}`,
+        remedy: 'choose a plain name',
+      };
+    }
+  },
+  shortForm: { placeholder: 'PATH', settings: (directory) => ({ directory }) },
+  openImages({ name, directory, 'bandwidth-limit': bandwidthLimit }, { formats, logger }) {
+    return new DirectoryProvider({
+      name,
+      directory,
+      formats,
+      logger,
+      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
+    });
+  },
+};

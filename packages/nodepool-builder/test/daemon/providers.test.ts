@@ -1,0 +1,137 @@
+// Not a unit test: it starts flock.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it, type TestContext } from 'node:test';
+import { DirectoryProvider, ImageError, ImageRepository } from '@nodepool-builder/image-builder';
+import { InstanceRecords } from '@nodepool-builder/on-instance';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
+import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import type { Configuration } from '../../src/configuration/configuration.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { builderIdentity } from '../../src/daemon/builder-identity.ts';
+import { Providers } from '../../src/daemon/providers.ts';
+import { rememberedProviders } from '../../src/daemon/remembered-providers.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
+
+function open(t: TestContext, used: readonly string[] = []): Providers {
+  const directory = temporaryDirectory(t);
+  const providers = new Providers({
+    logger: () => new RecordingLogger(),
+    environment: {},
+    instances: { directory, owner: 'builder', used },
+  });
+  undoAfter(t, () => providers[Symbol.dispose]());
+  return providers;
+}
+
+type Entries = Pick<Configuration, 'providers' | 'instanceProviders'>;
+
+/** The entries of `providers`, read from a file. */
+async function entries(t: TestContext, text: string): Promise<Entries> {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'nodepool.yaml');
+  writeFileSync(file, `images-dir: /i\nproviders: [${text}]\n`);
+  const place = { env: {}, cwd: directory, home: directory };
+  return (await loadConfiguration(file, { place })).configuration;
+}
+
+/** Providers of type qemu, by their memory. */
+async function qemu(t: TestContext, memory: Readonly<Record<string, number>>): Promise<Entries> {
+  const written = Object.entries(memory).map(
+    ([name, size]) => `{name: ${name}, type: qemu, memory: ${size}}`,
+  );
+  return await entries(t, written.join(', '));
+}
+
+describe('providers of instances', () => {
+  it('stay the same over a reload that does not change them', async (t) => {
+    const providers = open(t);
+    providers.configure(await qemu(t, { a: 256, b: 256 }));
+    const [a, b, local] = ['a', 'b', 'qemu'].map((name) => providers.instanceProvider(name));
+    providers.configure(await qemu(t, { a: 256, b: 512 }));
+    assert.equal(providers.instanceProvider('a'), a);
+    assert.equal(providers.instanceProvider('qemu'), local);
+    assert.notEqual(providers.instanceProvider('b'), b);
+  });
+
+  it('are listed once they have been used, by an earlier process too, as long as they are configured', async (t) => {
+    const providers = open(t, ['before', 'gone']);
+    providers.configure(await qemu(t, { a: 256, before: 256, never: 256 }));
+    assert.deepEqual(
+      providers.used.map(({ name }) => name),
+      ['before'],
+    );
+    providers.instanceProvider('a');
+    assert.deepEqual(
+      providers.used.map(({ name }) => name),
+      ['before', 'a'],
+    );
+  });
+
+  it('are refused if they are not configured, or run no instances', async (t) => {
+    const providers = open(t);
+    providers.configure(await entries(t, '{name: pool, type: directory, directory: /p, images: []}'));
+    for (const name of ['cloud', 'pool']) {
+      assert.throws(() => providers.instanceProvider(name), {
+        name: ImageError.name,
+        code: 'invalid-configuration',
+        message: `no provider "${name}" runs instances here; add one that does to providers and reload`,
+      });
+    }
+  });
+
+  it('are remembered by what builds left in them', async (t) => {
+    const repository = await ImageRepository.open(temporaryDirectory(t));
+    undoAfter(t, () => repository.close());
+    const claim = await new InstanceRecords(repository).claim('1', new AbortController().signal);
+    await claim.write({
+      provider: 'cloud',
+      phase: 'running',
+      stepsDone: 0,
+      afterRestart: 'destroy',
+      recipe: '',
+    });
+    claim.release();
+    assert.deepEqual(await rememberedProviders(repository), ['cloud']);
+  });
+});
+
+describe('providers of images', () => {
+  it('are opened once, with the format of their entry, and stay over a reload', async (t) => {
+    const providers = open(t);
+    const text = '{name: pool, type: directory, directory: /p, image-type: raw, images: []}';
+    providers.configure(await entries(t, text));
+    const { provider } = providers.get('pool') ?? {};
+    assert.ok(provider instanceof DirectoryProvider);
+    assert.deepEqual([provider.name, provider.formats], ['pool', ['raw']]);
+    providers.configure(await entries(t, `${text}, {name: other, type: qemu}`));
+    assert.equal(providers.get('pool')?.provider, provider);
+    providers.configure(await entries(t, text.replace('/p', '/q')));
+    assert.notEqual(providers.get('pool')?.provider, provider);
+    assert.equal(providers.get('other'), undefined);
+  });
+
+  it('are absent for a type that takes none', async (t) => {
+    const providers = open(t);
+    providers.configure(await qemu(t, { a: 256 }));
+    assert.equal(providers.get('a')?.provider, undefined);
+    assert.equal(providers.get('a')?.configuration.name, 'a');
+  });
+
+  it('fail with the reason for which their cloud was not found', async (t) => {
+    const providers = open(t);
+    providers.configure(await entries(t, '{name: lost, cloud: lost, images: []}'));
+    await assert.rejects(async () => await providers.get('lost')?.provider?.list(), /"lost"/);
+    await assert.rejects(providers.instanceProvider('lost').list(), /"lost"/);
+  });
+});
+
+it('the identity of a builder is drawn once for its images-dir', async (t) => {
+  const [one, other] = [temporaryDirectory(t), temporaryDirectory(t)];
+  for (const directory of [one, other]) await mkdir(join(directory, '.nodepool-builder'));
+  const identity = await builderIdentity(one);
+  assert.equal(await builderIdentity(one), identity);
+  assert.notEqual(await builderIdentity(other), identity);
+});

@@ -1,0 +1,166 @@
+import type { ObjectSchema, ProviderEntry, ProviderModule } from '@nodepool-builder/image-builder';
+import type { CloudSettings } from './cloud-settings.ts';
+import type { InstanceSettings } from './instance/instance-cloud.ts';
+import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
+import { type ImageImport, OpenStackProvider } from './openstack-provider.ts';
+import { loadCloudSettings } from './settings/load-cloud-settings.ts';
+import { cloudSettingsFiles } from './settings/search-path.ts';
+
+/** Type of text that YAML may take for a number. */
+const SCALAR = ['string', 'number', 'null'] as const;
+
+const SETTINGS = {
+  type: 'object',
+  properties: {
+    cloud: {
+      type: ['string', 'null'],
+      description:
+        'Name of a cloud in `clouds.yaml`. Default: the cloud of `OS_CLOUD` or of the other variables `OS_*`. The ' +
+        'credentials below override those of the cloud.',
+    },
+    'region-name': { type: SCALAR, description: 'Name of one of its regions.' },
+    'auth-url': { type: SCALAR, description: 'Address of Keystone.' },
+    username: { type: SCALAR, description: 'Name of the user.' },
+    password: { type: SCALAR, description: 'Password of the user.' },
+    'project-id': { type: SCALAR, description: 'Id of the project.' },
+    'project-name': { type: SCALAR, description: 'Name of the project.' },
+    'api-timeout': {
+      type: ['number', 'null'],
+      exclusiveMinimum: 0,
+      description: "Seconds that a request may stay without an answer. Default: the cloud's.",
+    },
+    rate: {
+      type: 'number',
+      minimum: 0,
+      default: 1,
+      description: 'Seconds between the starts of two requests. An upload does not delay other requests.',
+    },
+    'image-import': {
+      enum: ['glance-direct', 'web-download'],
+      description:
+        "Import method of Glance. Default: a plain PUT of the file, or a task if the cloud's profile asks for one.",
+    },
+    'image-import-url': {
+      type: 'string',
+      minLength: 1,
+      description: 'With `image-import: web-download`: URL of `images-dir`, as the cloud sees it.',
+    },
+    'upload-retry-limit': {
+      type: 'number',
+      minimum: 0,
+      default: 60,
+      description:
+        'Seconds from the first failure of an upload until its last retry begins; then the job fails. 0: no retry. The ' +
+        'manager requests the upload again (`manager.retry-delay`).',
+    },
+    networks: {
+      description:
+        'Networks of an instance, for `on-instance`: each by its name, or as a mapping with `net-id`, `net-label` or ' +
+        '`name`. Default: the only network of the project.',
+    },
+    pool: {
+      type: SCALAR,
+      description: 'Network that an instance gets a floating IP from. Default: no floating IP.',
+    },
+    'ipv6-preferred': {
+      description: 'Whether to reach an instance by IPv6 if it has such an address. Default: no.',
+    },
+  },
+} as const satisfies ObjectSchema;
+
+type Entry = ProviderEntry<typeof SETTINGS>;
+type ImportKeys = Pick<Entry, 'image-import' | 'image-import-url'>;
+type InstanceKeys = Pick<Entry, 'networks' | 'pool' | 'ipv6-preferred'>;
+
+/** Retries of an upload, until `upload-retry-limit` ends them. */
+const RETRY = { attempts: Number.POSITIVE_INFINITY, delay: 5 };
+
+/** `type: openstack`: images in Glance, instances in Nova. */
+export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = {
+  type: 'openstack',
+  description: 'images and instances in an OpenStack cloud',
+  settings: SETTINGS,
+  *check(entry) {
+    if (entry['image-import'] !== 'web-download' || entry['image-import-url'] !== undefined) return;
+    yield {
+      pointer: '',
+      reason: 'lacks the key "image-import-url", which image-import: web-download needs',
+      remedy: 'say where images-dir is served, as the cloud sees it',
+    };
+  },
+  shortForm: { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) },
+  files: cloudSettingsFiles,
+  async prepare(entry, host) {
+    const provider = {
+      name: entry.name,
+      username: textOf(entry.username),
+      password: textOf(entry.password),
+      authUrl: textOf(entry['auth-url']),
+      projectId: textOf(entry['project-id']),
+      projectName: textOf(entry['project-name']),
+      apiTimeout: entry['api-timeout'] ?? undefined,
+    };
+    const request = { provider, cloud: textOf(entry.cloud), regionName: textOf(entry['region-name']) };
+    const prepared = await loadCloudSettings(request, host);
+    return { prepared, imageType: prepared.imageFormat };
+  },
+  openImages(entry, { prepared, formats, logger, environment, threads, onTask }) {
+    const { 'bandwidth-limit': bandwidthLimit, 'image-upload-timeout': uploadTimeout } = entry;
+    return new OpenStackProvider({
+      name: entry.name,
+      formats,
+      settings: prepared,
+      logger,
+      session: { rate: entry.rate, proxyEnv: environment },
+      retry: { ...RETRY, limit: entry['upload-retry-limit'] },
+      threads,
+      onTask,
+      ...imageImport(entry),
+      ...(uploadTimeout !== undefined && { uploadTimeout }),
+      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
+    });
+  },
+  openInstances(entry, { prepared, logger, environment, owner, scope }) {
+    return new OpenStackInstanceProvider({
+      ...instanceSettings(entry),
+      name: entry.name,
+      owner,
+      ...(scope !== undefined && { scope }),
+      settings: prepared,
+      logger,
+      session: { rate: entry.rate, proxyEnv: environment },
+    });
+  },
+};
+
+/** A scalar as text; undefined if it is empty. */
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'number') return String(value);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** `image-import` with its companion. */
+export function imageImport(entry: ImportKeys): { imageImport?: ImageImport } {
+  const { 'image-import': method, 'image-import-url': baseUrl = '' } = entry;
+  if (method === undefined) return {};
+  return { imageImport: method === 'web-download' ? { method, baseUrl } : { method } };
+}
+
+/** How instances are reached. */
+export function instanceSettings(entry: InstanceKeys): InstanceSettings {
+  const names = (Array.isArray(entry.networks) ? entry.networks : []).map(networkName);
+  const networks = names.filter((name) => name !== undefined);
+  const pool = textOf(entry.pool);
+  return {
+    ...(networks.length > 0 && { networks }),
+    ...(pool !== undefined && { pool }),
+    ...(entry['ipv6-preferred'] === true && { ipv6Preferred: true }),
+  };
+}
+
+/** nodepool has had several ways to name a network. */
+function networkName(network: unknown): string | undefined {
+  if (typeof network !== 'object' || network === null) return textOf(network);
+  const { 'net-id': id, 'net-label': label, name } = network as Readonly<Record<string, unknown>>;
+  return textOf(id ?? label ?? name);
+}

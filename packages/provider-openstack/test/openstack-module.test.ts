@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { imageImport, instanceSettings } from '../src/openstack-module.ts';
+
+test('image-import chooses how images come into the cloud', () => {
+  assert.deepEqual(imageImport({}), {});
+  assert.deepEqual(imageImport({ 'image-import': 'glance-direct' }), {
+    imageImport: { method: 'glance-direct' },
+  });
+  const baseUrl = 'https://b.example.org/i/';
+  assert.deepEqual(imageImport({ 'image-import': 'web-download', 'image-import-url': baseUrl }), {
+    imageImport: { method: 'web-download', baseUrl },
+  });
+});
+
+test('instances are reached over the networks that nodepool would take', () => {
+  const networks = [
+    { name: 'Ext-Net', public: true },
+    { 'net-id': 6365 },
+    { 'net-label': 'default' },
+    'plain',
+  ];
+  assert.deepEqual(instanceSettings({ networks, pool: 4, 'ipv6-preferred': true }), {
+    networks: ['Ext-Net', '6365', 'default', 'plain'],
+    pool: '4',
+    ipv6Preferred: true,
+  });
+  assert.deepEqual(instanceSettings({}), {});
+  assert.deepEqual(instanceSettings({ networks: null, pool: '' }), {});
+});
