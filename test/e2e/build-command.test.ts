@@ -94,7 +94,7 @@ test('build refuses what it cannot do, and prints its log with --verbose', async
   const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
     runCommand('build', ...args, '-c', config, '--output', output);
   const refusals: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
-    [['none'], 1, /disk image "none" is not in .*nodepool\.yaml; there is docs, broken/],
+    [['none'], 1, /disk image "none" is not in .*nodepool\.yaml; choose one of: docs, broken/],
     [['docs', '--image-id', '../up'], 1, /image-id "\.\.\/up" contains a "\/"/],
     [['docs', '--format', 'tape'], 2, /Allowed choices are qcow2, raw/],
     [['docs', '--format', 'tgz'], 1, /its builder makes raw, which qemu-img cannot convert to it/],

@@ -87,13 +87,13 @@ describe('image-build, image-list, image-upload and image-delete', () => {
     assert.deepEqual(build, {
       code: 1,
       stdout: '',
-      stderr: 'nodepool-builder: no builder offers image-build:dosc; there is docs\n',
+      stderr: 'nodepool-builder: no builder offers image-build:dosc; choose one of: docs\n',
     });
   });
 
   it('list the providers if the name is wrong or missing', async () => {
     const unknown = await runCommand('image-upload', 'x', '--provider', 'other', '-c', site.config);
-    assert.match(unknown.stderr, /provider "other" is not in .*; there is pool/);
+    assert.match(unknown.stderr, /provider "other" is not in .*; choose one of: pool/);
     const several = await runCommand('image-upload', 'x', '--provider', 'pool', '-c', site.config);
     assert.match(several.stderr, /several images; choose with --image-name: docs, mini/);
     assert.deepEqual([unknown.code, several.code], [1, 1]);

@@ -166,7 +166,7 @@ describe('the lists', () => {
   it('rebuild lists the disk images if the name is wrong', async () => {
     assert.match(
       await refused(site, 'rebuild', 'dosc'),
-      /disk image "dosc" is not configured; there is docs/,
+      /disk image "dosc" is not configured; choose one of: docs/,
     );
   });
 });
@@ -186,7 +186,7 @@ describe('the requests', () => {
     );
     assert.match(
       await refused(site, 'rollback', 'dosc'),
-      /there is no image of "dosc"; dib-image-list shows/,
+      /disk image "dosc" has no image; dib-image-list lists/,
     );
   });
 
@@ -198,7 +198,7 @@ describe('the requests', () => {
     await service.logged(/upload 0000000003-\w+ of docs-0000000001-\w+ to east is ready/);
     assert.match(
       await refused(site, 'upload-delete', uploadId),
-      new RegExp(`there is no upload ${uploadId} that is ready; image-list shows what there is`),
+      new RegExp(`upload ${uploadId} does not exist or is not ready; image-list lists all uploads`),
     );
   });
 
@@ -218,7 +218,7 @@ describe('the requests', () => {
     assert.equal(files.length, 3, 'the build before is as it was');
     assert.match(
       await refused(site, 'dib-image-delete', 'docs-7'),
-      /there is no image docs-7 that is ready; dib-image-list shows what there is/,
+      /image docs-7 does not exist or is not ready; dib-image-list lists all images/,
     );
   });
 });

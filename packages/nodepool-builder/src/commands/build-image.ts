@@ -18,7 +18,7 @@ import { removeChecksumFiles, writeChecksumFiles } from './image-file.ts';
 import { JobWorkspace } from './job-workspace.ts';
 import type { WithProgress } from './progress-display.ts';
 
-/** What to build, and where to. */
+/** One build. */
 export interface ImageBuild {
   readonly configuration: Configuration;
   readonly diskimage: DiskImageConfiguration;

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import { newImageId } from './job-commands.ts';
 import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
 import { configOption, secureOption } from './options.ts';
@@ -99,6 +99,6 @@ function addFormat(format: string, formats: readonly ImageFormat[] = []): readon
 function findDiskImage({ file, diskimages }: Configuration, name: string): DiskImageConfiguration {
   const found = diskimages.find((diskimage) => diskimage.name === name);
   if (found !== undefined) return found;
-  const names = diskimages.map((diskimage) => diskimage.name).join(', ') || 'none';
-  throw new CommandError(`disk image "${name}" is not in ${file}; there is ${names}`);
+  const names = diskimages.map((diskimage) => diskimage.name);
+  throw new CommandError(`disk image "${name}" is not in ${file}; ${choiceOf(names)}`);
 }

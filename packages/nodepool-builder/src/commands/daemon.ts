@@ -12,7 +12,7 @@ interface ServeCommandOptions extends Omit<ServeOptions, 'modules'> {
   readonly nodaemon: boolean;
 }
 
-/** `serve`, which also runs without a command: serves until it is told to stop. */
+/** `serve`, which also runs without a command: serves until a signal stops it. */
 export function registerServe(program: Command, modules: Modules): void {
   program.optionsGroup('Options of "serve", which runs if there is no command:');
   addServeOptions(program, modules);

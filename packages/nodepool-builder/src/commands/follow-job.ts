@@ -7,7 +7,7 @@ import {
 import type { Configuration } from '../configuration/configuration.ts';
 import { askServers } from '../daemon/ask-servers.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import { openProgressDisplay } from './progress-display.ts';
 
 /**
@@ -58,7 +58,7 @@ async function requireOffer(servers: readonly ServerAddress[], functionName: str
     .map((name) => name.slice(verb.length));
   const remedy =
     alternatives.length > 0
-      ? `there is ${alternatives.toSorted().slice(0, 10).join(', ')}`
+      ? choiceOf(alternatives.toSorted().slice(0, 10))
       : `nothing is offered for ${verb.slice(0, -1)}; start nodepool-builder, or see its log`;
   throw new CommandError(`no builder offers ${functionName}; ${remedy}`);
 }

@@ -6,7 +6,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { functionName } from '../daemon/functions.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import { followJob } from './follow-job.ts';
 import { configOption } from './options.ts';
 
@@ -75,10 +75,8 @@ const UPLOAD_RESULT = new JsonReader({
 function onlyImageName(configuration: Configuration, providerName: string): string {
   const provider = configuration.providers.find(({ name }) => name === providerName);
   if (provider === undefined) {
-    const names = configuration.providers.map(({ name }) => name).join(', ');
-    throw new CommandError(
-      `provider "${providerName}" is not in ${configuration.file}; there is ${names || 'none'}`,
-    );
+    const names = configuration.providers.map(({ name }) => name);
+    throw new CommandError(`provider "${providerName}" is not in ${configuration.file}; ${choiceOf(names)}`);
   }
   const [first, ...others] = provider.images.map(({ name }) => name);
   if (first === undefined)

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import { withStore } from './manager-store.ts';
 import { configOption } from './options.ts';
 
@@ -30,7 +30,7 @@ const COMMANDS: readonly RequestCommand[] = [
     request: (diskimage, _, { diskimages }) =>
       diskimages.some(({ name }) => name === diskimage)
         ? { kind: 'build', diskimage }
-        : `disk image "${diskimage}" is not configured; there is ${listed(diskimages.map(({ name }) => name))}`,
+        : `disk image "${diskimage}" is not configured; ${choiceOf(diskimages.map(({ name }) => name))}`,
   },
   {
     name: 'rollback',
@@ -43,7 +43,7 @@ const COMMANDS: readonly RequestCommand[] = [
     request: (diskimage, { builds }) =>
       [...builds.values()].some((build) => build.diskimage === diskimage)
         ? { kind: 'rollback', diskimage }
-        : `there is no image of "${diskimage}"; dib-image-list shows what there is`,
+        : `disk image "${diskimage}" has no image; dib-image-list lists all images`,
   },
   {
     name: 'dib-image-delete',
@@ -56,7 +56,7 @@ const COMMANDS: readonly RequestCommand[] = [
     request: (imageId, { builds }) =>
       builds.get(imageId)?.state === 'ready'
         ? { kind: 'delete-build', imageId }
-        : `there is no image ${imageId} that is ready; dib-image-list shows what there is`,
+        : `image ${imageId} does not exist or is not ready; dib-image-list lists all images`,
   },
   {
     name: 'upload-delete',
@@ -69,7 +69,7 @@ const COMMANDS: readonly RequestCommand[] = [
     request: (uploadId, { uploads }) =>
       uploads.get(uploadId)?.state === 'ready'
         ? { kind: 'delete-upload', uploadId }
-        : `there is no upload ${uploadId} that is ready; image-list shows what there is`,
+        : `upload ${uploadId} does not exist or is not ready; image-list lists all uploads`,
   },
 ];
 
@@ -95,8 +95,4 @@ export function registerManagerRequests(program: Command, modules: Modules): voi
         });
       });
   }
-}
-
-function listed(names: readonly string[]): string {
-  return names.length === 0 ? 'none' : names.join(', ');
 }
