@@ -1,14 +1,38 @@
 import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { ExampleProject } from '../../packages/image-builder/test/example-project.ts';
+import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 
-const [provider = '', contract = ''] = codeBlocks(await readPage('docs/writing-a-provider.md'), 'ts');
+const page = await readPage('docs/writing-a-provider.md');
+const [provider = '', module = '', contract = ''] = codeBlocks(page, 'ts');
+const [configuration = ''] = codeBlocks(page, 'yaml');
+const [commands = ''] = codeBlocks(page, 'sh');
 
 test('docs/writing-a-provider.md: the provider passes the contract tests', async (t) => {
   const project = await ExampleProject.create(t);
   await project.write('folder-provider.ts', provider);
+  await project.write('folder.ts', module);
   await project.write('contract.ts', contract);
   assert.match(await project.run('contract.ts'), /^ℹ fail 0$/m);
   await project.checkTypes();
+});
+
+test('docs/writing-a-provider.md: nodepool-builder uploads with the plugin', async (t) => {
+  const project = await ExampleProject.create(t);
+  await project.makeDirectory('images');
+  await project.write('folder-provider.ts', provider);
+  await project.write('folder.ts', module);
+  await project.write(
+    'nodepool.yaml',
+    `images-dir: images\ndiskimages: [{name: debian}]\n${configuration.replace('/srv/images', 'images')}`,
+  );
+  const shell = await nodepoolBuilderShell(project.directory);
+  const [uploaded, latest] = (await shell(`qemu-img create -q -f qcow2 debian.qcow2 1M\n${commands}`))
+    .trim()
+    .split('\n');
+  assert.equal(latest, uploaded);
+  assert.ok((await readdir(join(project.directory, 'images'))).includes(`${uploaded}.json`));
 });
