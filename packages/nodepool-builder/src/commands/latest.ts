@@ -12,7 +12,7 @@ import {
 import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import {
   optionalConfigOption,
   type ProviderOptions,
@@ -97,9 +97,9 @@ function filterEntries(
   const entries = images.find((configured) => configured.name === image)?.imageFilters;
   if (entries !== undefined) return entries;
   const usable = images.filter(({ imageFilters }) => imageFilters !== undefined);
-  const names = usable.map((configured) => configured.name).join(', ') || 'none';
+  const names = usable.map((configured) => configured.name);
   throw new CommandError(
-    `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; there is ${names}; or use --filter`,
+    `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,
   );
 }
 

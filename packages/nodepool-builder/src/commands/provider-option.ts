@@ -10,7 +10,7 @@ import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import { Providers } from '../daemon/providers.ts';
 import type { UploadTarget } from '../jobs/upload-job.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError, choiceOf } from './command-error.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 import { untilStopSignal } from './stop-signal.ts';
@@ -18,13 +18,13 @@ import { untilStopSignal } from './stop-signal.ts';
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */
 export interface ProviderOptions {
   readonly provider: string;
-  /** Default: {@link DEFAULT_CONFIG_FILE} if it is there and {@link provider} names no directory, else none. */
+  /** Default: {@link DEFAULT_CONFIG_FILE} if it exists and {@link provider} has no short form, else none. */
   readonly config?: string;
 }
 
-/** `--provider` of commands that need no daemon: they run in a CI job. */
+/** `--provider` of commands for CI jobs. */
 export function providerOption(modules: Modules): Option {
-  const description = `a provider of the configuration file, or if there is none a cloud of clouds.yaml; without -c also ${shortForms(modules)}`;
+  const description = `provider of the configuration file; without such a file, a cloud of clouds.yaml; without -c also ${shortForms(modules)}`;
   return new Option('--provider <provider>', description).makeOptionMandatory();
 }
 
@@ -32,16 +32,16 @@ export function providerOption(modules: Modules): Option {
 export function optionalConfigOption(): Option {
   return new Option(
     '-c, --config <file>',
-    `configuration file (default: ${DEFAULT_CONFIG_FILE} if it is there, else none)`,
+    `configuration file (default: ${DEFAULT_CONFIG_FILE} if it exists, else none)`,
   );
 }
 
 /**
- * Does something with the provider that was chosen, and closes it. SIGTERM and SIGINT abort the signal; a second one
+ * Opens the provider of `--provider` for one task, and closes it. SIGTERM and SIGINT abort the signal; the same one again
  * ends the process.
  *
- * @param work gets the largest disk that is converted, in bytes, if a configuration file says
- * @throws CommandError if there is no such provider, with those that there are
+ * @param work gets the largest disk to convert, in bytes, if a configuration file sets it
+ * @throws CommandError for an unknown provider, with the known ones
  */
 export async function withProvider<T>(
   options: ProviderOptions,
@@ -107,18 +107,18 @@ function configuredProvider(name: string, configuration: Configuration): FoundPr
     const { type } = other.module;
     throw new CommandError(`provider "${name}" is of type ${type}: it takes no images; name another`);
   }
-  const names = configuration.providers.map((provider) => provider.name).join(', ') || 'none';
-  throw new CommandError(`provider "${name}" is not in ${configuration.file}; there is ${names}`);
+  const names = configuration.providers.map((provider) => provider.name);
+  throw new CommandError(`provider "${name}" is not in ${configuration.file}; ${choiceOf(names)}`);
 }
 
-/** A provider that is named on the command line alone. */
+/** A provider that only the command line describes. */
 async function providerOf(
   name: string,
   module: ProviderModule,
   text: string,
   modules: Modules,
 ): Promise<ProviderConfiguration> {
-  if (text === '') throw new CommandError(`--provider ${name} is not complete; write ${formOf(module)}`);
+  if (text === '') throw new CommandError(`--provider ${name} is incomplete; write ${formOf(module)}`);
   const host = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
   const found = await toProvider({ ...module.shortForm?.settings(text), name }, module, resolve, host);
   const { error } = found.prepared;
@@ -129,7 +129,7 @@ async function providerOf(
   );
 }
 
-/** The short forms of all types but the default type, whose text alone will do. */
+/** The short forms of all types but the default type, which needs no prefix. */
 function shortForms({ providers }: Modules): string {
   const others = [...providers.values()].filter(
     ({ type, shortForm }) => shortForm && type !== DEFAULT_PROVIDER_TYPE,

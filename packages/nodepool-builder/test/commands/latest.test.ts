@@ -91,13 +91,13 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
   assert.deepEqual(await latest(t, ...byImage, 'newest'), [0, 'ubuntu-3.qcow2', '']);
   assert.match(
     (await latest(t, ...byImage, 'debian')).join(),
-    /^1,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; there is newest; or use --filter$/,
+    /^1,,.* "local" has no image "debian" with image-filters in a nodepool\.yaml; choose one of: newest; or use --filter$/,
   );
   const missing = await latest(t, '-c', config, '--provider', 'cloud');
   assert.deepEqual(missing, [
     1,
     '',
-    `nodepool-builder: provider "cloud" is not in ${config}; there is local`,
+    `nodepool-builder: provider "cloud" is not in ${config}; choose one of: local`,
   ]);
 });
 
