@@ -1,5 +1,5 @@
 import type { ImageFormat } from './formats.ts';
-import type { ImageValidation } from './validation/image-validation.ts';
+import type { ImageValidation } from './validation/validation-settings.ts';
 
 /** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
 export interface DiskImage {

@@ -49,7 +49,6 @@ export type {
 } from './instance/instance-provider.ts';
 export { probeSsh } from './instance/probe-ssh.ts';
 export { waitForPort } from './instance/wait-for-port.ts';
-export type { Leftover } from './leftover.ts';
 export { limitMode, makeStateDirectory } from './modes.ts';
 export type {
   BuilderEntry,
@@ -96,6 +95,7 @@ export type {
   ImageCandidate,
   ImageFile,
   ImageProvider,
+  Leftover,
   Logger,
   OperationOptions,
   Progress,
@@ -107,5 +107,4 @@ export type {
 export type { DigestName, Digests } from './upload-source/digests.ts';
 export { HashThreads } from './upload-source/hash-threads.ts';
 export { openUploadSource, UploadSource, type UploadSourceOptions } from './upload-source.ts';
-export type { BootValidation } from './validation/boot.ts';
-export type { ImageValidation } from './validation/image-validation.ts';
+export type { BootValidation, ImageValidation } from './validation/validation-settings.ts';

@@ -1,6 +1,5 @@
 import type { ImageFormat } from './formats.ts';
 import type { ImageFilter } from './image-filter/image-filter.ts';
-import type { Leftover } from './leftover.ts';
 
 /** Receives log lines; a winston logger implements it. */
 export interface Logger {
@@ -143,6 +142,18 @@ export interface CandidateOptions extends OperationOptions {
   readonly known?: readonly string[];
   /** Whether to include images with a matching name that fail another condition. Default false. */
   readonly withRefused?: boolean;
+}
+
+/** Partial image or data of an interrupted upload in a provider. */
+export interface Leftover {
+  /** Id of its upload. */
+  readonly uploadId: string;
+  /** Description for people: `image 5b1e… (saving)`. */
+  readonly subject: string;
+  /** Time of its last change. */
+  readonly changedAt: Date;
+  /** Removes it, unless it has changed since it was listed. Returns whether it was removed. */
+  remove(options?: OperationOptions): Promise<boolean>;
 }
 
 /**

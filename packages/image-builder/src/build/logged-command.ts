@@ -1,7 +1,9 @@
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
-import type { BuildContextParts } from '../context.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
+import type { Environment } from '../process/inherited-environment.ts';
+import type { Staging } from '../repository/staging.ts';
+import type { BuildLog } from './build-log.ts';
 
 /** Settings of a {@link LoggedCommand}. */
 export interface LoggedCommandOptions {
@@ -26,13 +28,21 @@ export type LoggedCommand = (
   options?: LoggedCommandOptions,
 ) => Promise<CommandResult>;
 
+/** The build that a command belongs to. */
+interface CommandSite {
+  readonly environment: Environment;
+  readonly signal: AbortSignal;
+  readonly staging: Staging;
+  readonly log: BuildLog;
+}
+
 /** Creates the {@link LoggedCommand} of one build. */
 export function createLoggedCommand({
   environment,
   signal: build,
   staging,
   log,
-}: Pick<BuildContextParts, 'environment' | 'signal' | 'staging' | 'log'>): LoggedCommand {
+}: CommandSite): LoggedCommand {
   const { directory } = staging;
   return async (command, args, options = {}) => {
     const { env, cwd = directory, signal, onLine, onPartialLine, clean = (line) => line } = options;

@@ -5,13 +5,13 @@ import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { imageIdFault } from '../image-id.ts';
-import type { Leftover } from '../leftover.ts';
 import { limitMode } from '../modes.ts';
 import { asImageError, unlessMissing } from '../system-error.ts';
 import type {
   CandidateOptions,
   ImageCandidate,
   ImageProvider,
+  Leftover,
   Logger,
   OperationOptions,
   ProviderImage,

@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Leftover } from '../leftover.ts';
 import { unlessMissing } from '../system-error.ts';
+import type { Leftover } from '../types.ts';
 import { removePartial, uploadOf } from './partial-file.ts';
 
 /** Temporary files of uploads, including those that are being written. */

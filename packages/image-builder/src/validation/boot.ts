@@ -3,22 +3,11 @@ import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import type { CommandResult } from '../process/command.ts';
 import { type Accelerator, machineArguments, optionValue, QEMU } from '../qemu/machine-arguments.ts';
-import type { ValidationParts } from './image-validation.ts';
+import type { ValidationParts } from './validation-parts.ts';
+import type { BootValidation } from './validation-settings.ts';
 
 /** Number of console lines in an error. */
 const LAST_LINES = 5;
-
-/** Settings of a boot test. */
-export interface BootValidation {
-  /** Matches the line on the serial console that tells success. An incomplete line, such as a prompt, also counts. */
-  readonly expect: RegExp;
-  /** Time limit for the line, in seconds. Default 600. */
-  readonly timeout?: number;
-  /** Memory of the machine, in MiB. Default 1024. */
-  readonly memory?: number;
-  /** Default: `kvm`, or `tcg` if QEMU fails with `kvm`. */
-  readonly accelerator?: Accelerator;
-}
 
 /**
  * Boots an image with BIOS and without a network, and waits for a line on the serial console. The machine writes to a

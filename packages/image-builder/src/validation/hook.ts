@@ -1,6 +1,6 @@
 import { ImageError } from '../errors.ts';
 import type { ImageFormat } from '../formats.ts';
-import type { ValidationParts } from './image-validation.ts';
+import type { ValidationParts } from './validation-parts.ts';
 
 /**
  * Runs a command that decides whether an image is good.

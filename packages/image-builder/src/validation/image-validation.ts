@@ -1,28 +1,9 @@
-import type { BuildLog } from '../build/build-log.ts';
-import type { LoggedCommand } from '../build/logged-command.ts';
-import type { BuildContext } from '../context.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
-import { type BootValidation, bootImage } from './boot.ts';
+import { bootImage } from './boot.ts';
 import { runHook } from './hook.ts';
-
-/** Tests that an image must pass before it is published. */
-export interface ImageValidation {
-  /**
-   * A command and its first arguments. Its last argument is the path of the image: the raw one if it exists, or else the
-   * qcow2. Its environment has `NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format, as in
-   * `NODEPOOL_IMAGE_QCOW2`. The image is good if the command exits with 0.
-   */
-  readonly hook?: readonly string[];
-  readonly boot?: BootValidation;
-}
-
-/** Resources of a validation. */
-export interface ValidationParts {
-  readonly context: BuildContext;
-  readonly run: LoggedCommand;
-  readonly log: BuildLog;
-}
+import type { ValidationParts } from './validation-parts.ts';
+import type { ImageValidation } from './validation-settings.ts';
 
 /** Formats in the order of preference for a validation: a raw image needs no tools. */
 const BEST_FIRST: readonly ImageFormat[] = ['raw', ...FORMAT_NAMES];
