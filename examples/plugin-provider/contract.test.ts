@@ -1,0 +1,11 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { imageProviderContract } from '@nodepool-builder/image-builder/testing';
+import folderProvider from './folder-provider.ts';
+
+imageProviderContract('The provider folder', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'folder-'));
+  t.after(() => rm(folder, { recursive: true }));
+  return folderProvider.openImages({ name: 'folder', folder, images: [] }, { formats: ['qcow2', 'raw'] });
+});
