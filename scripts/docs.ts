@@ -13,7 +13,7 @@ import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
 
 const GENERATED: readonly (readonly [page: string, section: string, text: string])[] = [
-  ['configuration.md', 'tables', configurationTables(configurationSchema(Modules.builtIn.providers))],
+  ['configuration.md', 'tables', configurationTables(configurationSchema(Modules.builtIn))],
   ['configuration.md', 'variables', variableTable(INHERITED_VARIABLES)],
   ['gearman-protocol.md', 'tables', packetTable(PACKETS)],
 ];
@@ -28,5 +28,5 @@ for (const [name, section, text] of GENERATED) {
 }
 
 const schemaFile = join(import.meta.dirname, '../packages/nodepool-builder/nodepool.schema.json');
-await writeFile(schemaFile, JSON.stringify(jsonSchema(configurationSchema(Modules.builtIn.providers))));
+await writeFile(schemaFile, JSON.stringify(jsonSchema(configurationSchema(Modules.builtIn))));
 execFileSync('biome', ['format', '--write', schemaFile]);

@@ -10,7 +10,7 @@ export function jsonSchema(schema: SchemaNode): object {
 }
 
 function explained(node: SchemaNode): SchemaNode {
-  const { properties, items, additionalProperties } = node;
+  const { properties, items, additionalProperties, allOf, else: otherwise } = node;
   return {
     ...node,
     ...(properties && {
@@ -24,6 +24,8 @@ function explained(node: SchemaNode): SchemaNode {
       ),
     }),
     ...(items && { items: explained(items) }),
+    ...(allOf && { allOf: allOf.map(explained) }),
+    ...(otherwise && { else: explained(otherwise) }),
     ...(typeof additionalProperties === 'object' && {
       additionalProperties: explained(additionalProperties),
     }),

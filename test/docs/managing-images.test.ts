@@ -150,6 +150,6 @@ function nodeAt(path: string): SchemaNode | undefined {
     .split('.')
     .reduce<SchemaNode | undefined>(
       (node, name) => (name === '[]' ? node?.items : node?.properties?.[name]),
-      configurationSchema(Modules.builtIn.providers),
+      configurationSchema(Modules.builtIn),
     );
 }

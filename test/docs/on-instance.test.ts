@@ -42,7 +42,7 @@ for (const [index, text] of configurations.entries()) {
     const { configuration, warnings } = await loadConfiguration(file, { place });
     assert.deepEqual(warnings, []);
     assert.ok(configuration.diskimages.length > 0);
-    for (const { onInstance } of configuration.diskimages) assert.ok(onInstance);
+    for (const { builder } of configuration.diskimages) assert.equal(builder, 'on-instance');
   });
 }
 

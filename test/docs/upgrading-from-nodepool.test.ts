@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { loadConfiguration } from 'nodepool-builder';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
@@ -53,12 +54,14 @@ test('docs/upgrading-from-nodepool.md names existing keys', () => {
   const paragraph = /^New keys for these.*?\n\n/ms.exec(page)?.[0] ?? '';
   const named = [...paragraph.matchAll(/`([\w-]+)`/g)].map(([, key = '']) => key);
   assert.ok(named.length > 5);
-  const { properties = {} } = configurationSchema(Modules.builtIn.providers);
+  const { properties = {} } = configurationSchema(Modules.builtIn);
   const keys = [
     properties,
     properties.diskimages?.items?.properties ?? {},
     properties.providers?.items?.properties ?? {},
-  ].flatMap((group) => Object.entries(group).filter(([, node]) => node.description !== undefined));
+  ].flatMap((group: Readonly<Record<string, SchemaNode>>) =>
+    Object.entries(group).filter(([, node]) => node.description !== undefined),
+  );
   const known = new Set(keys.map(([key]) => key));
   assert.deepEqual(
     named.filter((key) => !known.has(key)),

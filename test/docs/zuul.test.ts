@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { load } from 'js-yaml';
 import { loadConfiguration } from 'nodepool-builder';
-import { AUTH_KINDS } from '../../packages/nodepool-builder/src/configuration/zuul-image.ts';
+import { ZUUL_SETTINGS } from '../../packages/zuul-images/src/zuul-settings.ts';
 import { ZUUL_JOBS } from '../fixtures/ansible-playbook.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { codeBlocks, readPage } from './markdown.ts';
@@ -54,6 +54,6 @@ test('docs/zuul.md shows valid settings for each authentication and for MQTT', a
   for (const fragment of fragments)
     assert.deepEqual(await warningsWith(t, 'nodepool-deletes-images.yaml', fragment), []);
   const kinds = fragments.flatMap(({ auth = {} }) => Object.keys(auth));
-  assert.deepEqual(new Set(kinds), new Set(AUTH_KINDS));
+  assert.deepEqual(new Set(kinds), new Set(Object.keys(ZUUL_SETTINGS.properties.auth.properties)));
   assert.ok(fragments.some(({ mqtt }) => mqtt !== undefined));
 });

@@ -38,7 +38,7 @@ const SETTINGS = {
 export type CommandSettings = SettingsOf<typeof SETTINGS>;
 
 /** Builder `command`: any program makes the image. */
-export const COMMAND: BuilderModule<typeof SETTINGS> = {
+export const COMMAND: BuilderModule<typeof SETTINGS, CommandSettings> = {
   type: 'command',
   settings: SETTINGS,
   check: commandDiagnostics,

@@ -17,6 +17,7 @@ export function createAjv(options: Options = {}): Ajv {
       path: true,
       directory: true,
       program: true,
+      words: true,
       time: (text: string) => !Number.isNaN(Date.parse(text)),
     },
   });

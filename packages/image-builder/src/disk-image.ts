@@ -8,10 +8,6 @@ export interface DiskImage {
   readonly formats: readonly ImageFormat[];
   /** Seconds that a build may take; without it there is no limit. */
   readonly buildTimeout?: number;
-  /** diskimage-builder's elements: a list, or a string that is split as a shell would. */
-  readonly elements?: string | readonly string[];
-  /** For `--qemu-img-options` of disk-image-create; the empty text leaves the option out. Default: nodepool's. */
-  readonly qemuImgOptions?: string;
   /** `DIB_RELEASE`. */
   readonly release?: string | number;
   /** Added to the command's environment, overriding all else. Every value has to be a string without a NUL. */
@@ -24,8 +20,6 @@ export interface DiskImage {
   readonly elementsDir?: string;
   /** `NODEPOOL_SCRIPTDIR`. */
   readonly scriptDir?: string;
-  /** Runs instead of `disk-image-create`, with the same arguments. */
-  readonly command?: string;
   /** What the entry holds besides, for builders of your own. */
   readonly options?: Readonly<Record<string, unknown>>;
 }

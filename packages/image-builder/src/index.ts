@@ -7,8 +7,9 @@ export { checksumsOf } from './checksums.ts';
 export { endProcesses, type ProcessTraits } from './cleanup/processes.ts';
 export { COMMAND, CommandBuilder, type CommandSettings } from './command.ts';
 export type { BuildContext, RunOptions } from './context.ts';
+export type { DibSettings } from './dib/dib-settings.ts';
 export { shellWords } from './dib/shell-words.ts';
-export { DibBuilder } from './dib.ts';
+export { DIB, DibBuilder } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider, type DirectoryProviderOptions } from './directory/directory-provider.ts';
 export type { DirectoryManifest } from './directory/manifest.ts';
@@ -54,16 +55,21 @@ export type {
   BuilderEntry,
   BuilderModule,
   BuilderService,
+  BuilderServices,
   BuilderSite,
   BuildRequest,
   Diagnostic,
+  ImageBuilderClass,
   ImageServices,
   InstanceServices,
+  NeededProgram,
   PreparedProvider,
   ProviderEntry,
   ProviderHost,
+  ProviderImages,
   ProviderModule,
   ProviderServices,
+  Section,
   SettingsContext,
   ShortForm,
 } from './modules.ts';
@@ -76,12 +82,6 @@ export {
   optionValue,
   QEMU,
 } from './qemu/machine-arguments.ts';
-export {
-  type BuilderServices,
-  createImageBuilder,
-  IMAGE_BUILDERS,
-  type ImageBuilderClass,
-} from './registry.ts';
 export { readImages } from './repository/read-images.ts';
 export { ImageRepository, type ImageRepositoryEvents, type ImageRepositoryOptions } from './repository.ts';
 export { type ObjectSchema, readSettings, type SettingsOf, type SettingsSchema } from './settings-schema.ts';

@@ -1,8 +1,8 @@
+/* oxlint-disable typescript/no-explicit-any -- a module of any settings is one, which no other type argument says */
 import type { BaseImageBuilder } from './base.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
-import type { BuilderServices } from './registry.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 import type { ImageProvider, Logger } from './types.ts';
@@ -22,33 +22,101 @@ export interface Diagnostic {
 
 /** Surroundings of an entry whose settings are checked. */
 export interface SettingsContext {
+  /** Name of the entry. */
+  readonly name: string;
   /** Modules of the entries of `providers`, by the entry's name. Those that need no entry are included. */
   readonly providers: ReadonlyMap<string, ProviderModule>;
   /** `script-dir`, if there is one. */
   readonly scriptDir?: string;
+  /** Makes a path absolute: a relative one counts from the directory of the configuration file. */
+  readonly absolute: (path: string) => string;
 }
 
 /**
  * A kind of builder: everything about one value of `diskimages[].builder`.
  *
  * @typeParam S of {@link settings}
+ * @typeParam Settings of a builder: result of {@link read}
  */
-export interface BuilderModule<S extends ObjectSchema = ObjectSchema> {
+// biome-ignore lint/suspicious/noExplicitAny: see above
+export interface BuilderModule<S extends ObjectSchema = any, Settings = any> {
   /** `diskimages[].builder`. */
   readonly type: string;
+  /** Follows the type in the documentation: `on a running instance`. */
+  readonly description?: string;
   /** Keys of its disk images besides those that all disk images have. */
   readonly settings: S;
-  /**
-   * Top-level list of `nodepool.yaml` whose entries it builds. Default: the entries of `diskimages` that name its type.
-   */
-  readonly section?: string;
+  /** List of its own for its disk images. Default: the entries of `diskimages` that name its type. */
+  readonly section?: Section;
+  /** Whether its images are built elsewhere, so that no age makes one due. Default false. */
+  readonly importsBuilds?: boolean;
   /** Checks beyond the schema. */
   check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;
+  /** Programs of this host that a build runs; `validate` warns if this host lacks one. */
+  programs?(settings: SettingsOf<S>): Iterable<NeededProgram>;
+  /** Completes valid settings. Default: they stay as they are. */
+  read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
+  /**
+   * Settings that decide what an image contains: if one changes, a new image is due. The first item comes before those of
+   * all disk images, as in the digests of earlier releases. Default: all settings.
+   */
+  content?(settings: Settings): readonly unknown[];
+  /** Name of the provider that has the image as soon as it is built, and needs no file. */
+  snapshotProvider?(settings: Settings): string | undefined;
+  /** Disk images that entries of `providers[].images` describe without an entry of `diskimages`. */
+  readonly providerImages?: ProviderImages;
   /** @throws ImageError `invalid-configuration` */
-  create(diskimage: DiskImage, settings: SettingsOf<S>, services: BuilderServices): BaseImageBuilder;
+  create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
-  start?(site: BuilderSite): BuilderService<SettingsOf<S>> | Promise<BuilderService<SettingsOf<S>>>;
+  start?(site: BuilderSite): BuilderService<Settings> | Promise<BuilderService<Settings>>;
 }
+
+/** A top-level list of `nodepool.yaml`: entries with a name, or a mapping of names to entries, or a single entry. */
+export interface Section {
+  /** `zuul-images`. */
+  readonly key: string;
+  readonly description: string;
+  /** Key whose value names an entry without a name. */
+  readonly defaultName: string;
+}
+
+/** A program of this host that a build runs. */
+export interface NeededProgram {
+  /** JSON pointer of the key that names it, relative to the entry; empty for a default. */
+  readonly pointer: string;
+  readonly program: string;
+}
+
+/** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */
+export interface ProviderImages {
+  /** Keys of `providers[].images[]` that describe one. Its `diskimage` is empty, and the first of these keys is not. */
+  readonly keys: readonly string[];
+  /** Why an image cannot be built in its provider. Follows the path of the first key in the message. */
+  reason(
+    image: Readonly<Record<string, unknown>>,
+    provider: ProviderModule | undefined,
+    context: Pick<SettingsContext, 'scriptDir'>,
+  ): string | undefined;
+  /** Keys of the disk image, as an entry of `diskimages` would have them. */
+  diskimage(image: Readonly<Record<string, unknown>>, provider: string): Readonly<Record<string, unknown>>;
+}
+
+/** What a builder uses of the program that builds. */
+export interface BuilderServices {
+  /** @throws ImageError `invalid-configuration` if the configuration has no provider of instances with this name */
+  instanceProvider(name: string): InstanceProvider;
+  /** Seconds for which instances of failed builds are kept, instead of those in the settings. */
+  readonly keepOnFailure?: number;
+  /** Whether an instance may stay after its build has failed or was interrupted. Default true. */
+  readonly instancesOutliveBuilds?: boolean;
+}
+
+/** A builder without a module: its disk images have the settings of the builder `dib`. */
+export type ImageBuilderClass = new (
+  diskimage: DiskImage,
+  settings: never,
+  services: BuilderServices,
+) => BaseImageBuilder;
 
 /** A disk image, with the settings of its builder's module. */
 export interface BuilderEntry<Settings> {
@@ -60,6 +128,12 @@ export interface BuilderEntry<Settings> {
 export interface BuilderService<Settings> extends AsyncDisposable {
   /** Applies the configuration in force, at the start and after each reload: the disk images that are built here. */
   configure(entries: readonly BuilderEntry<Settings>[]): void;
+  /**
+   * Keeps the service from deleting a snapshot of an image while an upload claims it.
+   *
+   * @returns releases it
+   */
+  lockSnapshots?(imageId: string, signal: AbortSignal): Promise<() => void>;
 }
 
 /** A build that a service requests from the fleet. */
@@ -76,8 +150,8 @@ export interface BuilderSite {
   readonly repository: ImageRepository;
   /** Gives the logger of a name, such as `nodepool.builder`. */
   readonly logger: (name: string) => Logger;
-  /** Providers of instances that this host has used and that are configured. */
-  readonly instanceProviders: () => Iterable<InstanceProvider>;
+  /** Configured providers of instances with these names, and those that this process has used. */
+  instanceProviders(names: Iterable<string>): Iterable<InstanceProvider>;
   /** Whether this host has the image, or a builder of the fleet offers it. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /**

@@ -40,7 +40,7 @@ async function build(
 
 function diagnosticsOf(command: readonly string[], formats?: CommandSettings['formats']): string[] {
   const settings: CommandSettings = { command, ...(formats !== undefined && { formats }) };
-  const context = { providers: new Map() };
+  const context = { name: 'a', providers: new Map(), absolute: (path: string) => path };
   const diagnostics = Array.from(COMMAND.check?.(settings, context) ?? []);
   return diagnostics.map(({ pointer, reason, remedy }) => `${pointer} ${reason}; ${remedy}`);
 }

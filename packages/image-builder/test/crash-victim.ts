@@ -54,20 +54,18 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'build-mini-escape': {
     prepare: () => Promise.resolve(),
     run: () =>
-      new DibBuilder({
-        ...MINI_OS,
-        elements: 'mini-escape mini-hang',
-        envVars: { ...MINI_OS.envVars, ...escapeVariables },
-      }).build({ imageId: 'a', repository, onLine: console.log }),
+      new DibBuilder(
+        { ...MINI_OS, envVars: { ...MINI_OS.envVars, ...escapeVariables } },
+        { elements: 'mini-escape mini-hang' },
+      ).build({ imageId: 'a', repository, onLine: console.log }),
   },
   'build-mini-hang': {
     prepare: () => Promise.resolve(),
     run: () =>
-      new DibBuilder({
-        ...MINI_OS,
-        elements: 'mini-hang',
-        envVars: { ...MINI_OS.envVars, MINI_HANG_PHASE: 'finalise.d' },
-      }).build({ imageId: 'a', repository, onLine: console.log }),
+      new DibBuilder(
+        { ...MINI_OS, envVars: { ...MINI_OS.envVars, MINI_HANG_PHASE: 'finalise.d' } },
+        { elements: 'mini-hang' },
+      ).build({ imageId: 'a', repository, onLine: console.log }),
   },
 };
 

@@ -7,20 +7,20 @@ import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
-import { MINI_OS } from './mini-os.ts';
+import { MINI_OS, MINI_OS_ELEMENTS } from './mini-os.ts';
 import { RepositoryFixture } from './repository-fixture.ts';
 import { processesWith } from './running-process.ts';
 import { withCode } from './with-code.ts';
 
 imageBuilderContract(
   'DibBuilder with the real disk-image-create',
-  ({ name, formats }) => new DibBuilder({ ...MINI_OS, name, formats }),
+  ({ name, formats }) => new DibBuilder({ ...MINI_OS, name, formats }, MINI_OS_ELEMENTS),
   ['qcow2', 'raw'],
 );
 
 test('an element that fails is told with its exit code, and leaves nothing', async (t) => {
   const fixture = await RepositoryFixture.open(t);
-  const builder = new DibBuilder({ ...MINI_OS, elements: 'mini-fail' });
+  const builder = new DibBuilder(MINI_OS, { elements: 'mini-fail' });
   await assert.rejects(
     builder.build({ imageId: 'mini-1', repository: fixture.repository }),
     withCode('command-failed', /"disk-image-create" ended with exit code 42, saying: /),
@@ -36,7 +36,7 @@ test('a build that is aborted in its chroot, in TMP_DIR, leaves no process, moun
   const abort = new AbortController();
   const seen: number[] = [];
   const envVars = { ...MINI_OS.envVars, TMP_DIR: outside };
-  const build = new DibBuilder({ ...MINI_OS, envVars, elements: 'mini-hang' }).build({
+  const build = new DibBuilder({ ...MINI_OS, envVars }, { elements: 'mini-hang' }).build({
     imageId: 'mini-1',
     repository,
     signal: abort.signal,
@@ -61,11 +61,10 @@ test('a process with another session, environment and directory ends with its bu
   const seconds = `600.${process.pid}`;
   const variables = { MINI_ESCAPE_MOUNT: fixture.outside, MINI_ESCAPE_SECONDS: seconds };
   let escaped: Promise<number[]> | undefined;
-  const builder = new DibBuilder({
-    ...MINI_OS,
-    elements: 'mini-escape',
-    envVars: { ...MINI_OS.envVars, ...variables },
-  });
+  const builder = new DibBuilder(
+    { ...MINI_OS, envVars: { ...MINI_OS.envVars, ...variables } },
+    { elements: 'mini-escape' },
+  );
   await builder.build({
     imageId: 'mini-1',
     repository: fixture.repository,
@@ -94,14 +93,10 @@ test('another command takes the same arguments, and what it leaves beside the im
   const command = join(fixture.outside, 'my-image-create');
   await writeFile(command, STAND_IN, { mode: 0o755 });
   const lines: string[] = [];
-  const builder = new DibBuilder({
-    name: 'debian',
-    formats: [],
-    elements: 'debian-minimal vm',
-    release: 'bookworm',
-    envVars: { COLOUR: 'blue' },
-    command,
-  });
+  const builder = new DibBuilder(
+    { name: 'debian', formats: [], release: 'bookworm', envVars: { COLOUR: 'blue' } },
+    { elements: 'debian-minimal vm', 'dib-cmd': command },
+  );
   await builder.build({
     imageId: 'debian-1',
     repository: fixture.repository,
@@ -119,7 +114,7 @@ test('another command takes the same arguments, and what it leaves beside the im
 
 test('a command that is not installed is told as such', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
-  const builder = new DibBuilder({ ...MINI_OS, command: 'no-such-image-create' });
+  const builder = new DibBuilder(MINI_OS, { 'dib-cmd': 'no-such-image-create' });
   await assert.rejects(
     builder.build({ imageId: 'mini-1', repository }),
     withCode('command-not-found', /"no-such-image-create" is not installed/),
@@ -139,13 +134,10 @@ test('a secret reaches the command, and neither the log nor the error', async (t
   await writeFile(command, `${script.join('\n')} || exit 1\n`, { mode: 0o755 });
   const lines: string[] = [];
   const envVars = { TOKEN: 'correct-horse' };
-  const builder = new DibBuilder({
-    name: 'debian',
-    formats: [],
-    envVars,
-    secrets: ['correct-horse'],
-    command,
-  });
+  const builder = new DibBuilder(
+    { name: 'debian', formats: [], envVars, secrets: ['correct-horse'] },
+    { 'dib-cmd': command },
+  );
   const { repository } = fixture;
   const built = builder.build({ imageId: 'debian-1', repository, onLine: (line) => lines.push(line) });
   await assert.rejects(built, (error) => {
@@ -158,10 +150,13 @@ test('a secret reaches the command, and neither the log nor the error', async (t
   assert.ok(!`${log}${lines.join('\n')}${fixture.logger.lines.join('\n')}`.includes('correct-horse'));
 });
 
-for (const fault of [{ elements: `mini-os 'vm` }, { envVars: { DIB_JOURNAL_SIZE: 4 } }]) {
-  test(`${Object.keys(fault).join()} that make no sense are refused`, async (t) => {
+for (const [what, diskimage, settings] of [
+  ['elements', MINI_OS, { elements: `mini-os 'vm` }],
+  ['envVars', { ...MINI_OS, envVars: { DIB_JOURNAL_SIZE: 4 } }, MINI_OS_ELEMENTS],
+] as const) {
+  test(`${what} that make no sense are refused`, async (t) => {
     const { repository } = await RepositoryFixture.open(t);
-    const builder = new DibBuilder({ ...MINI_OS, ...fault });
+    const builder = new DibBuilder(diskimage, settings);
     await assert.rejects(builder.build({ imageId: 'mini-1', repository }), withCode('invalid-configuration'));
   });
 }
@@ -173,7 +168,7 @@ test('the log of a build names the variables of this process that the build does
     delete process.env.OS_PASSWORD_OF_TEST;
   });
   const lines: string[] = [];
-  const builder = new DibBuilder({ name: 'mini', formats: ['raw'], command: 'true' });
+  const builder = new DibBuilder({ name: 'mini', formats: ['raw'] }, { 'dib-cmd': 'true' });
   const job = { imageId: 'mini-1', repository: fixture.repository };
   await assert.rejects(
     builder.build({ ...job, onLine: (line) => lines.push(line) }),

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
-import type { DiskImage } from '../src/index.ts';
+import type { DibSettings, DiskImage } from '../src/index.ts';
 
 /** What the real disk-image-create makes in a few seconds, without a network. */
 export const MINI_OS: DiskImage = {
   name: 'mini',
   formats: ['raw'],
-  elements: ['mini-os'],
   elementsDir: join(import.meta.dirname, '../../../test/elements'),
   envVars: { DIB_JOURNAL_SIZE: '4' },
 };
+
+export const MINI_OS_ELEMENTS: DibSettings = { elements: ['mini-os'] };

@@ -1,40 +1,42 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type BaseImageBuilder,
   type BuilderModule,
   type BuilderServices,
+  COMMAND,
+  DIB,
   DIRECTORY_MODULE,
-  DibBuilder,
+  type DibSettings,
   type DiskImage,
   type ImageBuilderClass,
   ImageError,
   type ObjectSchema,
   type ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { OnInstanceBuilder, QEMU_MODULE } from '@nodepool-builder/on-instance';
+import { ON_INSTANCE, QEMU_MODULE } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import { ZuulArtifactBuilder } from '@nodepool-builder/zuul-images';
+import { ZUUL_ARTIFACT } from '@nodepool-builder/zuul-images';
 import { providerSchema } from './configuration/provider-schema.ts';
 import { ModuleError } from './module-error.ts';
 
 /** A kind of builder or a kind of provider. */
 export type Module = BuilderModule | ProviderModule;
 
-const NO_SETTINGS = { type: 'object', properties: {} } as const satisfies ObjectSchema;
+/** `builder` of a disk image that names none. */
+export const DEFAULT_BUILDER: string = DIB.type;
 
-/** A module whose builders have no settings of their own, besides `options`. */
-function classModule(type: string, Builder: ImageBuilderClass): BuilderModule {
-  return {
-    type,
-    settings: NO_SETTINGS,
-    create: (diskimage, _settings, services) => new Builder(diskimage, services),
-  };
-}
+/** Module of a builder class with a type of its own. */
+const PLAIN_BUILDER = {
+  settings: DIB.settings,
+  content: (settings: DibSettings) => DIB.content?.(settings) ?? [],
+};
 
 /** The modules that come with nodepool-builder. */
 const BUILT_IN: readonly Module[] = [
-  classModule('dib', DibBuilder),
-  classModule('on-instance', OnInstanceBuilder),
-  classModule('zuul-artifact', ZuulArtifactBuilder),
+  DIB,
+  COMMAND,
+  ON_INSTANCE,
+  ZUUL_ARTIFACT,
   OPENSTACK_MODULE,
   DIRECTORY_MODULE,
   QEMU_MODULE,
@@ -67,12 +69,17 @@ export class Modules {
     return [...modules].reduce<Modules>((all, module) => all.add(module), this);
   }
 
-  /** Returns this set with further builders. A class replaces a builder of the same type, and keeps its settings. */
+  /**
+   * Returns this set with further builders. A class replaces the builder of the same type, with its settings. One with
+   * another type has the settings of `dib`.
+   */
   withBuilders(classes: Readonly<Record<string, ImageBuilderClass>>): Modules {
     const modules = Object.entries(classes).map(([type, Builder]) => {
-      const module = classModule(type, Builder);
-      const { settings, ...replaced } = this.builders.get(type) ?? module;
-      return { ...replaced, ...module, settings };
+      const replaced = this.builders.get(type) ?? { ...PLAIN_BUILDER, type };
+      return {
+        ...replaced,
+        create: (diskimage, values, services) => new Builder(diskimage, values as never, services),
+      } satisfies BuilderModule;
     });
     return new Modules([...this.list(), ...modules]);
   }
@@ -83,12 +90,12 @@ export class Modules {
    * @throws ImageError `builder-unknown`, `invalid-configuration`
    */
   createBuilder(
-    diskimage: DiskImage & { readonly builder: string },
+    diskimage: DiskImage & { readonly builder: string; readonly settings: unknown },
     services: BuilderServices,
   ): BaseImageBuilder {
-    const { name, builder } = diskimage;
+    const { name, builder, settings } = diskimage;
     const module = this.builders.get(builder);
-    if (module !== undefined) return module.create(diskimage, {}, services);
+    if (module !== undefined) return module.create(diskimage, settings, services);
     const types = [...this.builders.keys()].join(', ');
     const reason = `disk image "${name}" has the unknown builder "${builder}"; use one of: ${types}`;
     throw new ImageError('builder-unknown', reason);
@@ -101,6 +108,7 @@ export class Modules {
       ? [this.builders, 'builder']
       : ([this.providers, 'provider'] as const);
     if (!taken.has(module.type)) {
+      if (isBuilderModule(module)) this.checkKeys(module);
       const all = new Modules([...this.list(), module]);
       providerSchema(all.providers); // refuses colliding keys
       return all;
@@ -109,6 +117,22 @@ export class Modules {
       `module "${module.type}" has the type of another ${kind}`,
       'give it a type of its own',
     );
+  }
+
+  /** All entries of `diskimages` are checked by one schema. */
+  private checkKeys({ type, section, settings }: BuilderModule): void {
+    const shared = [...this.builders.values()].filter((other) => other.section === undefined);
+    if (section !== undefined) return;
+    const { properties }: ObjectSchema = settings;
+    for (const [key, schema] of Object.entries(properties)) {
+      const other = shared.find((one) => {
+        const known: ObjectSchema = one.settings;
+        return Object.hasOwn(known.properties, key) && !isDeepStrictEqual(known.properties[key], schema);
+      });
+      if (other === undefined) continue;
+      const reason = `module "${type}" has the key "${key}" of builder "${other.type}" with another schema`;
+      throw new ModuleError(reason, 'choose another key');
+    }
   }
 
   private list(): readonly Module[] {
@@ -128,7 +152,19 @@ function isProviderModule(module: Module): module is ProviderModule {
 const TYPE = /^[a-z0-9][a-z0-9._-]*$/i;
 
 /** Functions of a module, all of them optional: a builder has the first one, a provider one of the next two. */
-const FUNCTIONS = ['create', 'openImages', 'openInstances', 'check', 'start', 'files', 'prepare'];
+const FUNCTIONS = [
+  'create',
+  'openImages',
+  'openInstances',
+  'check',
+  'content',
+  'files',
+  'prepare',
+  'programs',
+  'read',
+  'snapshotProvider',
+  'start',
+];
 
 function checkShape(value: unknown): asserts value is Module {
   if (!isRecord(value)) throw wrongShape('a module', 'is not an object');
@@ -144,6 +180,9 @@ function checkShape(value: unknown): asserts value is Module {
   if (wrong !== undefined) throw wrongShape(subject, `has a "${wrong}" that is not a function`);
   const isBuilder = value.create !== undefined;
   const isProvider = value.openImages !== undefined || value.openInstances !== undefined;
+  if (value.section !== undefined && !(Array.isArray(settings.required) && settings.required.length > 0)) {
+    throw wrongShape(subject, 'has a "section", but its "settings" have no required key');
+  }
   if (isBuilder === isProvider) {
     const reason =
       'must have either "create", as a builder, or "openImages" or "openInstances", as a provider';

@@ -33,9 +33,10 @@ test('further modules stand beside those that come with nodepool-builder', () =>
   assert.equal(Modules.builtIn.builders.has('mine'), false, 'a set does not change');
 });
 
-test('a class becomes a module without settings', () => {
+test('a class becomes a module with the settings of dib', () => {
   const module = Modules.none.withBuilders({ mine: MyBuilder }).builders.get('mine');
-  assert.deepEqual(module?.settings, { type: 'object', properties: {} });
+  assert.ok(module);
+  assert.equal(module.settings, Modules.builtIn.builders.get('dib')?.settings);
   const diskimage = { name: 'debian', formats: [] };
   const builder = module.create(diskimage, {}, { instanceProvider: () => assert.fail() });
   assert.ok(builder instanceof MyBuilder);
@@ -63,6 +64,14 @@ test('a provider with a key that has another meaning in another one is refused',
   assert.throws(
     () => Modules.builtIn.with([{ ...PROVIDER, settings }]),
     wrong(/^module "mine" has the key "directory", which has other values in module "directory"; give it/),
+  );
+});
+
+test('a key of another builder with another schema is refused', () => {
+  const settings = { type: 'object', properties: { elements: { type: 'string' } } } as const;
+  assert.throws(
+    () => Modules.builtIn.with([{ ...BUILDER, settings }]),
+    wrong(/^module "mine" has the key "elements" of builder "dib" with another schema; choose another key$/),
   );
 });
 

@@ -21,7 +21,7 @@ import { HostKey } from './ssh/host-key.ts';
 import { type Identity, identityOf, keptIdentity, keyOfLine } from './ssh/identity.ts';
 import { takeUp } from './take-up.ts';
 
-/** How long an instance may take to go at the end of a build, in milliseconds; the keeper of instances sees to the rest. */
+/** How long an instance may take to go at the end of a build, in milliseconds; the instance reaper sees to the rest. */
 const END_TIMEOUT = 60_000;
 
 /** How long a failed instance may take to say how it is, in milliseconds. */
@@ -183,7 +183,7 @@ async function addSnapshot({ context, provider, claim }: Build, externalId: stri
   });
 }
 
-/** Removes all that there is of the build but its files here. What fails is tried again by the keeper of instances. */
+/** Removes all that there is of the build but its files here. What fails is tried again by the instance reaper. */
 async function end({ context, provider, record, claim }: Build): Promise<void> {
   const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
   const { imageId, log } = context;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { InstanceProvider, StoredCapture } from '@nodepool-builder/image-builder';
-import { InstanceKeeper } from '../src/index.ts';
+import { InstanceReaper } from '../src/index.ts';
 
 for (const isClaimed of [true, false]) {
   it(`a snapshot without an image ${isClaimed ? 'stays if an upload claims it while the keeper looks' : 'goes'}`, async (t) => {
@@ -26,7 +26,7 @@ for (const isClaimed of [true, false]) {
         return isClaimed && listed > 1 ? [] : [capture];
       },
     };
-    const keeper = InstanceKeeper.start({
+    const keeper = InstanceReaper.start({
       repository: { recordDirectory: () => `${import.meta.dirname}/no-ledger`, images: new Map() },
       providers: () => [provider],
     });

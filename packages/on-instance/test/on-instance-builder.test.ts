@@ -269,10 +269,9 @@ describe('as any builder', () => {
     'OnInstanceBuilder',
     (diskimage) => {
       const provider = new SshdInstances(directory);
-      return new OnInstanceBuilder(
-        { ...diskimage, onInstance: onInstanceOf(join(directory, 'base')) },
-        { instanceProvider: () => provider },
-      );
+      return new OnInstanceBuilder(diskimage, onInstanceOf(join(directory, 'base')), {
+        instanceProvider: () => provider,
+      });
     },
     ['raw'],
   );

@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type { BuildJob, DiskImage, Image } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { RepositoryFixture } from '../../image-builder/test/repository-fixture.ts';
-import { InstanceKeeper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
+import { InstanceReaper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
 import { type InstanceRecord, InstanceRecords } from '../src/instance-records.ts';
 import { recipeOf } from '../src/recipe.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
@@ -13,6 +13,8 @@ import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './s
 
 /** What a build is asked for with, unless a test says otherwise. */
 export const IMAGE_ID = 'custom-0000000001';
+
+const DISKIMAGE: DiskImage = { name: 'custom', formats: ['raw'] };
 
 /** Settings without steps. */
 export function onInstanceOf(baseImage: string): OnInstance {
@@ -72,10 +74,9 @@ export class OnInstanceSite {
 
   /** A builder, as a process that has just started has it. */
   builder(settings: Partial<OnInstance> = {}, diskimage: Partial<DiskImage> = {}): OnInstanceBuilder {
-    return new OnInstanceBuilder(
-      { ...this.#diskimage(settings), ...diskimage },
-      { instanceProvider: () => this.provider },
-    );
+    return new OnInstanceBuilder({ ...DISKIMAGE, ...diskimage }, this.#settings(settings), {
+      instanceProvider: () => this.provider,
+    });
   }
 
   /**
@@ -90,8 +91,7 @@ export class OnInstanceSite {
       publicKey: 'none',
       port: 22,
     });
-    const diskimage = this.#diskimage(settings);
-    const { onInstance } = diskimage;
+    const onInstance = this.#settings(settings);
     const claim = new InstanceRecords(this.repository.repository).tryClaim(IMAGE_ID);
     await claim?.keepKey(generateKeyPair('test').privateKey);
     await claim?.write({
@@ -99,7 +99,7 @@ export class OnInstanceSite {
       phase: 'running',
       stepsDone: 0,
       afterRestart: onInstance.afterRestart,
-      recipe: await recipeOf(onInstance, { diskimage, environment: process.env }),
+      recipe: await recipeOf(onInstance, { diskimage: DISKIMAGE, environment: process.env }),
       ...entry,
     });
     claim?.release();
@@ -143,9 +143,9 @@ export class OnInstanceSite {
   }
 
   /** What has looked after the instances once, as a process that has just started has it. */
-  async keeper(): Promise<InstanceKeeper> {
+  async keeper(): Promise<InstanceReaper> {
     const { repository, logger } = this.repository;
-    const keeper = InstanceKeeper.start({ repository, providers: () => [this.provider], logger });
+    const keeper = InstanceReaper.start({ repository, providers: () => [this.provider], logger });
     await keeper.look();
     return keeper;
   }
@@ -164,7 +164,7 @@ export class OnInstanceSite {
     return { privateKeyFile, publicKey };
   }
 
-  #diskimage(settings: Partial<OnInstance>): DiskImage & { readonly onInstance: OnInstance } {
-    return { name: 'custom', formats: ['raw'], onInstance: { ...onInstanceOf(this.base), ...settings } };
+  #settings(settings: Partial<OnInstance>): OnInstance {
+    return { ...onInstanceOf(this.base), ...settings };
   }
 }

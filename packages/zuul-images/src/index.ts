@@ -1,5 +1,3 @@
-export { parseApiUrl } from './api/api-url.ts';
-export { type ArtifactRule, FORMAT_ALIASES } from './builds/image-artifact.ts';
 export { ZuulPollers } from './polling/zuul-pollers.ts';
-export { ZuulArtifactBuilder } from './zuul-artifact.ts';
-export type { MqttSettings, ZuulDiskImage, ZuulImage } from './zuul-image.ts';
+export { ZUUL_ARTIFACT, ZuulArtifactBuilder } from './zuul-artifact.ts';
+export type { ZuulSettings } from './zuul-settings.ts';

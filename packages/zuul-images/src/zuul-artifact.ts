@@ -1,21 +1,29 @@
-import { BaseImageBuilder, type BuildContext, type ImageFormat } from '@nodepool-builder/image-builder';
-import { makeableFormats, zuulImageOf } from './zuul-artifact/makeable-formats.ts';
-import type { ZuulDiskImage, ZuulImage } from './zuul-image.ts';
+import {
+  BaseImageBuilder,
+  type BuildContext,
+  type BuilderModule,
+  type DiskImage,
+  type ImageFormat,
+} from '@nodepool-builder/image-builder';
+import { artifactFormat } from './builds/image-artifact.ts';
+import { checkZuulSettings } from './checks.ts';
+import { ZuulPollers } from './polling/zuul-pollers.ts';
+import { makeableFormats } from './zuul-artifact/makeable-formats.ts';
+import { ZUUL_SETTINGS, type ZuulSettings } from './zuul-settings.ts';
 
 /**
- * Fetches the image that a Zuul job has made. An image-id made by `importedImageId` gets the build that it names; any other
- * the newest successful one whose artifacts are still there.
+ * Fetches the image that a Zuul job has built. An image-id made by `importedImageId` names the build; any other means the
+ * newest successful build whose artifacts are still available.
  */
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
   override readonly importsBuilds = true;
-  readonly #zuul: ZuulImage;
+  readonly #settings: ZuulSettings;
 
-  /** @throws ImageError `invalid-configuration` */
-  constructor(diskimage: ZuulDiskImage) {
+  constructor(diskimage: DiskImage, settings: ZuulSettings) {
     super(diskimage);
-    this.#zuul = zuulImageOf(diskimage);
-    this.nativeFormats = makeableFormats(this.#zuul.artifacts.map(({ format }) => format));
+    this.#settings = settings;
+    this.nativeFormats = makeableFormats(settings.artifacts.map(({ format }) => artifactFormat(format)));
   }
 
   /**
@@ -23,8 +31,33 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
    *   `format-unavailable`, `conversion-failed`, `command-not-found`, and those of `downloadArtifact`
    */
   protected override async createImage(context: BuildContext): Promise<void> {
-    // not at the top: a daemon without such images loads no HTTP client
+    // Imported on demand: a daemon without these images loads no HTTP client.
     const { fetchImage } = await import('./zuul-artifact/fetch-image.ts');
-    await fetchImage(this.#zuul, context);
+    await fetchImage(this.#settings, context);
   }
 }
+
+/** Builder `zuul-artifact`: imports the images that Zuul jobs build, the entries of `zuul-images`. */
+export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = {
+  type: 'zuul-artifact',
+  description: 'of a Zuul job',
+  settings: ZUUL_SETTINGS,
+  section: {
+    key: 'zuul-images',
+    description:
+      'Images that jobs of Zuul build: a list, or a mapping of names to entries. Providers name them as `diskimage`.',
+    defaultName: 'job',
+  },
+  importsBuilds: true,
+  check: (settings, { name }) => checkZuulSettings(settings, name),
+  content: (settings) => {
+    const { 'api-url': apiUrl, tenant, project, pipelines, job, branch, 'image-name': imageName } = settings;
+    const artifacts = settings.artifacts.map(({ format, type }) => ({
+      format: artifactFormat(format),
+      type,
+    }));
+    return [undefined, undefined, [apiUrl, tenant, project, pipelines, job, branch, imageName, artifacts]];
+  },
+  create: (diskimage, settings) => new ZuulArtifactBuilder(diskimage, settings),
+  start: (site) => new ZuulPollers(site),
+};

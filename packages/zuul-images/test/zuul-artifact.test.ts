@@ -6,12 +6,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
-import type { Image } from '@nodepool-builder/image-builder';
+import type { DiskImage, Image } from '@nodepool-builder/image-builder';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';
-import { type ArtifactRule, ZuulArtifactBuilder } from '../src/index.ts';
+import type { ArtifactRule } from '../src/builds/image-artifact.ts';
+import { ZuulArtifactBuilder } from '../src/index.ts';
 import {
   ArtifactServer,
   digest,
@@ -228,9 +229,9 @@ describe('an artifact that is not what it should be', () => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
-    const zuul = { ...site.image, requireSha256: true };
+    const zuul = { 'require-sha256': true };
     await assert.rejects(
-      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      site.builder({}, zuul).build({ imageId: idOf(row), repository }),
       withCode(
         'build-unusable',
         /its artifact ".*image\.qcow2" has no sha256 in its metadata, and require-sha256/,
@@ -240,16 +241,15 @@ describe('an artifact that is not what it should be', () => {
     const next = site.zuul
       .table()
       .add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow', sha256 })]);
-    await site.builder({ zuul }).build({ imageId: idOf(next), repository });
+    await site.builder({}, zuul).build({ imageId: idOf(next), repository });
   });
 
   test('is refused if its disk is above the size limit, although its file is small', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
-    const zuul = { ...site.image, largestDisk: 2 ** 22 - 1 };
     await assert.rejects(
-      site.builder({ zuul }).build({ imageId: idOf(row), repository }),
+      site.builder().build({ imageId: idOf(row), repository, largestDisk: 2 ** 22 - 1 }),
       withCode('artifact-too-large'),
     );
   });
@@ -298,8 +298,9 @@ test('what has come is not taken for another artifact that is the image since th
     ]);
   const { repository } = site.repository;
   const build = async (artifacts: readonly ArtifactRule[], ...hook: string[]): Promise<Image> => {
-    const zuul = { ...site.image, artifacts };
-    return await site.builder({ zuul, validation: { hook } }).build({ imageId: idOf(row), repository });
+    return await site
+      .builder({ validation: { hook } }, { artifacts })
+      .build({ imageId: idOf(row), repository });
   };
   const failed = withCode('validation-failed');
   await assert.rejects(build([{ format: 'qcow2', type: 'image-qcow' }], 'false'), failed);
@@ -344,9 +345,16 @@ test('killed in the middle of a download, it goes on with it', async (t) => {
   const imageId = idOf(site.zuul.table().add([artifact]));
   const { repository: fixture } = site;
   await fixture.close();
-  const diskimage = site.diskimage({ formats: ['raw'] });
+  const diskimage: DiskImage = { name: 'noble', formats: ['raw'] };
   const victim = join(import.meta.dirname, 'zuul-artifact', 'zuul-artifact-victim.ts');
-  const args = [...process.execArgv, victim, JSON.stringify(diskimage), fixture.directory, imageId, '60'];
+  const args = [
+    ...process.execArgv,
+    victim,
+    JSON.stringify([diskimage, site.image]),
+    fixture.directory,
+    imageId,
+    '60',
+  ];
   assert.deepEqual(await once(spawn(process.execPath, args, { stdio: 'inherit' }), 'exit'), [
     null,
     'SIGKILL',
@@ -354,7 +362,7 @@ test('killed in the middle of a download, it goes on with it', async (t) => {
   const sentFirst = (await site.sent())['image.raw'] ?? 0;
   assert.ok(sentFirst > content.length / 2, `${sentFirst} bytes were sent`);
   const repository = await fixture.open();
-  const { files } = await new ZuulArtifactBuilder(diskimage).build({ imageId, repository });
+  const { files } = await new ZuulArtifactBuilder(diskimage, site.image).build({ imageId, repository });
   assert.equal(files[0]?.checksums?.sha256, digest('sha256', content));
   const sent = (await site.sent())['image.raw'] ?? 0;
   assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
@@ -385,7 +393,7 @@ describe('as any builder', () => {
 
   imageBuilderContract(
     'ZuulArtifactBuilder',
-    (diskimage) => new ZuulArtifactBuilder({ ...diskimage, zuul: imageOf(zuul) }),
+    (diskimage) => new ZuulArtifactBuilder(diskimage, imageOf(zuul)),
     ['qcow2', 'raw'],
   );
 });

@@ -1,5 +1,5 @@
-import type { DiskImage } from '../disk-image.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
+import type { DibSettings } from './dib-settings.ts';
 import { shellWords } from './shell-words.ts';
 
 /** For qemu older than 1.1, as nodepool has always done. */
@@ -15,12 +15,12 @@ const OTHER_QEMU_TYPES: readonly ImageFormat[] = ['vmdk', 'vdi', 'vhdx', 'vpc'];
  * @throws ImageError `invalid-configuration` for elements with a quote that is not closed
  */
 export function dibArguments(
-  diskimage: DiskImage,
+  settings: DibSettings,
   formats: readonly ImageFormat[],
   output: string,
 ): string[] {
   const qcow2Only = formats.includes('qcow2') && !formats.some((format) => OTHER_QEMU_TYPES.includes(format));
-  const { qemuImgOptions = qcow2Only ? QCOW2_OPTIONS : '' } = diskimage;
+  const { 'qemu-img-options': qemuImgOptions = qcow2Only ? QCOW2_OPTIONS : '' } = settings;
   return [
     '-x',
     '-t',
@@ -31,7 +31,7 @@ export function dibArguments(
     ...(qemuImgOptions === '' ? [] : ['--qemu-img-options', qemuImgOptions]),
     '-o',
     output,
-    ...elementsOf(diskimage),
+    ...elementsOf(settings),
   ];
 }
 
@@ -40,8 +40,8 @@ export function dibArguments(
  *
  * @throws ImageError `invalid-configuration` for a quote that is not closed
  */
-export function elementsOf({ elements = [] }: DiskImage): readonly string[] {
-  return typeof elements === 'string' ? shellWords(elements, 'the list of elements') : elements;
+export function elementsOf({ elements }: DibSettings): readonly string[] {
+  return typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? []);
 }
 
 /** disk-image-create makes a squashfs only if it is the first of the types. */

@@ -8,7 +8,7 @@ function argumentsFor(
   formats: readonly ImageFormat[],
   elements: string | readonly string[] = 'debian vm',
 ): string[] {
-  return dibArguments({ name: 'debian', formats, elements }, formats, '/images/debian-1');
+  return dibArguments({ elements }, formats, '/images/debian-1');
 }
 
 test('the arguments are those that nodepool has always given', () => {
@@ -55,21 +55,15 @@ const OPTIONS: readonly (readonly [
 
 for (const [qemuImgOptions, formats, expected] of OPTIONS) {
   test(`with the options "${qemuImgOptions}" for ${formats.join(', ')} nodepool's are left out`, () => {
-    const args = dibArguments({ name: 'debian', formats, qemuImgOptions }, formats, '/images/debian-1');
+    const args = dibArguments({ 'qemu-img-options': qemuImgOptions }, formats, '/images/debian-1');
     assert.deepEqual(args.slice(args.indexOf('--no-tmpfs') + 1, args.indexOf('-o')), expected);
   });
 }
 
 test('elements are a list, words of a string, or none', () => {
-  assert.deepEqual(elementsOf({ name: 'debian', formats: [], elements: ['one two', 'three'] }), [
-    'one two',
-    'three',
-  ]);
-  assert.deepEqual(elementsOf({ name: 'debian', formats: [], elements: `'one two' three` }), [
-    'one two',
-    'three',
-  ]);
-  assert.deepEqual(elementsOf({ name: 'debian', formats: [] }), []);
+  assert.deepEqual(elementsOf({ elements: ['one two', 'three'] }), ['one two', 'three']);
+  assert.deepEqual(elementsOf({ elements: `'one two' three` }), ['one two', 'three']);
+  assert.deepEqual(elementsOf({}), []);
 });
 
 test('elements with an open quote are refused', () => {

@@ -113,17 +113,14 @@ export async function buildImage(build: ImageBuild, signal: AbortSignal): Promis
 
 function createBuilder(
   { diskimage, formats, modules }: ImageBuild,
-  services: BuilderServices,
+  instances: BuilderServices,
 ): BaseImageBuilder {
-  const adapted = { ...withoutKeptInstances(diskimage), ...(formats.length > 0 && { formats }) };
-  return modules.createBuilder(adapted, services);
-}
-
-/** No daemon would remove a kept instance once its time is over. */
-function withoutKeptInstances(diskimage: DiskImageConfiguration): DiskImageConfiguration {
-  if (diskimage.onInstance === undefined) return diskimage;
-  const { keepOnFailure: _, ...onInstance } = diskimage.onInstance;
-  return { ...diskimage, onInstance: { ...onInstance, afterRestart: 'destroy' } };
+  const adapted = { ...diskimage, ...(formats.length > 0 && { formats }) };
+  return modules.createBuilder(adapted, {
+    instanceProvider: (name) => instances.instanceProvider(name),
+    // No daemon would delete an instance that outlives this process.
+    instancesOutliveBuilds: false,
+  });
 }
 
 async function refuseExisting(output: string, imageId: string): Promise<void> {

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ImageError, ImageRepository, unlessMissing } from '@nodepool-builder/image-builder';
+import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { Providers } from '../daemon/providers.ts';
-import { rememberedProviders } from '../daemon/remembered-providers.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
 import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
 
@@ -78,7 +78,7 @@ export class JobWorkspace {
     const repository = await ImageRepository.open(directory, { logger: STANDARD_ERROR_LOGGER });
     try {
       const identity = await builderIdentity(repository.directory);
-      const used = await rememberedProviders(repository);
+      const used = await recordedProviders(repository);
       const scope = identity.replaceAll('-', '');
       const providers = openJobInstances(configuration, repository.directory, { scope, used });
       for (const name of used) providers.instanceProvider(name); // throws for one that is no longer configured

@@ -1,4 +1,5 @@
 import type {
+  DiskImage,
   FilterEntry,
   ImageFormat,
   ObjectSchema,
@@ -6,8 +7,6 @@ import type {
   ProviderModule,
 } from '@nodepool-builder/image-builder';
 import type { Timing } from '@nodepool-builder/image-manager';
-import type { InstanceDiskImage } from '@nodepool-builder/on-instance';
-import type { ZuulDiskImage } from '@nodepool-builder/zuul-images';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
 export interface Configuration {
@@ -17,7 +16,7 @@ export interface Configuration {
   readonly buildLogDir?: string;
   /** How many logs of each disk image's builds are kept. */
   readonly buildLogRetention: number;
-  /** The largest disk in bytes that is converted, or taken from Zuul. */
+  /** Size limit in bytes of disks that are converted or imported. */
   readonly largestDisk: number;
   /** Size limit of a build's log, in bytes. */
   readonly buildLogLimit: number;
@@ -58,13 +57,19 @@ export interface GearmanTls {
   readonly serverName?: string;
 }
 
-/** One entry of `diskimages` or of `zuul-images`. Its formats are its own and what the providers want of it. */
-export interface DiskImageConfiguration extends InstanceDiskImage, ZuulDiskImage {
-  /** Name of the builder that makes it. */
+/** A disk image. Its formats are its own and those that providers take. */
+export interface DiskImageConfiguration extends DiskImage {
+  /** Type of the builder. */
   readonly builder: string;
+  /** Settings of the builder's module. */
+  readonly settings: unknown;
+  /** Digest of everything that decides what an image contains. If it changes, a new image is due. */
+  readonly digest: string;
+  /** Whether the images are built elsewhere, so that no age makes one due. */
+  readonly importsBuilds: boolean;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;
-  /** Seconds; absent if a cron expression says when it is built anew, or Zuul. */
+  /** Seconds; absent if a cron expression or the source of imported builds decides. */
   readonly rebuildAge?: number;
   readonly rebuildCron?: string;
   /** How many good ones are kept, on disk and in each provider. */

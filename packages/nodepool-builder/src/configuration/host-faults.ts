@@ -1,6 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { type DiskImageEntry, settingsOf } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { programPath } from './program-path.ts';
@@ -10,7 +11,6 @@ import { isMapping } from './scalar.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import { hookWords } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
-import { zuulImageEntries } from './zuul-images-source.ts';
 
 type Absolute = (path: string) => string;
 
@@ -23,6 +23,13 @@ interface Needed {
   readonly searchPath?: string;
 }
 
+/** Modules of providers, disk images, and the resolution of relative paths. */
+interface HostOptions {
+  readonly modules: ProviderModules;
+  readonly entries: readonly DiskImageEntry[];
+  readonly absolute: Absolute;
+}
+
 /**
  * Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds.
  *
@@ -31,11 +38,10 @@ interface Needed {
 export async function hostFaults(
   document: YamlDocument,
   source: ConfigurationSource,
-  modules: ProviderModules,
-  absolute: Absolute,
+  { modules, entries, absolute }: HostOptions,
 ): Promise<readonly Fault[]> {
   // A need of several entries is reported once, for the first of them.
-  const needed = Map.groupBy(needs(source, modules, absolute), keyOf).values();
+  const needed = Map.groupBy(needs(source, { modules, entries, absolute }), keyOf).values();
   const findings = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
   return findings
     .filter((finding) => finding !== undefined)
@@ -46,7 +52,7 @@ function keyOf({ kind, path, searchPath = '' }: Needed): string {
   return JSON.stringify([kind, path, searchPath]);
 }
 
-function* needs(source: ConfigurationSource, modules: ProviderModules, absolute: Absolute): Iterable<Needed> {
+function* needs(source: ConfigurationSource, { modules, entries, absolute }: HostOptions): Iterable<Needed> {
   const directory = (pointer: string, path: string): Needed => ({
     pointer,
     path: absolute(path),
@@ -55,12 +61,7 @@ function* needs(source: ConfigurationSource, modules: ProviderModules, absolute:
   yield directory('/images-dir', source['images-dir']);
   for (const path of source['elements-dir']?.split(':') ?? []) yield directory('/elements-dir', path);
   if (source['script-dir']) yield directory('/script-dir', source['script-dir']);
-  for (const [index, diskimage] of (source.diskimages ?? []).entries()) {
-    yield* diskImageNeeds(diskimage, `/diskimages/${index}`, absolute);
-  }
-  for (const { pointer, entry } of zuulImageEntries(source['zuul-images'])) {
-    yield* validationNeeds(entry, pointer, absolute);
-  }
+  for (const entry of entries) yield* diskImageNeeds(entry, absolute);
   for (const [index, provider] of (source.providers ?? []).entries()) {
     const pointer = `/providers/${index}`;
     const { 'post-upload-hook': hook } = provider;
@@ -75,20 +76,15 @@ function* needs(source: ConfigurationSource, modules: ProviderModules, absolute:
   }
 }
 
-function* diskImageNeeds(diskimage: DiskImageSource, pointer: string, absolute: Absolute): Iterable<Needed> {
-  const { abstract = false, builder = 'dib', 'dib-cmd': command, 'env-vars': variables } = diskimage;
-  if (abstract) return;
-  if (builder === 'dib') {
-    const searchPath =
-      isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
-    yield {
-      pointer: command === undefined ? pointer : `${pointer}/dib-cmd`,
-      path: command ?? 'disk-image-create',
-      kind: 'program',
-      ...(searchPath !== undefined && { searchPath }),
-    };
+function* diskImageNeeds({ pointer, source, module }: DiskImageEntry, absolute: Absolute): Iterable<Needed> {
+  if (source.abstract || module === undefined) return;
+  const { 'env-vars': variables } = source;
+  const searchPath = isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
+  for (const { pointer: key, program } of module.programs?.(settingsOf(source, module, { absolute })) ?? []) {
+    const needed = { pointer: pointer + key, path: program, kind: 'program' } as const;
+    yield searchPath === undefined ? needed : { ...needed, searchPath };
   }
-  yield* validationNeeds(diskimage, pointer, absolute);
+  yield* validationNeeds(source, pointer, absolute);
 }
 
 function* validationNeeds(

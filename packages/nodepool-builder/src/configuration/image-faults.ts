@@ -1,4 +1,6 @@
 import { ImageError, imageIdFault, shellWords, variableFault } from '@nodepool-builder/image-builder';
+import type { Modules } from '../modules.ts';
+import { keysWithFormat } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { isFunctionSubject } from './reference-faults.ts';
@@ -15,17 +17,26 @@ const ID_END = '-0000000001-aaaaaaaa';
  *
  * @param source before inheritance, so that each fault is found where it is written
  */
-export function imageFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
+export function imageFaults(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  modules: Modules,
+): readonly Fault[] {
+  const words = keysWithFormat(modules, 'words');
   return (source.diskimages ?? [])
-    .flatMap((diskimage, index) => diskImageFindings(diskimage, `/diskimages/${index}`))
+    .flatMap((diskimage, index) => diskImageFindings(diskimage, `/diskimages/${index}`, words))
     .map((finding) => toFault(document, finding));
 }
 
-function diskImageFindings(diskimage: DiskImageSource, pointer: string): readonly Finding[] {
+function diskImageFindings(
+  diskimage: DiskImageSource,
+  pointer: string,
+  words: readonly string[],
+): readonly Finding[] {
   const { name, abstract = false } = diskimage;
   return [
     ...(abstract ? [] : nameFindings(name, `${pointer}/name`)),
-    ...elementFindings(diskimage, `${pointer}/elements`),
+    ...words.flatMap((key) => wordFindings(diskimage[key], `${pointer}/${key}`)),
     ...variableFindings(diskimage, `${pointer}/env-vars`),
   ];
 }
@@ -38,10 +49,10 @@ export function nameFindings(name: string, pointer: string): readonly Finding[] 
   return [{ pointer, severity: 'warning', reason, remedy: 'choose a plain name' }];
 }
 
-function elementFindings({ elements }: DiskImageSource, pointer: string): readonly Finding[] {
-  if (typeof elements !== 'string') return [];
+function wordFindings(value: unknown, pointer: string): readonly Finding[] {
+  if (typeof value !== 'string') return [];
   try {
-    shellWords(elements, 'elements');
+    shellWords(value, 'the words');
     return [];
   } catch (error) {
     if (!(error instanceof ImageError)) throw error;

@@ -1,4 +1,6 @@
 import { ImageError, shellWords } from '@nodepool-builder/image-builder';
+import type { Modules } from '../modules.ts';
+import { keysWithFormat } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { type Finding, toFault } from './finding.ts';
 import { isMapping } from './scalar.ts';
@@ -40,33 +42,36 @@ function parentFinding({ name, parent }: DiskImageSource, all: ByName, pointer: 
 }
 
 /**
- * Resolves `parent`: each disk image gets the settings that it inherits. As in nodepool, elements come
+ * Resolves `parent`: each disk image gets the settings that it inherits. As in nodepool, elements and other words come
  * after those of the parent, `env-vars` are added to the parent's, and any other value takes the place of the parent's
  * unless it is empty or false. An abstract entry keeps only its name: it is never built.
  *
  * @param source without an {@link inheritanceFaults}
  */
-export function withInheritance(source: ConfigurationSource): ConfigurationSource {
+export function withInheritance(source: ConfigurationSource, modules: Modules): ConfigurationSource {
   const diskimages = source.diskimages ?? [];
   const all = byName(diskimages);
+  const words = keysWithFormat(modules, 'words');
   return {
     ...source,
     diskimages: diskimages.map((diskimage) =>
-      diskimage.abstract ? { name: diskimage.name, abstract: true } : inherit(diskimage, all),
+      diskimage.abstract ? { name: diskimage.name, abstract: true } : inherit(diskimage, all, words),
     ),
   };
 }
 
-function inherit(diskimage: DiskImageSource, all: ByName): DiskImageSource {
+function inherit(diskimage: DiskImageSource, all: ByName, words: readonly string[]): DiskImageSource {
   const parent = diskimage.parent ? all.get(diskimage.parent) : undefined;
   if (parent === undefined) return diskimage;
-  const { abstract: _, ...inherited } = inherit(parent, all);
+  const { abstract: _, ...inherited } = inherit(parent, all, words);
   const values = Object.entries(diskimage).filter(([, value]) => value);
   return {
     ...(hasRebuildTime(diskimage) ? withoutRebuildTime(inherited) : inherited),
     ...(Object.fromEntries(values) as Partial<DiskImageSource>),
     name: diskimage.name,
-    elements: [...elementsOf(inherited), ...elementsOf(diskimage)],
+    ...Object.fromEntries(
+      words.map((key) => [key, [...wordsOf(inherited[key]), ...wordsOf(diskimage[key])]]),
+    ),
     'env-vars': { ...variablesOf(inherited), ...variablesOf(diskimage) },
   };
 }
@@ -85,13 +90,13 @@ function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string,
   return isMapping(variables) ? variables : {};
 }
 
-/** Splits elements; a string with an open quote is kept whole, so that its builds are refused. */
-function elementsOf({ elements }: DiskImageSource): readonly string[] {
-  if (typeof elements !== 'string') return elements ?? [];
+/** Splits words; a string with an open quote is kept whole, so that its builds are refused. */
+function wordsOf(value: unknown): readonly string[] {
+  if (typeof value !== 'string') return Array.isArray(value) ? value : [];
   try {
-    return shellWords(elements, 'the list of elements');
+    return shellWords(value, 'the words');
   } catch (error) {
-    if (error instanceof ImageError) return [elements];
+    if (error instanceof ImageError) return [value];
     throw error;
   }
 }

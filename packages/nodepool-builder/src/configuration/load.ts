@@ -4,7 +4,9 @@ import type { ProviderHost, ProviderModule } from '@nodepool-builder/image-build
 import { Modules } from '../modules.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { cronFaults } from './cron-faults.ts';
+import { diskImageEntries, diskImageFindings } from './disk-images.ts';
 import { ConfigurationError, type Fault } from './fault.ts';
+import { toFault } from './finding.ts';
 import { withFloatTexts } from './float-texts.ts';
 import { gearmanServerFaults } from './gearman-server.ts';
 import { hostFaults } from './host-faults.ts';
@@ -13,21 +15,18 @@ import { imageFilterFaults } from './image-filters.ts';
 import { inheritanceFaults, withInheritance } from './inheritance.ts';
 import { laterNodepoolFault } from './later-nodepool.ts';
 import { lastOfEachName, normalise } from './normalise.ts';
-import { onInstanceFaults } from './on-instance-faults.ts';
-import { INSTANCE_BUILDER } from './on-instance-source.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
 import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
 import { providerFaults } from './provider-faults.ts';
+import { providerImageFaults, withProviderImages } from './provider-images.ts';
 import type { ProviderModules } from './provider-schema.ts';
 import { readDocument } from './read-document.ts';
 import { referenceFaults } from './reference-faults.ts';
 import { configurationSchema } from './schema.ts';
 import { humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
-import { snapshotImageFaults, withSnapshotImages } from './snapshot-images.ts';
 import type { ConfigurationSource, ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
-import { namelessZuulImage, zuulImageFaults } from './zuul-image-faults.ts';
 
 /** A configuration, and what may be wrong with it although it can be used. */
 export interface LoadedConfiguration {
@@ -80,32 +79,37 @@ export async function loadConfiguration(
   const { modules } = plugins;
   const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...plugins.faults];
   // Errors that follow from a missing module would hide the reason.
-  if (!faults.some(isError)) faults.push(...formFaults(document, modules.providers));
+  if (!faults.some(isError)) faults.push(...formFaults(document, modules));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
   const written = withFloatTexts(document, document.value as ConfigurationSource);
-  faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written));
+  faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written, modules));
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  const source = withInheritance(written);
+  const source = withInheritance(written, modules);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
   const timeFaults = await cronFaults(document, source);
-  const makesSnapshots = modules.builders.has(INSTANCE_BUILDER);
-  const providers = modulesByName(source.providers ?? [], modules.providers);
-  const context = { providers, ...(source['script-dir'] && { scriptDir: source['script-dir'] }) };
+  const surroundings = {
+    providers: modulesByName(source.providers ?? [], modules.providers),
+    ...(source['script-dir'] && { scriptDir: source['script-dir'] }),
+    absolute,
+  };
+  const entries = diskImageEntries(source, modules);
   faults.push(
     ...referenceFaults(document, source, modules),
     ...providerFaults(document, source, modules.providers, absolute),
-    ...zuulImageFaults(document, source),
-    ...onInstanceFaults(document, source, context),
-    ...(makesSnapshots ? snapshotImageFaults(document, source, providers) : []),
+    ...entries
+      .flatMap((entry) => diskImageFindings(entry, modules, surroundings))
+      .map((finding) => toFault(document, finding)),
+    ...providerImageFaults(document, { source, modules, surroundings }),
     ...imageFilterFaults(document, source),
     ...(await gearmanServerFaults(document, source, absolute)),
     ...timeFaults,
   );
   if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  if (checksHost) faults.push(...(await hostFaults(document, source, modules.providers, absolute)));
+  if (checksHost)
+    faults.push(...(await hostFaults(document, source, { modules: modules.providers, entries, absolute })));
   // What is left of them is a warning: the cron expression for all images, which is as good as none then.
   const timed = timeFaults.length === 0 ? source : { ...source, cron: null };
-  const usable = makesSnapshots ? withSnapshotImages(timed, providers) : timed;
+  const usable = withProviderImages({ source: timed, modules, surroundings });
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
   const { warnings, ...read } = await readProviders(document, usable, {
@@ -114,7 +118,13 @@ export async function loadConfiguration(
     absolute,
   });
   return {
-    configuration: normalise(file, usable, read, secureEnvVars),
+    configuration: normalise(usable, {
+      file,
+      entries: diskImageEntries(usable, modules),
+      ...read,
+      surroundings,
+      secure: secureEnvVars,
+    }),
     files: [
       file,
       ...(secureFile ? [secureFile] : []),
@@ -129,13 +139,10 @@ export async function loadConfiguration(
 }
 
 /** A file for another nodepool gets one error: the schema would find one in each line. */
-function formFaults(document: YamlDocument, modules: ProviderModules): readonly Fault[] {
+function formFaults(document: YamlDocument, modules: Modules): readonly Fault[] {
   const later = laterNodepoolFault(document);
   if (later?.severity === 'error') return [later];
-  return [
-    ...(later === undefined ? [] : [later]),
-    ...(namelessZuulImage(document) ?? schemaFaults(document, configurationSchema(modules))),
-  ];
+  return [...(later === undefined ? [] : [later]), ...schemaFaults(document, configurationSchema(modules))];
 }
 
 function isError(fault: Fault): boolean {

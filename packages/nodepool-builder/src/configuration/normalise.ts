@@ -1,61 +1,54 @@
-import { dirname, join, resolve } from 'node:path';
-import type { ImageFormat, ProviderModule } from '@nodepool-builder/image-builder';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
 import type {
   Configuration,
   DiskImageConfiguration,
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
+import { type DiskImageEntry, type Surroundings, settingsOf } from './disk-images.ts';
 import { toGearmanServer } from './gearman-server.ts';
-import { toOnInstance } from './on-instance.ts';
 import { isMapping, toText } from './scalar.ts';
 import type { SecureEnvVars } from './secure-file.ts';
 import type { ConfigurationSource, DiskImageSource } from './source.ts';
 import { toValidation } from './validation.ts';
-import { toZuulImage } from './zuul-image.ts';
-import { type ZuulImageSource, zuulImageEntries } from './zuul-images-source.ts';
 
-/**
- * What a file says, with its defaults, and with absolute paths: relative ones count from its directory.
- *
- * @param secure what the file of `-s` adds
- */
-export function normalise(
-  file: string,
-  source: ConfigurationSource,
-  { providers, instanceProviders }: Pick<Configuration, 'providers' | 'instanceProviders'>,
-  secure: SecureEnvVars,
-): Configuration {
-  const modules = new Map([...instanceProviders, ...providers].map(({ name, module }) => [name, module]));
-  const absolute = (path: string): string => resolve(dirname(file), path);
+/** Parts of a configuration besides what the file holds. */
+export interface NormaliseOptions extends Pick<Configuration, 'providers' | 'instanceProviders'> {
+  /** Absolute path of the file. */
+  readonly file: string;
+  /** Disk images of the file. */
+  readonly entries: readonly DiskImageEntry[];
+  readonly surroundings: Surroundings;
+  /** Contents of the file of `-s`. */
+  readonly secure: SecureEnvVars;
+}
+
+/** The settings of a file with their defaults, and with absolute paths: relative ones count from its directory. */
+export function normalise(source: ConfigurationSource, options: NormaliseOptions): Configuration {
+  const { file, entries, providers, instanceProviders, surroundings } = options;
+  const { absolute } = surroundings;
   return {
     file,
     imagesDir: absolute(source['images-dir']),
     ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
     buildLogRetention: source['build-log-retention'] ?? 7,
-    largestDisk: largestDiskOf(source),
+    // In bytes.
+    largestDisk: (source['virtual-size-limit'] ?? 256) * 2 ** 30,
     buildLogLimit: (source['build-log-size'] ?? 64) * 1024 * 1024,
     buildEnvironment: source['build-environment'] ?? [],
     gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
-    diskimages: [
-      ...lastOfEachName(source.diskimages ?? [])
-        .filter(({ abstract }) => !abstract)
-        .map((diskimage) => toDiskImage(diskimage, source, providers, { modules, secure, absolute })),
-      ...lastOfEachName(zuulImageEntries(source['zuul-images']).map(({ entry }) => entry)).map((entry) =>
-        toImageOfZuul(entry, source, providers, absolute),
-      ),
-    ],
+    diskimages: [...new Map(entries.map((entry) => [entry.source.name, entry])).values()].flatMap((entry) =>
+      entry.source.abstract || entry.module === undefined
+        ? []
+        : [toDiskImage(entry, entry.module, source, options)],
+    ),
     providers,
     instanceProviders,
     manager: toManager(source, absolute),
   };
 }
-
-/** Seconds for the download of an image and its conversions: a server may send without end. */
-const ZUUL_BUILD_TIMEOUT = 14_400;
-
-/** The builder of what `zuul-images` has. */
-export const ZUUL_BUILDER = 'zuul-artifact';
 
 /** A `manager.store` that is a database URL; anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
@@ -82,82 +75,90 @@ export function lastOfEachName<T extends { readonly name: string }>(entries: rea
   return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
 }
 
-interface DiskImageContext {
-  /** By the provider's name. */
-  readonly modules: ReadonlyMap<string, ProviderModule>;
-  readonly secure: SecureEnvVars;
-  readonly absolute: (path: string) => string;
-}
-
 function toDiskImage(
-  diskimage: DiskImageSource,
+  { source: written }: DiskImageEntry,
+  module: BuilderModule,
   source: ConfigurationSource,
-  providers: readonly ProviderConfiguration[],
-  { modules, secure, absolute }: DiskImageContext,
+  { providers, surroundings, secure }: NormaliseOptions,
 ): DiskImageConfiguration {
-  const secrets = secure.get(diskimage.name) ?? {};
-  const { 'on-instance': block } = diskimage;
-  // Where it is made it lies then, so that no file is needed for that provider.
-  const others = providers.filter(({ name }) => name !== block?.provider);
+  const { name } = written;
+  const { absolute } = surroundings;
+  const values = settingsOf(written, module, surroundings);
+  const settings: unknown = module.read?.(values, { ...surroundings, name }) ?? values;
+  const snapshotProvider = module.snapshotProvider?.(settings);
+  const {
+    'build-timeout': buildTimeout,
+    validate,
+    pause = false,
+    keep = 2,
+    options = {},
+  }: DiskImageSource = {
+    ...written,
+    ...values,
+  };
+  const secrets = secure.get(name) ?? {};
+  const envVars = { ...(isMapping(written['env-vars']) && written['env-vars']), ...secrets };
+  const release = module.section === undefined ? toText(written.release) : undefined;
+  const hidden = Object.values(secrets);
   return {
-    ...anyDiskImage(diskimage, others, absolute),
-    builder: diskimage.builder ?? 'dib',
-    elements: diskimage.elements ?? '',
-    release: toText(diskimage.release),
-    envVars: { ...(isMapping(diskimage['env-vars']) && diskimage['env-vars']), ...secrets },
-    secrets: Object.values(secrets),
+    name,
+    builder: module.type,
+    settings,
+    digest: digestOf({ module, settings, envVars, secrets: hidden, release, options }),
+    importsBuilds: module.importsBuilds ?? false,
+    pause,
+    // The provider that has the snapshot needs no file.
+    formats: wantedFormats(
+      written,
+      providers.filter((provider) => provider.name !== snapshotProvider),
+    ),
+    ...(buildTimeout !== undefined && { buildTimeout }),
+    ...(validate && { validation: toValidation(validate, absolute) }),
+    keep,
+    ...(release !== undefined && { release }),
+    envVars,
+    secrets: hidden,
     ...(source['elements-dir'] && {
       // diskimage-builder takes several directories, separated as in PATH.
       elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
     }),
     ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
-    ...(diskimage['qemu-img-options'] !== undefined && { qemuImgOptions: diskimage['qemu-img-options'] }),
-    ...(diskimage['dib-cmd'] !== undefined && { command: diskimage['dib-cmd'] }),
-    ...(block !== undefined && {
-      onInstance: toOnInstance(block, { name: diskimage.name, providers: modules, absolute }),
-    }),
-    options: diskimage.options ?? {},
-    ...rebuildTimes(diskimage, source),
+    options,
+    ...(module.importsBuilds ? {} : rebuildTimes(written, source)),
   };
 }
 
-function toImageOfZuul(
-  entry: ZuulImageSource,
-  source: ConfigurationSource,
-  providers: readonly ProviderConfiguration[],
-  absolute: (path: string) => string,
-): DiskImageConfiguration {
-  return {
-    buildTimeout: ZUUL_BUILD_TIMEOUT,
-    ...anyDiskImage(entry, providers, absolute),
-    builder: ZUUL_BUILDER,
-    zuul: { ...toZuulImage(entry, absolute), largestDisk: largestDiskOf(source) },
-  };
+interface Content extends Required<Pick<DiskImageConfiguration, 'envVars' | 'secrets' | 'options'>> {
+  /** Undefined for an image of a section. */
+  readonly release: string | undefined;
+  readonly module: BuilderModule;
+  readonly settings: unknown;
 }
 
-/** In bytes. */
-function largestDiskOf({ 'virtual-size-limit': gibibytes = 256 }: ConfigurationSource): number {
-  return gibibytes * 2 ** 30;
+/**
+ * Digest of everything that decides what an image contains. Formats are left out: a missing one is converted before an
+ * upload. So are secrets: managers on other hosts do not have them.
+ */
+function digestOf({ module, settings, envVars, secrets, release, options }: Content): string {
+  const known = Object.entries(envVars).filter(([, value]) => !secrets.includes(value as string));
+  const [first, ...others] = module.content?.(settings) ?? [settings];
+  const content = [
+    module.type,
+    first,
+    String(release),
+    sorted(Object.fromEntries(known)),
+    sorted(options),
+    ...others,
+  ];
+  return createHash('sha256').update(JSON.stringify(content)).digest('hex');
 }
 
-/** What the entries of `diskimages` and of `zuul-images` have in common. */
-function anyDiskImage(
-  source: DiskImageSource | ZuulImageSource,
-  providers: readonly ProviderConfiguration[],
-  absolute: (path: string) => string,
-): Pick<DiskImageConfiguration, 'name' | 'pause' | 'formats' | 'buildTimeout' | 'validation' | 'keep'> {
-  const { name, pause = false, 'build-timeout': buildTimeout, validate, keep = 2 } = source;
-  return {
-    name,
-    pause,
-    formats: wantedFormats(source, providers),
-    ...(buildTimeout !== undefined && { buildTimeout }),
-    ...(validate && { validation: toValidation(validate, absolute) }),
-    keep,
-  };
+/** Entries of a mapping, whatever the order of its keys in the file. */
+function sorted(mapping: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {
+  return Object.entries(mapping).toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** A day, unless somebody says when: the entry itself, or `cron` for all that have no word of their own. */
+/** A day, unless the entry or `cron` has a time. */
 function rebuildTimes(
   { 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource,
   source: ConfigurationSource,

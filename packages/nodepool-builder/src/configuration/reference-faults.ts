@@ -1,12 +1,12 @@
 import type { Modules } from '../modules.ts';
+import { sectionEntries } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
-import { DATABASE_URL, lastOfEachName, ZUUL_BUILDER } from './normalise.ts';
+import { DATABASE_URL, lastOfEachName } from './normalise.ts';
 import { toText } from './scalar.ts';
 import type { ConfigurationSource } from './source.ts';
 import { validationFault } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
-import { zuulImageEntries } from './zuul-images-source.ts';
 
 /** The longest function name that a Gearman library takes, less the prefix `image-build:`. */
 const MAX_NAME_BYTES = 512 - 'image-build:'.length;
@@ -47,8 +47,9 @@ function largeMetadata(meta: Readonly<Record<string, unknown>>): string | undefi
 export function referenceFaults(
   document: YamlDocument,
   source: ConfigurationSource,
-  { builders }: Modules,
+  modules: Modules,
 ): readonly Fault[] {
+  const { builders } = modules;
   const at = (pointer: string, severity: Fault['severity'], reason: string, remedy: string): Fault =>
     toFault(document, { pointer, severity, reason, remedy });
 
@@ -69,35 +70,35 @@ export function referenceFaults(
 
   const diskimages = source.diskimages ?? [];
   const providers = source.providers ?? [];
-  const zuulImages = zuulImageEntries(source['zuul-images']);
+  const sections = Map.groupBy(sectionEntries(source, modules), ({ module }) => module?.section?.key ?? '');
+  const sectionImages = [...sections.values()].flat();
   const abstract = new Set(
     lastOfEachName(diskimages)
       .filter((diskimage) => diskimage.abstract)
       .map(({ name }) => name),
   );
-  const known = new Set([...diskimages, ...zuulImages.map(({ entry }) => entry)].map(({ name }) => name));
+  const known = new Set(
+    [...diskimages, ...sectionImages.map((entry) => entry.source)].map(({ name }) => name),
+  );
 
   const unknownBuilders = diskimages.flatMap(({ builder }, index) => {
     const pointer = `/diskimages/${index}/builder`;
-    if (builder === ZUUL_BUILDER) {
-      const reason = `"${builder}" needs to know where Zuul is`;
-      return [at(pointer, 'error', reason, 'make the image one of zuul-images')];
+    if (builder === undefined) return [];
+    const section = builders.get(builder)?.section;
+    if (section !== undefined) {
+      const reason = `"${builder}" builds the images of ${section.key} only`;
+      return [at(pointer, 'error', reason, `make the image one of ${section.key}`)];
     }
-    if (builder === undefined || builders.has(builder)) return [];
-    return [
-      at(
-        pointer,
-        'error',
-        `"${builder}" is not there`,
-        `use one of ${[...builders.keys()].filter((name) => name !== ZUUL_BUILDER).join(', ')}`,
-      ),
-    ];
+    if (builders.has(builder)) return [];
+    const types = [...builders.values()].filter((module) => module.section === undefined);
+    const remedy = `use one of ${types.map(({ type }) => type).join(', ')}`;
+    return [at(pointer, 'error', `"${builder}" is not there`, remedy)];
   });
 
   const validations = [
-    ...diskimages.map((entry, index) => ({ pointer: `/diskimages/${index}`, entry })),
-    ...zuulImages,
-  ].flatMap(({ pointer: place, entry: { validate } }) => {
+    ...diskimages.map((entry, index) => ({ pointer: `/diskimages/${index}`, source: entry })),
+    ...sectionImages,
+  ].flatMap(({ pointer: place, source: { validate } }) => {
     const fault = validate && validationFault(validate);
     if (fault === undefined) return [];
     const pointer = `${place}/validate${fault.key}`;
@@ -114,7 +115,7 @@ export function referenceFaults(
         return [at(pointer, 'error', reason, 'name a disk image that inherits from it')];
       }
       if (known.has(diskimage)) return [];
-      const reason = `"${diskimage}" is not among diskimages${zuulImages.length > 0 ? ' and zuul-images' : ''}`;
+      const reason = `"${diskimage}" is not among ${['diskimages', ...sections.keys()].join(' and ')}`;
       return [at(pointer, 'warning', reason, 'correct it, unless another builder makes that image')];
     });
     const large = (images ?? []).flatMap(({ meta }, index) => {
@@ -125,6 +126,12 @@ export function referenceFaults(
         : [at(pointer, 'warning', reason, 'it is sent as it is, and the cloud may refuse it')];
     });
     return [...nameFaults(placesOf(list, images ?? [])), ...missing, ...large];
+  });
+
+  const listed = new Set(diskimages.map(({ name }) => name));
+  const sharedNames = sectionImages.flatMap(({ namePointer, source: { name } }) => {
+    const reason = `"${name}" is the name of one of diskimages, too`;
+    return listed.has(name) ? [at(namePointer, 'error', reason, 'rename or remove one of the two')] : [];
   });
 
   const { store = '' } = source.manager ?? {};
@@ -143,7 +150,10 @@ export function referenceFaults(
 
   return [
     ...nameFaults(placesOf('/diskimages', diskimages)),
-    ...nameFaults(zuulImages.map(({ namePointer: pointer, entry: { name } }) => ({ pointer, name }))),
+    ...[...sections.values()].flatMap((entries) =>
+      nameFaults(entries.map(({ namePointer: pointer, source: { name } }) => ({ pointer, name }))),
+    ),
+    ...sharedNames,
     ...unknownBuilders,
     ...validations,
     ...nameFaults(placesOf('/providers', providers)),

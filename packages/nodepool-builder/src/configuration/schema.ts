@@ -1,11 +1,8 @@
-import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import type { Modules } from '../modules.ts';
+import { diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
-import { ON_INSTANCE_SCHEMA } from './on-instance-schema.ts';
-import type { ProviderModules } from './provider-schema.ts';
 import { providerSchema } from './provider-schema.ts';
 import { elsewhere, NAME, PATH, type SchemaNode } from './schema-node.ts';
-import { VALIDATION_SCHEMA } from './validation-schema.ts';
-import { ZUUL_IMAGES_SCHEMA } from './zuul-images-schema.ts';
 
 const OPTIONAL_PATH: SchemaNode = { type: ['string', 'null'] };
 
@@ -62,91 +59,21 @@ const CRON: SchemaNode = {
   },
 };
 
-const DISKIMAGE: SchemaNode = {
-  type: 'object',
-  required: ['name'],
-  additionalProperties: false,
-  properties: {
-    name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
-    parent: {
-      type: ['string', 'null'],
-      description:
-        'The disk image that this one inherits from: its elements come first, its `env-vars` are added to, and every ' +
-        'other value holds unless the entry has one of its own.',
-    },
-    abstract: {
-      type: 'boolean',
-      default: false,
-      description: 'It is never built, and no provider may name it; others inherit from it.',
-    },
-    builder: {
-      ...NAME,
-      default: 'dib',
-      description:
-        'Which builder makes it: `dib` (diskimage-builder), `on-instance` (on a running machine), or one that your own ' +
-        'program brings.',
-    },
-    'on-instance': ON_INSTANCE_SCHEMA,
-    elements: {
-      type: ['array', 'string', 'null'],
-      items: { type: 'string' },
-      description: 'Elements for disk-image-create; a string is split as a shell would.',
-    },
-    release: { description: '`DIB_RELEASE`; a number becomes text.' },
-    'env-vars': {
-      description:
-        'Added to the environment of disk-image-create; values are strings. What is no mapping is ignored.',
-    },
-    'qemu-img-options': {
-      type: 'string',
-      description:
-        'For `--qemu-img-options` of disk-image-create; an empty text leaves the option out. Default: `compat=0.10` ' +
-        'where qcow2 is the only format that qemu-img makes.',
-    },
-    formats: {
-      type: ['array', 'null'],
-      items: { enum: FORMAT_NAMES },
-      description: 'Formats to build besides those that the providers of the image take.',
-    },
-    pause: {
-      type: 'boolean',
-      default: false,
-      description:
-        'Not offered for the time being: its jobs wait at the job server, or go to another builder.',
-    },
-    'build-timeout': {
-      type: 'number',
-      minimum: 1,
-      description: 'Seconds after which a build is stopped. Without it there is no limit.',
-    },
-    'dib-cmd': {
-      ...PATH,
-      default: 'disk-image-create',
-      description: 'Runs instead, with the same arguments.',
-    },
-    validate: VALIDATION_SCHEMA,
-    options: { type: 'object', description: 'Whatever a builder of your own wants to know.' },
-    'rebuild-age': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      description:
-        'Age in seconds at which the manager has it built anew. Default: 86400, unless a cron expression says when.',
-    },
-    'rebuild-cron': {
-      type: 'string',
-      description: 'When the manager has it built anew: a cron expression, in local time.',
-    },
-    keep: {
-      type: 'integer',
-      minimum: 1,
-      default: 2,
-      description: 'How many good ones the manager keeps, on disk and in each provider.',
-    },
-    ...elsewhere('username', 'python-path', 'shell-type'),
-  },
-};
+const SCHEMAS = new WeakMap<Modules, SchemaNode>();
 
-const SCHEMA = {
+/**
+ * `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. The same modules have the
+ * same object, which is compiled once.
+ */
+export function configurationSchema(modules: Modules): SchemaNode {
+  const known = SCHEMAS.get(modules);
+  if (known !== undefined) return known;
+  const schema = createSchema(modules);
+  SCHEMAS.set(modules, schema);
+  return schema;
+}
+
+const createSchema = (modules: Modules): SchemaNode => ({
   type: 'object',
   required: ['images-dir'],
   additionalProperties: false,
@@ -183,7 +110,7 @@ const SCHEMA = {
       exclusiveMinimum: 0,
       default: 256,
       description:
-        'The largest disk that is converted, or taken from Zuul, in GiB as a guest sees it: a file of some kilobytes ' +
+        'The largest disk that is converted or imported, in GiB as a guest sees it: a file of some kilobytes ' +
         'can stand for terabytes.',
     },
     'gearman-servers': {
@@ -201,12 +128,13 @@ const SCHEMA = {
     },
     diskimages: {
       type: ['array', 'null'],
-      items: DISKIMAGE,
+      items: diskImageSchema(modules),
       description: 'The images that can be built here.',
     },
-    'zuul-images': ZUUL_IMAGES_SCHEMA,
+    ...sectionSchemas(modules),
     providers: {
       type: ['array', 'null'],
+      items: providerSchema(modules.providers),
       description: 'Where images are uploaded to, and where machines run.',
     },
     cron: CRON,
@@ -222,20 +150,4 @@ const SCHEMA = {
       'diskimage-defaults',
     ),
   },
-} satisfies SchemaNode;
-
-const SCHEMAS = new WeakMap<ProviderModules, SchemaNode>();
-
-/**
- * `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. There is one object for the
- * same modules.
- */
-export function configurationSchema(modules: ProviderModules): SchemaNode {
-  const known = SCHEMAS.get(modules);
-  if (known !== undefined) return known;
-  const { properties } = SCHEMA;
-  const providers = { ...properties.providers, items: providerSchema(modules) };
-  const schema = { ...SCHEMA, properties: { ...properties, providers } };
-  SCHEMAS.set(modules, schema);
-  return schema;
-}
+});

@@ -1,6 +1,4 @@
 import type { ImageFormat } from '@nodepool-builder/image-builder';
-import type { OnInstanceSource } from './on-instance-source.ts';
-import type { ZuulImagesSource } from './zuul-images-source.ts';
 
 /** `nodepool.yaml` as it stands in the file, once the schema has found no error in it. */
 export interface ConfigurationSource {
@@ -14,7 +12,6 @@ export interface ConfigurationSource {
   readonly 'build-environment'?: readonly string[] | null;
   readonly 'gearman-servers'?: readonly GearmanServerSource[] | null;
   readonly diskimages?: readonly DiskImageSource[] | null;
-  readonly 'zuul-images'?: ZuulImagesSource | null;
   readonly providers?: readonly ProviderSource[] | null;
   readonly cron?: { readonly 'image-update'?: string } | null;
   readonly manager?: {
@@ -24,6 +21,8 @@ export interface ConfigurationSource {
     readonly 'leak-interval'?: number;
     readonly 'absence-limit'?: number;
   };
+  /** The sections that builders have of their own. */
+  readonly [section: string]: unknown;
 }
 
 /** An entry of `gearman-servers` as it stands in the file. */
@@ -39,26 +38,23 @@ export interface GearmanServerSource {
   readonly ssl_key?: string;
 }
 
-/** An entry of `diskimages` as it stands in the file. */
+/** A disk image as it stands in the file, with the keys of its builder. */
 export interface DiskImageSource {
   readonly name: string;
   readonly parent?: string | null;
   readonly abstract?: boolean;
-  readonly 'qemu-img-options'?: string;
   readonly builder?: string;
-  readonly 'on-instance'?: OnInstanceSource;
-  readonly elements?: readonly string[] | string | null;
   readonly release?: unknown;
   readonly formats?: readonly ImageFormat[] | null;
   readonly pause?: boolean;
   readonly 'env-vars'?: unknown;
   readonly 'build-timeout'?: number;
-  readonly 'dib-cmd'?: string;
   readonly validate?: ValidationSource;
   readonly options?: Readonly<Record<string, unknown>>;
   readonly 'rebuild-age'?: number;
   readonly 'rebuild-cron'?: string;
   readonly keep?: number;
+  readonly [key: string]: unknown;
 }
 
 /** `validate` of a disk image as it stands in the file. */
@@ -96,12 +92,7 @@ export interface ProviderImageSource {
   readonly pause?: boolean;
   readonly meta?: Readonly<Record<string, unknown>> | null;
   readonly 'image-filters'?: readonly ImageFilterSource[] | null;
-  readonly 'base-image'?: Scalar;
-  readonly setup?: Scalar;
-  readonly username?: Scalar;
-  readonly 'private-key'?: Scalar;
-  readonly 'min-ram'?: Scalar;
-  readonly 'name-filter'?: Scalar;
+  readonly [key: string]: unknown;
 }
 
 /** An entry of `providers[].images[].image-filters` as it stands in the file. */

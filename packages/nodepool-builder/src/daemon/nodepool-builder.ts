@@ -9,13 +9,13 @@ import {
 } from '@nodepool-builder/gearman-node';
 import {
   type BaseImageBuilder,
+  type BuilderService,
+  type BuilderSite,
   ImageRepository,
   inheritedEnvironment,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { InstanceKeeper } from '@nodepool-builder/on-instance';
-import { ZuulPollers } from '@nodepool-builder/zuul-images';
-import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
+import type { Configuration } from '../configuration/configuration.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
 import { OrphanedUploads } from '../jobs/orphaned-uploads.ts';
@@ -31,8 +31,7 @@ import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
 import { FormerImages } from './former-images.ts';
 import { functionName, offeredFunctions, type Verb } from './functions.ts';
-import { type InstanceOptions, Providers } from './providers.ts';
-import { rememberedProviders } from './remembered-providers.ts';
+import { Providers } from './providers.ts';
 import { Statsd, statsdAddress } from './statsd.ts';
 
 /** Settings of {@link NodepoolBuilder.start}. */
@@ -69,9 +68,12 @@ export interface NodepoolBuilderOptions {
 interface Parts {
   readonly repository: ImageRepository;
   readonly uploadRecords: UploadRecords;
-  readonly instances: InstanceOptions;
-  /** Whether something is remembered of instances of an earlier process. */
-  readonly hasInstances: boolean;
+  readonly providers: Providers;
+  /** Services of the builders' modules, by type. */
+  readonly services: ReadonlyMap<string, BuilderService<unknown>>;
+  readonly builders: ReadonlyMap<string, BaseImageBuilder>;
+  readonly statsd: Statsd | undefined;
+  readonly statistics: Statistics;
   readonly servers: readonly ServerAddress[];
   readonly jobServer: JobServer | undefined;
 }
@@ -95,36 +97,27 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
-  readonly #zuulPollers: ZuulPollers;
+  readonly #services: ReadonlyMap<string, BuilderService<unknown>>;
   readonly #snapshots: Snapshots;
   readonly #handlers: Readonly<Record<Verb, JobHandler>>;
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
-  /** Once there is something to keep. */
-  #instanceKeeper: InstanceKeeper | undefined;
   #offerDue: NodeJS.Immediate | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, uploadRecords, instances, servers, jobServer } = parts;
+    const { repository, uploadRecords, services, servers } = parts;
     this.#options = options;
-    const { environment = {} } = options;
-    this.#providers = new Providers({
-      logger: options.logger,
-      environment,
-      onTask: (provider, task, milliseconds) => this.#statistics.task(provider, task, milliseconds),
-      instances,
-    });
-    this.#providers.configure(options.configuration);
-    this.#builders = this.#createBuilders(options.configuration); // may throw, so that nothing may be open yet
+    this.#providers = parts.providers;
+    this.#services = services;
+    this.#builders = parts.builders;
+    this.#statsd = parts.statsd;
+    this.#statistics = parts.statistics;
     this.#logger = options.logger('nodepool.builder');
     this.repository = repository;
     this.servers = servers;
-    this.#jobServer = jobServer;
+    this.#jobServer = parts.jobServer;
     this.#configuration = options.configuration;
-    const address = statsdAddress(environment);
-    this.#statsd = address && new Statsd(address, this.#logger);
-    this.#statistics = new Statistics(this.#statsd);
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#orphanedUploads = new OrphanedUploads({
       records: uploadRecords,
@@ -132,10 +125,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       logger,
       gracePeriod: options.uploadGracePeriod,
     });
-    this.#snapshots = new Snapshots(repository);
-    repository.on('removed', ({ snapshots }) => {
-      if (snapshots !== undefined) this.#keepInstances(); // one that no upload has claimed is of no use any more
-    });
+    this.#snapshots = new Snapshots(repository, [...services.values()]);
     this.#uploadTracker = new UploadTracker(uploadRecords, this.#orphanedUploads, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
@@ -152,20 +142,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
       repository.on(event, () => this.#offerSoon());
     }
-    this.#offer();
-    const requests = new BuildRequests({
-      servers,
-      hasImage: (imageId) => repository.images.has(imageId),
-      logger: options.logger('nodepool.builder.ZuulPoller'),
-    });
-    this.#zuulPollers = new ZuulPollers({
-      repository,
-      logger: options.logger,
-      isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
-      requestBuild: (request, signal) => requests.requestBuild(request, signal),
-    });
-    this.#poll();
-    if (parts.hasInstances || hasInstanceImages(options.configuration)) this.#keepInstances();
+    this.#configure();
   }
 
   /**
@@ -180,21 +157,39 @@ export class NodepoolBuilder implements AsyncDisposable {
       logger: logger('nodepool.builder'),
     });
     let jobServer: JobServer | undefined;
+    const services = new Map<string, BuilderService<unknown>>();
+    const { environment = {} } = options;
+    const address = statsdAddress(environment);
+    const statsd = address && new Statsd(address, logger('nodepool.builder'));
+    const statistics = new Statistics(statsd);
     try {
       const uploads = join(repository.directory, '.nodepool-builder/uploads');
       const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
-      const remembered = await rememberedProviders(repository);
       const { directory } = repository;
-      const instances = { directory, owner: await builderIdentity(directory), used: remembered };
+      const providers = new Providers({
+        logger,
+        environment,
+        onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
+        instances: { directory, owner: await builderIdentity(directory), used: [] },
+      });
+      providers.configure(configuration);
+      const builders = createBuilders(options, configuration, providers);
       let servers = jobServers(configuration);
       if (embedded)
         ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
-      const hasInstances = remembered.length > 0;
-      const parts = { repository, uploadRecords, instances, hasInstances, servers, jobServer };
+      const site = createSite({ repository, servers, providers, logger });
+      for (const module of (options.modules ?? Modules.builtIn).builders.values()) {
+        const service = await module.start?.(site);
+        if (service !== undefined) services.set(module.type, service);
+      }
+      const shared = { repository, uploadRecords, providers, statsd, statistics };
+      const parts = { ...shared, services, builders, servers, jobServer };
       return new NodepoolBuilder(options, parts);
     } catch (error) {
+      await disposeAll(services.values());
       await jobServer?.close();
       await repository.close();
+      await statsd?.close();
       throw error;
     }
   }
@@ -209,13 +204,10 @@ export class NodepoolBuilder implements AsyncDisposable {
     if (!isDeepStrictEqual(configuration.gearmanServers, this.#configuration.gearmanServers)) {
       this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
     }
-    this.#builders = this.#createBuilders(configuration);
-    this.#providers.configure(configuration);
+    this.#builders = createBuilders(this.#options, configuration, this.#providers);
     this.#configuration = configuration;
     this.#orphanedUploads.retry();
-    this.#offer();
-    this.#poll();
-    if (hasInstanceImages(configuration)) this.#keepInstances();
+    this.#configure();
   }
 
   /**
@@ -235,11 +227,11 @@ export class NodepoolBuilder implements AsyncDisposable {
     clearImmediate(this.#offerDue);
     await Promise.all([
       this.#formerImages.close(),
-      this.#zuulPollers.close(),
+      disposeAll(this.#services.values()),
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
     ]);
-    await Promise.all([this.#orphanedUploads.close(), this.#instanceKeeper?.close()]);
+    await this.#orphanedUploads.close();
     this.#providers[Symbol.dispose]();
     await this.#jobServer?.close();
     await this.repository.close();
@@ -251,34 +243,18 @@ export class NodepoolBuilder implements AsyncDisposable {
     return new Worker({ servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger });
   }
 
-  #createBuilders({ diskimages }: Configuration): ReadonlyMap<string, BaseImageBuilder> {
-    const { modules = Modules.builtIn } = this.#options;
-    return new Map(
-      diskimages.map((diskimage) => [
-        diskimage.name,
-        modules.createBuilder(this.#withKeepOnFailure(diskimage), this.#providers),
-      ]),
-    );
-  }
-
-  #withKeepOnFailure(diskimage: DiskImageConfiguration): DiskImageConfiguration {
-    const { onInstance } = diskimage;
-    const { keepOnFailure } = this.#options;
-    if (onInstance === undefined || keepOnFailure === undefined) return diskimage;
-    return { ...diskimage, onInstance: { ...onInstance, keepOnFailure } };
-  }
-
-  /** Looks after the instances of builds that died or failed, from now on, and at once. */
-  #keepInstances(): void {
+  /** Applies the configuration in force. */
+  #configure(): void {
+    const { diskimages } = this.#configuration;
+    this.#providers.configure(this.#configuration);
+    this.#offer();
     if (this.#closing !== undefined) return;
-    const keeper = this.#instanceKeeper;
-    this.#instanceKeeper ??= InstanceKeeper.start({
-      repository: this.repository,
-      providers: () => this.#providers.used,
-      logger: this.#logger,
-    });
-    // A look under way may have passed by what is new.
-    void keeper?.look().then(() => keeper.look());
+    // The services of a host that builds nothing leave the images to other hosts.
+    const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
+    for (const [type, service] of this.#services) {
+      const entries = built.filter(({ builder }) => builder === type);
+      service.configure(entries.map((diskimage) => ({ diskimage, settings: diskimage.settings })));
+    }
   }
 
   /** Many images that come at once, or go, are one change. */
@@ -308,16 +284,6 @@ export class NodepoolBuilder implements AsyncDisposable {
     if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(functions.upload);
   }
 
-  /** A host that builds nothing leaves it to others to look for what there is to build. */
-  #poll(): void {
-    if (this.#closing !== undefined || this.#options.buildWorkers === 0) return;
-    this.#zuulPollers.configure(
-      this.#configuration.diskimages.flatMap((diskimage) =>
-        diskimage.pause || diskimage.zuul === undefined ? [] : [{ diskimage, settings: diskimage.zuul }],
-      ),
-    );
-  }
-
   #jobContext(): Parameters<typeof runBuildJob>[0] &
     Parameters<typeof runUploadJob>[0] &
     Parameters<typeof runDeleteJob>[0] {
@@ -343,8 +309,45 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 }
 
-function hasInstanceImages({ diskimages }: Configuration): boolean {
-  return diskimages.some(({ onInstance }) => onInstance !== undefined);
+function createBuilders(
+  { modules = Modules.builtIn, keepOnFailure }: NodepoolBuilderOptions,
+  { diskimages }: Configuration,
+  providers: Providers,
+): ReadonlyMap<string, BaseImageBuilder> {
+  const services = {
+    instanceProvider: (name: string) => providers.instanceProvider(name),
+    ...(keepOnFailure !== undefined && { keepOnFailure }),
+  };
+  return new Map(diskimages.map((diskimage) => [diskimage.name, modules.createBuilder(diskimage, services)]));
+}
+
+/** The daemon as the services of its builders see it. */
+function createSite({
+  repository,
+  servers,
+  providers,
+  logger,
+}: Pick<Parts, 'repository' | 'servers' | 'providers'> &
+  Pick<NodepoolBuilderOptions, 'logger'>): BuilderSite {
+  const requests = new BuildRequests({
+    servers,
+    hasImage: (imageId) => repository.images.has(imageId),
+    logger: logger('nodepool.builder'),
+  });
+  return {
+    repository,
+    logger,
+    instanceProviders: (names) => {
+      providers.use(names);
+      return providers.used;
+    },
+    isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
+    requestBuild: (request, signal) => requests.requestBuild(request, signal),
+  };
+}
+
+async function disposeAll(services: Iterable<AsyncDisposable>): Promise<void> {
+  await Promise.all(Array.from(services, (service) => service[Symbol.asyncDispose]()));
 }
 
 function namesOf(servers: readonly ServerAddress[]): string {

@@ -68,6 +68,11 @@ export class Providers implements BuilderServices, Disposable {
     return { configuration, provider: opened.images };
   }
 
+  /** Adds to the names of the providers that may have instances or snapshots of this builder. */
+  use(names: Iterable<string>): void {
+    for (const name of names) this.#used.add(name);
+  }
+
   /** Providers that may have instances or snapshots of this builder: those that were used, and are configured. */
   get used(): readonly InstanceProvider[] {
     return [...this.#used]

@@ -1,22 +1,27 @@
 import type {
+  BuilderService,
   ClaimRequest,
   ImageProvider,
   ImageRepository,
   Snapshot,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import { InstanceRecords } from '@nodepool-builder/on-instance';
 
 /**
  * Images that a provider already has as snapshots. A snapshot belongs to its image on this host until an upload claims
- * it, and then to the upload. Its own properties name the owner, so that a crash loses nothing. The instance reaper
- * deletes snapshots without an upload whose image is gone.
+ * it, and then to the upload. Its own properties name the owner, so that a crash loses nothing. The service of
+ * its builder deletes a snapshot without an upload once its image is gone.
  */
 export class Snapshots {
   readonly #repository: ImageRepository;
+  readonly #services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>;
 
-  constructor(repository: ImageRepository) {
+  constructor(
+    repository: ImageRepository,
+    services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>,
+  ) {
     this.#repository = repository;
+    this.#services = services;
   }
 
   /** Returns the snapshot of an image that can be claimed in a provider. */
@@ -27,7 +32,7 @@ export class Snapshots {
   }
 
   /**
-   * Claims a snapshot for an upload. The instance reaper does not delete it meanwhile.
+   * Claims a snapshot for an upload. No service deletes it meanwhile.
    *
    * @returns undefined if the snapshot is gone or belongs to another upload
    */
@@ -37,11 +42,15 @@ export class Snapshots {
     request: ClaimRequest,
     signal: AbortSignal,
   ): Promise<UploadResult | undefined> {
-    const turn = await new InstanceRecords(this.#repository).claim(request.imageId, signal);
+    const releases: (() => void)[] = [];
     try {
+      for (const service of this.#services) {
+        const release = await service.lockSnapshots?.(request.imageId, signal);
+        if (release !== undefined) releases.push(release);
+      }
       return await provider.claim?.(externalId, request, { signal });
     } finally {
-      turn.release();
+      for (const release of releases) release();
     }
   }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import type { DibSettings } from '@nodepool-builder/image-builder';
 import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
@@ -60,11 +61,21 @@ const FAMILY = `
     elements: [vm]
 `;
 
+function settingsOf(diskimage: DiskImageConfiguration | undefined): DibSettings {
+  return diskimage?.settings as DibSettings;
+}
+
 describe('a disk image with a parent', () => {
   it('adds its elements and env-vars to those of its ancestors, wherever they stand in the file', async (t) => {
     const { jammy, noble } = await imagesOf(t, FAMILY);
-    assert.deepEqual(jammy?.elements, ['vm', 'simple-init', 'ubuntu-minimal']);
-    assert.deepEqual(noble?.elements, ['vm', 'simple-init', 'ubuntu-minimal', 'noble-extras', 'two words']);
+    assert.deepEqual(settingsOf(jammy).elements, ['vm', 'simple-init', 'ubuntu-minimal']);
+    assert.deepEqual(settingsOf(noble).elements, [
+      'vm',
+      'simple-init',
+      'ubuntu-minimal',
+      'noble-extras',
+      'two words',
+    ]);
     const variables = { DIB_CHECKSUM: '1', DIB_MIRROR: 'jammy', DIB_GRUB_TIMEOUT: '0' };
     assert.deepEqual(jammy?.envVars, variables);
     assert.deepEqual(noble?.envVars, variables);
@@ -76,8 +87,8 @@ describe('a disk image with a parent', () => {
     assert.deepEqual([jammy?.release, noble?.release], ['22.0', 'noble']);
     for (const image of [jammy, noble]) {
       assert.equal(image?.buildTimeout, 60);
-      assert.equal(image?.command, '/usr/bin/base-dib');
-      assert.equal(image?.qemuImgOptions, 'compat=1.1');
+      assert.equal(settingsOf(image)['dib-cmd'], '/usr/bin/base-dib');
+      assert.equal(settingsOf(image)['qemu-img-options'], 'compat=1.1');
       assert.equal(image?.keep, 5);
       assert.equal(image?.pause, true, 'as in nodepool');
     }
@@ -92,7 +103,7 @@ describe('a disk image with a parent', () => {
   it('may have a parent that is built too', async (t) => {
     const images = await imagesOf(t, FAMILY);
     assert.deepEqual(Object.keys(images), ['noble', 'jammy', 'alone']);
-    assert.deepEqual(images.alone?.elements, ['vm']);
+    assert.deepEqual(settingsOf(images.alone).elements, ['vm']);
   });
 });
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { DIRECTORY_MODULE, FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, type DibSettings, FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { type CloudSettings, OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
@@ -264,7 +264,7 @@ providers:
     assert.deepEqual(diskimage?.formats, ['raw', 'qcow2', 'vhd']);
     assert.equal(diskimage?.pause, true);
     assert.equal(diskimage?.buildTimeout, 28_800);
-    assert.equal(diskimage?.command, '/usr/bin/other');
+    assert.equal((diskimage?.settings as DibSettings | undefined)?.['dib-cmd'], '/usr/bin/other');
     const [provider] = configuration.providers;
     assert.equal(provider?.entry.rate, 0.25);
     assert.equal(provider?.entry['bandwidth-limit'], 1_000_000);
@@ -344,7 +344,9 @@ describe('a configuration that is refused', () => {
     [
       'an unknown builder',
       'images-dir: /i\ndiskimages:\n  - name: a\n    builder: packer\n',
-      ['nodepool.yaml:4:5: diskimages[0].builder "packer" is not there; use one of dib, on-instance'],
+      [
+        'nodepool.yaml:4:5: diskimages[0].builder "packer" is not there; use one of dib, command, on-instance',
+      ],
     ],
     [
       'an unknown image type',

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { DIRECTORY_MODULE, DibBuilder } from '@nodepool-builder/image-builder';
 import type { OnInstance } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import type { Configuration } from '../../src/configuration/configuration.ts';
+import type { Configuration, DiskImageConfiguration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { Modules } from '../../src/modules.ts';
@@ -44,12 +44,17 @@ async function configurationOf(text: string): Promise<Configuration> {
   return configuration;
 }
 
+function settingsOfImage(diskimage: DiskImageConfiguration | undefined): OnInstance {
+  assert.equal(diskimage?.builder, 'on-instance');
+  return diskimage.settings as OnInstance;
+}
+
 /** The settings of one image, made by the keys of its block. */
 async function settingsOf(block: string, rest = ''): Promise<OnInstance> {
   const { diskimages } = await configurationOf(`${rest}
 diskimages: [{name: "a'b", builder: on-instance, on-instance: {${block}}}]
 `);
-  return diskimages[0]?.onInstance ?? assert.fail('it is not made on an instance');
+  return settingsOfImage(diskimages[0]);
 }
 
 /** The same digest in two notations. */
@@ -141,7 +146,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
         },
       ],
     );
-    assert.equal(diskimages[0]?.onInstance?.baseImage, join(directory, 'b.raw'));
+    assert.equal(settingsOfImage(diskimages[0]).baseImage, join(directory, 'b.raw'));
   });
 
   it('needs no file for the provider where the snapshot lies', async () => {
@@ -273,7 +278,7 @@ providers:
     assert.equal(bare?.builder, 'on-instance');
     assert.equal(bare?.rebuildCron, '14 2 * * *');
     assert.equal(bare?.scriptDir, '/scripts');
-    assert.deepEqual(bare?.onInstance, {
+    assert.deepEqual(bare?.settings, {
       provider: 'cloud1',
       baseImage: 'Ubuntu 12.04',
       minRam: 8192,

@@ -90,7 +90,10 @@ describe('plugins', () => {
       [`${core}/copy.mjs`]: 'export class BaseImageBuilder {}',
     });
     const services = { instanceProvider: () => assert.fail() };
-    const made = plugins.modules.createBuilder({ name: 'a', formats: [], builder: 'shared' }, services);
+    const made = plugins.modules.createBuilder(
+      { name: 'a', formats: [], builder: 'shared', settings: {} },
+      services,
+    );
     assert.ok(made instanceof BaseImageBuilder);
   });
 

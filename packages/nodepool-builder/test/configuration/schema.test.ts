@@ -6,5 +6,5 @@ import { Modules } from '../../src/modules.ts';
 
 test('the schema of the configuration is a JSON schema', () => {
   const ajv = new Ajv();
-  assert.equal(ajv.validateSchema(configurationSchema(Modules.builtIn.providers)), true, ajv.errorsText());
+  assert.equal(ajv.validateSchema(configurationSchema(Modules.builtIn)), true, ajv.errorsText());
 });

@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ZuulImage } from '@nodepool-builder/zuul-images';
+import type { ZuulSettings } from '@nodepool-builder/zuul-images';
+import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
@@ -32,10 +33,12 @@ const KEYS = [
 const NEEDED = KEYS.join(', ');
 
 /** The settings of one image, with more than the keys that it needs. */
-async function zuulOf(more: string): Promise<ZuulImage> {
+async function zuulOf(more: string): Promise<ZuulSettings> {
   const { configuration, warnings } = await load(`zuul-images: {a: {${NEEDED}, ${more}}}\n`);
   assert.deepEqual(warnings, []);
-  return configuration.diskimages[0]?.zuul ?? assert.fail('it is no image of Zuul');
+  const [diskimage] = configuration.diskimages;
+  assert.equal(diskimage?.builder, 'zuul-artifact');
+  return diskimage.settings as ZuulSettings;
 }
 
 /** Errors if there are any, else warnings, without the path of the file. */
@@ -45,6 +48,18 @@ async function faultsOf(text: string): Promise<string[]> {
     (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
   );
   return faults.map((fault) => formatFault('nodepool.yaml', fault));
+}
+
+/** Settings of an entry that has only the keys that it needs. */
+const DEFAULTS = { 'poll-interval': 60, 'require-sha256': false, pause: false, 'build-timeout': 14_400 };
+
+const EMPTY = { envVars: {}, secrets: [], options: {} };
+
+function withoutDigest({
+  digest: _,
+  ...others
+}: DiskImageConfiguration): Omit<DiskImageConfiguration, 'digest'> {
+  return others;
 }
 
 const LIST = `zuul-images:
@@ -82,69 +97,86 @@ describe('zuul-images', () => {
       const { configuration, warnings } = await load(`diskimages: [{name: debian}]\n${text}${POOL}`);
       assert.deepEqual(warnings, []);
       const [debian, ...others] = configuration.diskimages;
-      assert.equal(debian?.zuul, undefined);
-      assert.deepEqual(others, [
+      assert.equal(debian?.builder, 'dib');
+      assert.deepEqual(others.map(withoutDigest), [
         {
+          ...EMPTY,
           name: 'ubuntu-noble',
           builder: 'zuul-artifact',
+          importsBuilds: true,
           pause: false,
           formats: ['raw'],
           buildTimeout: 14_400,
           keep: 2,
-          zuul: {
-            apiUrl: 'https://zuul.example.com/',
+          settings: {
+            ...DEFAULTS,
+            'api-url': 'https://zuul.example.com/',
             project: 'opendev/system-config',
             pipelines: ['periodic', 'post'],
             job: 'build-ubuntu-noble-image',
             artifacts: [
-              { format: 'qcow2', type: 'image-qcow' },
+              { format: 'qcow', type: 'image-qcow' },
               { format: 'raw', type: 'image-raw' },
             ],
-            authentication: { type: 'none' },
-            pollInterval: 60,
-            largestDisk: 256 * 2 ** 30,
           },
         },
       ]);
     });
   }
 
+  it("as in Zuul's specification are one image, which has the name of its job", async () => {
+    const entry = MAPPING.replace('  ubuntu-noble:\n', '').replaceAll('\n    ', '\n  ');
+    const pool = POOL.replace('ubuntu-noble', 'build-ubuntu-noble-image');
+    const { configuration, warnings } = await load(entry + pool);
+    assert.deepEqual(warnings, []);
+    assert.deepEqual(
+      configuration.diskimages.map(({ name, builder, formats }) => [name, builder, formats]),
+      [['build-ubuntu-noble-image', 'zuul-artifact', ['raw']]],
+    );
+  });
+
+  it('of a list may have the names of their jobs', async () => {
+    const { configuration, warnings } = await load(LIST.replace('name: ubuntu-noble\n    ', ''));
+    assert.deepEqual(warnings, []);
+    assert.deepEqual(
+      configuration.diskimages.map(({ name }) => name),
+      ['build-ubuntu-noble-image'],
+    );
+  });
+
   it('may say more; paths count from the file', async () => {
     const zuul = await zuulOf(`tenant: t, branch: main, image-name: noble, ca-file: ca.pem, poll-interval: 5,
   mqtt: {url: "mqtts://broker:8883", topic: zuul/#, username: u, password-file: p, ca-file: /b.pem},
   s3-endpoint: "https://s3.example.com", allowed-hosts: [logs.local, "fd00::1"], require-sha256: true`);
     assert.deepEqual(zuul, {
-      allowedHosts: ['logs.local', 'fd00::1'],
-      requireSha256: true,
       ...(await zuulOf('')),
+      'allowed-hosts': ['logs.local', 'fd00::1'],
+      'require-sha256': true,
       tenant: 't',
       branch: 'main',
-      imageName: 'noble',
-      caFile: join(directory, 'ca.pem'),
-      pollInterval: 5,
+      'image-name': 'noble',
+      'ca-file': join(directory, 'ca.pem'),
+      'poll-interval': 5,
       mqtt: {
         url: 'mqtts://broker:8883',
         topic: 'zuul/#',
         username: 'u',
-        passwordFile: join(directory, 'p'),
-        caFile: '/b.pem',
+        'password-file': join(directory, 'p'),
+        'ca-file': '/b.pem',
       },
-      s3Endpoint: 'https://s3.example.com',
+      's3-endpoint': 'https://s3.example.com',
     });
-  });
-
-  it('have the limit of disks that the configuration sets', async () => {
-    const { configuration } = await load(`virtual-size-limit: 0.5\nzuul-images: {a: {${NEEDED}}}\n`);
-    assert.equal(configuration.largestDisk, 2 ** 29);
-    assert.equal(configuration.diskimages[0]?.zuul?.largestDisk, 2 ** 29);
   });
 
   it('have what makes sense of disk images', async () => {
     const { configuration } = await load(
       `zuul-images: {a: {${NEEDED}, formats: [vhd], pause: true, build-timeout: 5, keep: 3, validate: {hook: ./h}}}\n`,
     );
-    const [{ zuul: _, ...image } = assert.fail('no image')] = configuration.diskimages;
-    assert.deepEqual(image, {
+    const [image = assert.fail('no image')] = configuration.diskimages;
+    const { settings: _, ...common } = withoutDigest(image);
+    assert.deepEqual(common, {
+      ...EMPTY,
+      importsBuilds: true,
       name: 'a',
       builder: 'zuul-artifact',
       pause: true,
@@ -158,37 +190,20 @@ describe('zuul-images', () => {
 
 describe('how to authenticate to Zuul', () => {
   it('is a file, a command, a secret shared with Zuul, or a client of an OpenID provider', async () => {
-    const authentication = async (auth: string): Promise<ZuulImage['authentication']> =>
-      (await zuulOf(`auth: {${auth}}`)).authentication;
-    assert.deepEqual(await authentication('token-file: t'), {
-      type: 'token-file',
-      path: join(directory, 't'),
+    const auth = async (keys: string): Promise<ZuulSettings['auth']> =>
+      (await zuulOf(`auth: {${keys}}`)).auth;
+    assert.deepEqual(await auth('token-file: t'), { 'token-file': join(directory, 't') });
+    assert.deepEqual(await auth('token-command: [./t, "-x"]'), {
+      'token-command': [join(directory, 't'), '-x'],
     });
-    assert.deepEqual(await authentication('token-command: [./t, "-x"]'), {
-      type: 'token-command',
-      command: [join(directory, 't'), '-x'],
+    const shared = { issuer: 'i', audience: 'a', subject: 's' };
+    assert.deepEqual(await auth('shared-secret: {issuer: i, audience: a, subject: s, secret-file: f}'), {
+      'shared-secret': { ...shared, 'secret-file': join(directory, 'f') },
     });
+    const client = { issuer: 'https://i/', 'client-id': 'c', scope: 's' };
     assert.deepEqual(
-      await authentication('shared-secret: {issuer: i, audience: a, subject: s, secret-file: f}'),
-      {
-        type: 'shared-secret',
-        issuer: 'i',
-        audience: 'a',
-        subject: 's',
-        secretFile: join(directory, 'f'),
-      },
-    );
-    assert.deepEqual(
-      await authentication(
-        'client-credentials: {issuer: "https://i/", client-id: c, secret-file: f, scope: s}',
-      ),
-      {
-        type: 'client-credentials',
-        issuer: 'https://i/',
-        clientId: 'c',
-        secretFile: join(directory, 'f'),
-        scope: 's',
-      },
+      await auth('client-credentials: {issuer: "https://i/", client-id: c, secret-file: f, scope: s}'),
+      { 'client-credentials': { ...client, 'secret-file': join(directory, 'f') } },
     );
   });
 });
@@ -198,11 +213,11 @@ const ENTRY = `zuul-images:\n  - name: a\n    ${KEYS.join('\n    ')}\n`;
 describe('a fault of zuul-images', () => {
   const cases: readonly (readonly [what: string, text: string, faults: readonly string[]])[] = [
     [
-      "an entry without a name, as in Zuul's specification",
+      'a missing key of a single entry',
       'zuul-images:\n  api-url: https://zuul.example.com/\n  job: j\n',
-      [
-        'nodepool.yaml:2:1: zuul-images has an image without a name; write "- name: …" before its keys, or its name as the key of them all',
-      ],
+      ['project', 'pipelines', 'artifacts'].map(
+        (key) => `nodepool.yaml:2:1: zuul-images lacks the key "${key}"; add "${key}: …"`,
+      ),
     ],
     [
       'a missing key',
@@ -346,7 +361,7 @@ describe('a fault of zuul-images', () => {
       'the builder of Zuul images for another one',
       'diskimages:\n  - name: a\n    builder: zuul-artifact\n',
       [
-        'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" needs to know where Zuul is; make the image one of zuul-images',
+        'nodepool.yaml:4:5: diskimages[0].builder "zuul-artifact" builds the images of zuul-images only; make the image one of zuul-images',
       ],
     ],
   ];

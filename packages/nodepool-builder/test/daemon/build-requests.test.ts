@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Admin, JobServer, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { BuilderEntry } from '@nodepool-builder/image-builder';
-import { type ZuulImage, ZuulPollers } from '@nodepool-builder/zuul-images';
+import { ZuulPollers, type ZuulSettings } from '@nodepool-builder/zuul-images';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
@@ -17,15 +17,21 @@ import { temporaryDirectory } from '../temporary-directory.ts';
 /** What needs encoding in the name of a file. */
 const NAME = 'noble/arm64';
 
-function imageOf(zuul: ZuulDouble, name: string, more: Partial<ZuulImage> = {}): BuilderEntry<ZuulImage> {
+function imageOf(
+  zuul: ZuulDouble,
+  name: string,
+  more: Partial<ZuulSettings> = {},
+): BuilderEntry<ZuulSettings> {
   return {
     diskimage: { name, formats: ['qcow2'] },
     settings: {
       ...QUERY,
-      apiUrl: zuul.url,
+      'api-url': zuul.url,
       artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
-      authentication: { type: 'none' },
-      pollInterval: 3600,
+      'poll-interval': 3600,
+      'require-sha256': false,
+      pause: false,
+      'build-timeout': 60,
       ...more,
     },
   };
@@ -163,7 +169,7 @@ describe('the pollers of a daemon', () => {
     const file = join(fixture.directory, 'noble.json');
     await writeFile(file, 'nothing');
     const pollers = fixture.start();
-    pollers.configure([imageOf(zuul, 'noble', { pollInterval: 0.01 })]);
+    pollers.configure([imageOf(zuul, 'noble', { 'poll-interval': 0.01 })]);
     await waitUntil('a warning', () => fixture.logger.lines.length > 0);
     assert.match(
       fixture.logger.lines[0] ?? '',

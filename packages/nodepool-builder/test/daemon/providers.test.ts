@@ -5,14 +5,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { DirectoryProvider, ImageError, ImageRepository } from '@nodepool-builder/image-builder';
-import { InstanceRecords } from '@nodepool-builder/on-instance';
+import { InstanceRecords, recordedProviders } from '@nodepool-builder/on-instance';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { builderIdentity } from '../../src/daemon/builder-identity.ts';
 import { Providers } from '../../src/daemon/providers.ts';
-import { rememberedProviders } from '../../src/daemon/remembered-providers.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 function open(t: TestContext, used: readonly string[] = []): Providers {
@@ -94,7 +93,7 @@ describe('providers of instances', () => {
       recipe: '',
     });
     claim.release();
-    assert.deepEqual(await rememberedProviders(repository), ['cloud']);
+    assert.deepEqual(await recordedProviders(repository), ['cloud']);
   });
 });
 

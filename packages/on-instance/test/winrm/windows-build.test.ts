@@ -31,10 +31,9 @@ async function build(
     stopTimeout: 20,
     afterRestart: 'destroy',
   } as const;
-  const builder = new OnInstanceBuilder(
-    { name: 'windows', formats: ['raw'], onInstance },
-    { instanceProvider: () => instance },
-  );
+  const builder = new OnInstanceBuilder({ name: 'windows', formats: ['raw'] }, onInstance, {
+    instanceProvider: () => instance,
+  });
   const onLine = (line: string): void => void lines.push(line);
   return { building: builder.build({ imageId: 'windows-1', repository, onLine }), lines, instance };
 }

@@ -1,6 +1,6 @@
 import { getCACertificates } from 'node:tls';
 import type { ArtifactPlace } from '../download/look-at-artifact.ts';
-import type { ZuulImage } from '../zuul-image.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { readAuthorities } from './image-source.ts';
 
 /**
@@ -11,9 +11,9 @@ import { readAuthorities } from './image-source.ts';
 export type ArtifactAccess = Omit<ArtifactPlace, 'url' | 'headers'>;
 
 /** @throws ZuulError `invalid-settings` */
-export async function artifactAccessOf(zuul: ZuulImage): Promise<ArtifactAccess> {
-  const { apiUrl, s3Endpoint, allowedHosts } = zuul;
-  const ca = await readAuthorities(zuul);
+export async function artifactAccessOf(settings: ZuulSettings): Promise<ArtifactAccess> {
+  const { 'api-url': apiUrl, 's3-endpoint': s3Endpoint, 'allowed-hosts': allowedHosts } = settings;
+  const ca = await readAuthorities(settings);
   return {
     configuredUrls: [apiUrl, ...(s3Endpoint === undefined ? [] : [s3Endpoint])],
     ...(allowedHosts !== undefined && { allowedHosts }),

@@ -33,6 +33,11 @@ export interface ImageArtifact {
 /** What the field writes, in a job's `metadata.format` and in `zuul-images`, for a format that has another name here. */
 export const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
 
+/** Resolves the alias of a format. */
+export function artifactFormat(format: string): ImageFormat {
+  return FORMAT_ALIASES[format] ?? (format as ImageFormat);
+}
+
 /** Under which names of `metadata` each digest stands, and how many hexadecimal digits it has. */
 const DIGESTS = {
   sha256: { names: ['sha256'], length: 64 },

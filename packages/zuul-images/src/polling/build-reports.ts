@@ -1,5 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import type { MqttSettings } from '../zuul-image.ts';
+import type { MqttSettings } from '../zuul-settings.ts';
 import { MqttListener } from './mqtt-listener.ts';
 
 /** Poller that waits for builds of a job. */
@@ -30,8 +30,7 @@ export class BuildReports {
   }
 
   subscribe(settings: MqttSettings, subscriber: Subscriber): Subscription {
-    const { url, topic, username, passwordFile, caFile } = settings;
-    const key = JSON.stringify([url, topic, username, passwordFile, caFile]);
+    const key = JSON.stringify(settings, Object.keys(settings).toSorted());
     const shared = this.#shared.get(key) ?? this.#listen(settings);
     this.#shared.set(key, shared);
     shared.subscribers.add(subscriber);

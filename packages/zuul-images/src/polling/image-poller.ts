@@ -3,7 +3,7 @@ import { type BuilderEntry, makeStateDirectory } from '@nodepool-builder/image-b
 import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
 import { SeenBuilds } from '../builds/seen-builds.ts';
 import { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
-import type { ZuulImage } from '../zuul-image.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
 import type { BuildReports, Subscription } from './build-reports.ts';
 import { Poller } from './poller.ts';
@@ -18,14 +18,14 @@ export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'fleet' |
 
 /** Polls for new builds of one image until it is closed. */
 export class ImagePoller implements AsyncDisposable {
-  readonly entry: BuilderEntry<ZuulImage>;
+  readonly entry: BuilderEntry<ZuulSettings>;
   readonly #options: ImagePollerOptions;
   readonly #poller: Poller;
   readonly #subscription: Subscription | undefined;
   #importer: BuildImporter | undefined;
 
-  constructor(entry: BuilderEntry<ZuulImage>, options: ImagePollerOptions) {
-    const { job, mqtt, pollInterval } = entry.settings;
+  constructor(entry: BuilderEntry<ZuulSettings>, options: ImagePollerOptions) {
+    const { job, mqtt, 'poll-interval': pollInterval } = entry.settings;
     const { reports, logger } = options;
     this.entry = entry;
     this.#options = options;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
 import { connect, ErrorWithReasonCode, type IClientOptions } from 'mqtt';
-import type { MqttSettings } from '../zuul-image.ts';
+import type { MqttSettings } from '../zuul-settings.ts';
 
 /** MQTT 5, and 3.1.1, whose number on the wire is 4. */
 type ProtocolVersion = 5 | 4;
@@ -134,7 +134,7 @@ export class MqttListener implements AsyncDisposable {
  * @throws Error of the file system
  */
 async function connectOptions(
-  { url, username, passwordFile, caFile }: MqttSettings,
+  { url, username, 'password-file': passwordFile, 'ca-file': caFile }: MqttSettings,
   protocolVersion: ProtocolVersion,
 ): Promise<IClientOptions> {
   const { protocol, hostname, port } = new URL(url);

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BuilderEntry, BuilderService, BuilderSite, Logger } from '@nodepool-builder/image-builder';
-import type { ZuulImage } from '../zuul-image.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import type { BuildReports } from './build-reports.ts';
 import type { ImagePoller } from './image-poller.ts';
 
 /** Polls for new builds of all images that Zuul jobs build. The HTTP and MQTT clients are loaded with the first image. */
-export class ZuulPollers implements BuilderService<ZuulImage> {
+export class ZuulPollers implements BuilderService<ZuulSettings> {
   readonly #fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
   /** Directory of the records of processed builds, a file for each image. */
   readonly #directory: string;
@@ -25,7 +25,7 @@ export class ZuulPollers implements BuilderService<ZuulImage> {
   }
 
   /** Polls for these images and no others from now on. Pollers of unchanged images keep running. */
-  configure(entries: readonly BuilderEntry<ZuulImage>[]): void {
+  configure(entries: readonly BuilderEntry<ZuulSettings>[]): void {
     this.#changes = this.#changes
       .then(() => this.#change(entries))
       .catch((error: unknown) => {
@@ -46,7 +46,7 @@ export class ZuulPollers implements BuilderService<ZuulImage> {
     return this.close();
   }
 
-  async #change(entries: readonly BuilderEntry<ZuulImage>[]): Promise<void> {
+  async #change(entries: readonly BuilderEntry<ZuulSettings>[]): Promise<void> {
     const isCurrent = (poller: ImagePoller): boolean =>
       entries.some((entry) => isDeepStrictEqual(entry, poller.entry));
     await Promise.all(
@@ -62,7 +62,7 @@ export class ZuulPollers implements BuilderService<ZuulImage> {
     }
   }
 
-  async #start(entry: BuilderEntry<ZuulImage>): Promise<ImagePoller> {
+  async #start(entry: BuilderEntry<ZuulSettings>): Promise<ImagePoller> {
     if (entry.settings.mqtt !== undefined && this.#reports === undefined) {
       const { BuildReports: Reports } = await import('./build-reports.ts');
       this.#reports = new Reports(this.#logger);

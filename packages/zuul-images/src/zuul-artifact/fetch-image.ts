@@ -7,7 +7,7 @@ import {
 import { ZuulError } from '../api/zuul-error.ts';
 import { artifactAccessOf } from '../builds/artifact-access.ts';
 import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
-import type { ZuulImage } from '../zuul-image.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { takeImage } from './take-image.ts';
 import { wantedBuilds } from './wanted-builds.ts';
 
@@ -17,15 +17,15 @@ import { wantedBuilds } from './wanted-builds.ts';
  * @throws ImageError
  * @throws the signal's reason
  */
-export async function fetchImage(zuul: ZuulImage, context: BuildContext): Promise<void> {
+export async function fetchImage(settings: ZuulSettings, context: BuildContext): Promise<void> {
   const logger = loggerOf(context);
   try {
-    const [api, access] = await Promise.all([zuulApiOf(zuul, logger), artifactAccessOf(zuul)]);
-    const source = buildSourceOf(context.imageName, zuul);
+    const [api, access] = await Promise.all([zuulApiOf(settings, logger), artifactAccessOf(settings)]);
+    const source = buildSourceOf(context.imageName, settings);
     let expired: ImageError | undefined;
     for await (const wanted of wantedBuilds(api, source, context)) {
       try {
-        await takeImage(wanted, { access, context, logger, largestDisk: zuul.largestDisk });
+        await takeImage(wanted, { access, context, logger, largestDisk: context.largestDisk });
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;

@@ -2,8 +2,8 @@ import type { DiskImage } from '@nodepool-builder/image-builder';
 import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
 import { artifactAccessOf } from '../builds/artifact-access.ts';
 import { artifactsLeft } from '../builds/artifacts-left.ts';
-import type { ImageArtifact } from '../builds/image-artifact.ts';
-import type { ZuulImage } from '../zuul-image.ts';
+import { artifactFormat, type ImageArtifact } from '../builds/image-artifact.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { makeableFormats } from './makeable-formats.ts';
 
 /**
@@ -18,11 +18,14 @@ import { makeableFormats } from './makeable-formats.ts';
 export async function isArtifactGone(
   artifacts: readonly ImageArtifact[],
   diskimage: Pick<DiskImage, 'name' | 'formats'>,
-  zuul: ZuulImage,
+  settings: ZuulSettings,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { left, gone } = await artifactsLeft(artifacts, await artifactAccessOf(zuul), signal);
+  const { left, gone } = await artifactsLeft(artifacts, await artifactAccessOf(settings), signal);
   const makeable = makeableFormats(left.map(({ artifact }) => artifact.format));
-  const formats = formatsToMake(diskimage, makeableFormats(zuul.artifacts.map(({ format }) => format)));
+  const formats = formatsToMake(
+    diskimage,
+    makeableFormats(settings.artifacts.map(({ format }) => artifactFormat(format))),
+  );
   return gone.length > 0 && !formats.every((format) => makeable.includes(format));
 }

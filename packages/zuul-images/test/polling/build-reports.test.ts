@@ -9,7 +9,7 @@ import { selfSigned } from '../../../gearman-node/test/fixtures/self-signed.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
 import { BuildReports, type Subscription } from '../../src/polling/build-reports.ts';
-import type { MqttSettings } from '../../src/zuul-image.ts';
+import type { MqttSettings } from '../../src/zuul-settings.ts';
 import { OldBroker } from './old-broker.ts';
 
 const TOPIC = 'zuul/example/periodic';
@@ -106,7 +106,7 @@ describe('reports of builds over MQTT', () => {
     const { port } = await startBroker(t, { tls: certificate, user });
     const listeners = new Listeners();
     const settings = { url: `mqtts://127.0.0.1:${port}`, topic: TOPIC, username: user.name };
-    listeners.listen(t, { ...settings, passwordFile, caFile }, 'noble');
+    listeners.listen(t, { ...settings, 'password-file': passwordFile, 'ca-file': caFile }, 'noble');
     const [refusal = ''] = await waitUntil('a refusal', () => {
       const lines = listeners.lines('warn');
       return lines.length > 0 && lines;

@@ -6,12 +6,12 @@ import type { ImageFormat } from '@nodepool-builder/image-builder';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import type { ImageArtifact } from '../../src/builds/image-artifact.ts';
 import { isArtifactGone } from '../../src/zuul-artifact/is-artifact-gone.ts';
-import type { ZuulImage } from '../../src/zuul-image.ts';
+import type { ZuulSettings } from '../../src/zuul-settings.ts';
 
 const ON = new AbortController().signal;
 
-const ZUUL: ZuulImage = {
-  apiUrl: 'https://zuul.example.com/',
+const ZUUL: ZuulSettings = {
+  'api-url': 'https://zuul.example.com/',
   project: 'opendev/system-config',
   pipelines: ['periodic'],
   job: 'build-ubuntu-noble-image',
@@ -20,9 +20,11 @@ const ZUUL: ZuulImage = {
     { format: 'tar', type: 'image-tar' },
     { format: 'raw', type: 'image-raw' },
   ],
-  authentication: { type: 'none' },
-  pollInterval: 60,
-  allowedHosts: ['127.0.0.1'],
+  'poll-interval': 60,
+  'require-sha256': false,
+  pause: false,
+  'build-timeout': 60,
+  'allowed-hosts': ['127.0.0.1'],
 };
 
 const OVER = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=60&X-Amz-Signature=of-a-secret';

@@ -1,16 +1,17 @@
 /**
  * Builds an image from a job of a Zuul double, and kills itself at the response of a server that has this number:
- * `zuul-artifact-victim.ts DISKIMAGE-JSON IMAGES-DIR IMAGE-ID COUNT`.
+ * `zuul-artifact-victim.ts DISKIMAGE-AND-SETTINGS-JSON IMAGES-DIR IMAGE-ID COUNT`.
  */
 import { subscribe } from 'node:diagnostics_channel';
-import { type DiskImage, ImageRepository } from '@nodepool-builder/image-builder';
+import { ImageRepository } from '@nodepool-builder/image-builder';
 import { ZuulArtifactBuilder } from '../../src/index.ts';
 
-const [diskimage = '', directory = '', imageId = '', count] = process.argv.slice(2);
+const [entry = '', directory = '', imageId = '', count] = process.argv.slice(2);
 let responses = 0;
 subscribe('http.client.response.finish', () => {
   responses += 1;
   if (responses === Number(count)) process.kill(process.pid, 'SIGKILL');
 });
 const repository = await ImageRepository.open(directory);
-await new ZuulArtifactBuilder(JSON.parse(diskimage) as DiskImage).build({ imageId, repository });
+const [diskimage, settings] = JSON.parse(entry) as ConstructorParameters<typeof ZuulArtifactBuilder>;
+await new ZuulArtifactBuilder(diskimage, settings).build({ imageId, repository });

@@ -4,13 +4,13 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder';
+import { type DiskImage, importedImageId } from '@nodepool-builder/image-builder';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import type { ArtifactRow, BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { RepositoryFixture } from '../../../image-builder/test/repository-fixture.ts';
-import { ZuulArtifactBuilder, type ZuulImage } from '../../src/index.ts';
-import type { ZuulDiskImage } from '../../src/zuul-image.ts';
+import { ZuulArtifactBuilder } from '../../src/index.ts';
+import type { ZuulSettings } from '../../src/zuul-settings.ts';
 
 /** The query of every artifact's URL. */
 export const SIGNATURE = 'X-Amz-Signature=of-a-secret';
@@ -107,16 +107,15 @@ export class ZuulSite {
   }
 
   /** What the configuration says of the image. */
-  get image(): ZuulImage {
+  get image(): ZuulSettings {
     return imageOf(this.zuul);
   }
 
-  diskimage(more: Partial<ZuulDiskImage> = {}): ZuulDiskImage {
-    return { name: 'noble', formats: ['qcow2'], zuul: this.image, ...more };
-  }
-
-  builder(more: Partial<ZuulDiskImage> = {}): ZuulArtifactBuilder {
-    return new ZuulArtifactBuilder(this.diskimage(more));
+  builder(diskimage: Partial<DiskImage> = {}, settings: Partial<ZuulSettings> = {}): ZuulArtifactBuilder {
+    return new ZuulArtifactBuilder(
+      { name: 'noble', formats: ['qcow2'], ...diskimage },
+      { ...this.image, ...settings },
+    );
   }
 
   /** Serves a file for this test alone. */
@@ -151,9 +150,9 @@ export function idOf({ uuid, end }: BuildRow): string {
 }
 
 /** What the configuration says of the image that the double's job makes. */
-export function imageOf(zuul: ZuulDouble): ZuulImage {
+export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
-    apiUrl: zuul.url,
+    'api-url': zuul.url,
     tenant: 'example',
     project: 'opendev/system-config',
     pipelines: ['periodic', 'post'],
@@ -163,8 +162,10 @@ export function imageOf(zuul: ZuulDouble): ZuulImage {
       { format: 'raw', type: 'image-raw' },
       { format: 'tar', type: 'image-tar' },
     ],
-    authentication: { type: 'none' },
-    pollInterval: 60,
+    'poll-interval': 60,
+    'require-sha256': false,
+    pause: false,
+    'build-timeout': 60,
   };
 }
 

@@ -20,8 +20,8 @@ const TIME_LIMIT = 120;
 /** How long after the start a build that died is waited for, in milliseconds, where it would go on. */
 const RESUME_PERIOD = 60 * 60_000;
 
-/** What {@link InstanceKeeper.start} is given. */
-export interface InstanceKeeperOptions {
+/** What {@link InstanceReaper.start} is given. */
+export interface InstanceReaperOptions {
   /** Whose builds the instances are for. */
   readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images'>;
   /** Where there may be instances; asked before each look. */
@@ -34,23 +34,23 @@ export interface InstanceKeeperOptions {
  * those that no build remembers; and removes snapshots whose image is not there any more. It looks when it starts and
  * every five minutes.
  */
-export class InstanceKeeper {
-  readonly #options: InstanceKeeperOptions;
+export class InstanceReaper {
+  readonly #options: InstanceReaperOptions;
   readonly #startedAt = Date.now();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
 
-  private constructor(options: InstanceKeeperOptions) {
+  private constructor(options: InstanceReaperOptions) {
     this.#options = options;
   }
 
   /** Its first look begins at once. Who starts it closes it. */
-  static start(options: InstanceKeeperOptions): InstanceKeeper {
-    const keeper = new InstanceKeeper(options);
-    void keeper.look();
-    keeper.#timer = setInterval(() => void keeper.look(), INTERVAL).unref();
-    return keeper;
+  static start(options: InstanceReaperOptions): InstanceReaper {
+    const reaper = new InstanceReaper(options);
+    void reaper.look();
+    reaper.#timer = setInterval(() => void reaper.look(), INTERVAL).unref();
+    return reaper;
   }
 
   /** Looks now, unless it is looking: then it is that look. What fails is logged, and tried again the next time. */
@@ -66,7 +66,7 @@ export class InstanceKeeper {
   /** Stops looking. Instances that are left are ended by the next one. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    this.#closing.abort(new ImageError('build-aborted', 'the keeper of instances is being closed'));
+    this.#closing.abort(new ImageError('build-aborted', 'the instance reaper is being closed'));
     await this.#looking;
   }
 

@@ -1,0 +1,120 @@
+import { type BuilderModule, FORMAT_NAMES, type ObjectSchema } from '@nodepool-builder/image-builder';
+import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
+import { entryKey } from './disk-images.ts';
+import { elsewhere, NAME, type SchemaNode } from './schema-node.ts';
+import { VALIDATION_SCHEMA } from './validation-schema.ts';
+
+/** Keys of every disk image. */
+const COMMON = {
+  formats: {
+    type: ['array', 'null'],
+    items: { enum: FORMAT_NAMES },
+    description: 'Formats to build besides those that the providers of the image take.',
+  },
+  pause: {
+    type: 'boolean',
+    default: false,
+    description: 'Not offered: its jobs wait at the job server, or go to another builder.',
+  },
+  'build-timeout': {
+    type: 'number',
+    minimum: 1,
+    description: 'Time limit of a build in seconds. Default: no limit.',
+  },
+  validate: VALIDATION_SCHEMA,
+  keep: {
+    type: 'integer',
+    minimum: 1,
+    default: 2,
+    description: 'Number of good images that the manager keeps, on disk and in each provider.',
+  },
+} as const satisfies Record<string, SchemaNode>;
+
+/** An entry of `diskimages`, with the keys of all builders. */
+export function diskImageSchema({ builders }: Modules): SchemaNode {
+  const modules = [...builders.values()].filter(({ section }) => section === undefined);
+  const described = modules.flatMap(({ type, description }) =>
+    description === undefined ? [] : [`\`${type}\` (${description})`],
+  );
+  return {
+    type: 'object',
+    required: ['name'],
+    additionalProperties: false,
+    properties: {
+      name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
+      parent: {
+        type: ['string', 'null'],
+        description:
+          'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
+          'holds unless the entry has one.',
+      },
+      abstract: {
+        type: 'boolean',
+        default: false,
+        description: 'Never built, and not to be named by providers; others inherit from it.',
+      },
+      builder: {
+        ...NAME,
+        default: DEFAULT_BUILDER,
+        description: `Builder: ${described.join(', ')}, or one that your own program brings.`,
+      },
+      ...Object.assign({}, ...modules.map(({ settings }) => settings.properties)),
+      release: { description: '`DIB_RELEASE`; a number becomes text.' },
+      'env-vars': {
+        description:
+          'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
+      },
+      ...COMMON,
+      options: { type: 'object', description: 'Settings for a builder of your own.' },
+      'rebuild-age': {
+        type: 'number',
+        exclusiveMinimum: 0,
+        description:
+          'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression is in force.',
+      },
+      'rebuild-cron': {
+        type: 'string',
+        description: 'When the manager rebuilds it: a cron expression in local time.',
+      },
+      ...elsewhere('username', 'python-path', 'shell-type'),
+    },
+  };
+}
+
+/** The sections that builders have of their own: a list of entries, a mapping of names to entries, or a single entry. */
+export function sectionSchemas({ builders }: Modules): Record<string, SchemaNode> {
+  return Object.fromEntries(
+    [...builders.values()].flatMap((module) =>
+      module.section === undefined ? [] : [[module.section.key, sectionSchema(module, module.section)]],
+    ),
+  );
+}
+
+function sectionSchema(
+  module: BuilderModule,
+  { description, defaultName }: NonNullable<BuilderModule['section']>,
+): SchemaNode {
+  const { required = [], properties }: ObjectSchema = module.settings;
+  const name = {
+    ...NAME,
+    description: `Offered to Gearman as \`image-build:<name>\`. Default: the value of \`${defaultName}\`.`,
+  };
+  const unnamed: SchemaNode = {
+    type: 'object',
+    required,
+    additionalProperties: false,
+    properties: { ...COMMON, ...properties },
+  };
+  const entry: SchemaNode = { ...unnamed, properties: { name, ...unnamed.properties } };
+  const key = entryKey(module);
+  const isSingle = { type: 'object', required: [key], properties: { [key]: { type: 'string' } } };
+  return {
+    type: ['array', 'object', 'null'],
+    description,
+    items: entry,
+    allOf: [
+      { if: { not: isSingle }, else: entry },
+      { if: isSingle, else: { additionalProperties: unnamed } },
+    ],
+  };
+}

@@ -1,0 +1,124 @@
+import type { ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+const FILE = { ...TEXT, format: 'path' } as const;
+const SECONDS = { type: 'number', exclusiveMinimum: 0 } as const;
+
+const WINRM = {
+  type: 'object',
+  required: ['password-file'],
+  additionalProperties: false,
+  description: 'For `connection: winrm`, which uses HTTPS.',
+  properties: {
+    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 5986, description: 'Port.' },
+    'password-file': { ...FILE, description: 'File with the password of `username`.' },
+    'ca-file': {
+      ...FILE,
+      description: "PEM file with the certificates of authorities that verify the instance's certificate.",
+    },
+    fingerprint: {
+      ...TEXT,
+      description:
+        "SHA-256 fingerprint of the instance's certificate, as `openssl x509 -fingerprint -sha256` prints it, or as " +
+        '`SHA256:` and base64. Without it and without `ca-file`, the console of the instance has to print the ' +
+        'fingerprint; the password is sent to no other machine.',
+    },
+  },
+} as const;
+
+const STEP = {
+  type: ['string', 'object'],
+  required: ['run'],
+  additionalProperties: false,
+  properties: {
+    name: { ...TEXT, description: 'Name in messages. Default: the command.' },
+    run: { ...TEXT, description: 'Command for the shell. It runs in the directory of the copied scripts.' },
+  },
+} as const;
+
+const BLOCK = {
+  type: 'object',
+  required: ['base-image'],
+  additionalProperties: false,
+  description: 'For `builder: on-instance`: how the image is built on a running instance.',
+  $comment: 'say there at least what is booted, and what is run on it',
+  properties: {
+    provider: {
+      ...TEXT,
+      default: 'qemu',
+      description:
+        'The entry of `providers` that runs the instance. The default needs no entry: it is QEMU on this host.',
+    },
+    'base-image': {
+      ...TEXT,
+      description: 'Image that the instance boots: a path with QEMU, else a name or an id in the provider.',
+    },
+    'min-ram': {
+      type: 'integer',
+      minimum: 1,
+      description: "Minimum memory of the instance, in MiB. Default: the provider's.",
+    },
+    'name-filter': {
+      ...TEXT,
+      description: 'Part of the name of the flavors to choose from, if the provider has flavors.',
+    },
+    username: {
+      ...TEXT,
+      description: 'User to log in as. Default: `root`, or `Administrator` with `shell: powershell`.',
+    },
+    'private-key': {
+      ...FILE,
+      description: 'Private key that the base image accepts. Default: a key pair made for each build.',
+    },
+    connection: { enum: ['ssh', 'winrm'], default: 'ssh', description: 'Protocol of the connection.' },
+    winrm: WINRM,
+    shell: {
+      enum: ['posix', 'powershell'],
+      description: 'Shell that runs the steps. Default: `posix`, or `powershell` with `connection: winrm`.',
+    },
+    setup: {
+      ...TEXT,
+      description:
+        "A script of `script-dir`, run before all steps with the image's name as its last argument, as nodepool did.",
+    },
+    steps: {
+      type: 'array',
+      items: STEP,
+      description: 'Commands to run in order: a string, or `run` with a `name`. Each has to exit with 0.',
+    },
+    sysprep: {
+      type: 'boolean',
+      default: false,
+      description: 'Generalize Windows with sysprep after the steps, and wait for the shutdown.',
+    },
+    'boot-timeout': {
+      ...SECONDS,
+      default: 600,
+      description: 'Time limit from the launch to the first login, in seconds.',
+    },
+    'stop-timeout': { ...SECONDS, default: 300, description: 'Time limit of the shutdown, in seconds.' },
+    'keep-on-failure': {
+      ...SECONDS,
+      description:
+        'Seconds for which the instance of a failed build is kept for inspection; the log says how to log in. Default: ' +
+        'it is deleted at once.',
+    },
+    'after-restart': {
+      enum: ['destroy', 'resume'],
+      default: 'destroy',
+      description:
+        'Whether the instance of a build that was interrupted by the end of the daemon is deleted, or kept for the next ' +
+        'job for the same image, which resumes after the last completed step.',
+    },
+  },
+} as const;
+
+/** Keys of a disk image that is built on an instance. */
+export const ON_INSTANCE_SETTINGS = {
+  type: 'object',
+  required: ['on-instance'],
+  properties: { 'on-instance': BLOCK },
+} as const satisfies ObjectSchema;
+
+/** The block `on-instance` of a disk image. */
+export type OnInstanceBlock = SettingsOf<typeof BLOCK>;

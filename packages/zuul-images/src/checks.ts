@@ -1,0 +1,115 @@
+import { isIP } from 'node:net';
+import { type Diagnostic, imageIdFault, importedImageId } from '@nodepool-builder/image-builder';
+import { parseApiUrl } from './api/api-url.ts';
+import { artifactFormat } from './builds/image-artifact.ts';
+import type { ZuulSettings } from './zuul-settings.ts';
+
+/** Finds problems that the schema cannot express. Messages contain no URL: it may hold a password. */
+export function checkZuulSettings(settings: ZuulSettings, name: string): readonly Diagnostic[] {
+  return [
+    ...imageIds(name),
+    ...apiUrl(settings),
+    ...gitServer(settings),
+    ...artifactFormats(settings),
+    ...authentication(settings),
+    ...allowedHosts(settings),
+    ...adminToken(settings),
+    ...url('/mqtt/url', settings.mqtt?.url, 'mqtt or mqtts'),
+    ...url('/s3-endpoint', settings['s3-endpoint'], 'http or https'),
+    ...url('/auth/client-credentials/issuer', settings.auth?.['client-credentials']?.issuer, 'http or https'),
+    ...rebuildTimes(settings),
+  ];
+}
+
+/** An image-id begins with the name, and becomes a part of file names. */
+function imageIds(name: string): readonly Diagnostic[] {
+  const fault = imageIdFault(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
+  if (fault === undefined) return [];
+  const reason = `leads to image-ids that builders refuse: each ${fault}`;
+  return [{ pointer: '/name', reason, remedy: 'choose a plain name' }];
+}
+
+function apiUrl(settings: ZuulSettings): readonly Diagnostic[] {
+  try {
+    const { tenant } = parseApiUrl(settings['api-url']);
+    if (settings.tenant === undefined || tenant === undefined || tenant === settings.tenant) return [];
+    const reason = `is "${settings.tenant}", but api-url names the tenant "${tenant}"`;
+    return [{ pointer: '/tenant', reason, remedy: 'correct one of the two, or leave tenant out' }];
+  } catch (error) {
+    const [reason = '', remedy = ''] = (error as Error).message.replace(/^api-url /, '').split('; ');
+    return [{ pointer: '/api-url', reason, remedy }];
+  }
+}
+
+/** Zuul's API knows both names of a project, but lists builds by the short one only. */
+function gitServer({ project }: ZuulSettings): readonly Diagnostic[] {
+  const match = /^(?<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?)\/(?<short>.+)/.exec(project);
+  if (match?.groups === undefined) return [];
+  const { host = '', short = '' } = match.groups;
+  const reason = `begins with what looks like a Git server, "${host}"`;
+  const remedy = `if it is one, write the short name "${short}", or no build will be found`;
+  return [{ pointer: '/project', severity: 'warning', reason, remedy }];
+}
+
+function artifactFormats({ artifacts }: ZuulSettings): readonly Diagnostic[] {
+  const formats = artifacts.map(({ format }) => artifactFormat(format));
+  return formats.flatMap((format, index) => {
+    if (formats.indexOf(format) === index) return [];
+    const pointer = `/artifacts/${index}/format`;
+    return [{ pointer, reason: `"${format}" is there already`, remedy: 'remove one of the two' }];
+  });
+}
+
+const AUTH_KINDS = ['token-file', 'token-command', 'shared-secret', 'client-credentials'] as const;
+
+function authentication({ auth }: ZuulSettings): readonly Diagnostic[] {
+  if (auth === undefined) return [];
+  const kinds = AUTH_KINDS.filter((kind) => auth[kind] !== undefined);
+  if (kinds.length === 1) return [];
+  const pointer = '/auth';
+  return kinds.length === 0
+    ? [{ pointer, reason: 'names no way to authenticate', remedy: `use one of ${AUTH_KINDS.join(', ')}` }]
+    : [{ pointer, reason: `has ${kinds.join(' and ')}`, remedy: 'keep one of them' }];
+}
+
+/** A URL in this list would never match: hosts are compared without scheme and port. */
+function allowedHosts(settings: ZuulSettings): readonly Diagnostic[] {
+  return (settings['allowed-hosts'] ?? []).flatMap((host, index) => {
+    if (isIP(host) !== 0 || /^[\w.-]+$/.test(host)) return [];
+    const reason = 'is neither the name nor the address of a host';
+    const remedy = 'write it without scheme, port and path, as in images.example.com or 10.0.0.5';
+    return [{ pointer: `/allowed-hosts/${index}`, reason, remedy }];
+  });
+}
+
+/** Zuul refuses these tokens by default. Where it accepts them, they allow far more than reading builds. */
+function adminToken({ auth }: ZuulSettings): readonly Diagnostic[] {
+  if (auth?.['token-command']?.includes('create-auth-token') !== true) return [];
+  const reason = "makes tokens with the rights of a tenant's administrator, which Zuul refuses by default";
+  const remedy = 'use shared-secret, which makes tokens that only read';
+  return [{ pointer: '/auth/token-command', severity: 'warning', reason, remedy }];
+}
+
+function url(pointer: string, text: string | undefined, schemes: string): readonly Diagnostic[] {
+  if (text === undefined) return [];
+  const parsed = URL.parse(text);
+  const isOne = parsed !== null && schemes.split(' or ').includes(parsed.protocol.slice(0, -1));
+  if (!isOne || parsed.hostname === '') {
+    return [{ pointer, reason: `is no ${schemes} URL`, remedy: 'correct it' }];
+  }
+  if (parsed.username === '' && parsed.password === '') return [];
+  return [
+    { pointer, reason: 'holds a user or a password', remedy: 'take them out; there are keys for them' },
+  ];
+}
+
+function rebuildTimes(settings: ZuulSettings): readonly Diagnostic[] {
+  return (['rebuild-age', 'rebuild-cron'] as const)
+    .filter((key) => settings[key] !== undefined)
+    .map((key) => ({
+      pointer: `/${key}`,
+      severity: 'warning',
+      reason: 'has no effect: a new image is taken when Zuul has built one',
+      remedy: 'remove it, and let the job run when one is due',
+    }));
+}

@@ -1,0 +1,157 @@
+import { FORMAT_NAMES, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
+import { FORMAT_ALIASES } from './builds/image-artifact.ts';
+
+const TEXT = { type: 'string', minLength: 1 } as const;
+const FILE = { ...TEXT, format: 'path' } as const;
+
+const AUTH = {
+  type: 'object',
+  additionalProperties: false,
+  description: 'How to authenticate to the API, in one of these ways. Default: not at all.',
+  properties: {
+    'token-file': { ...FILE, description: 'File with a bearer token; it is read for each request.' },
+    'token-command': {
+      type: 'array',
+      format: 'program',
+      minItems: 1,
+      items: TEXT,
+      description: 'A command and its arguments; it prints a bearer token.',
+    },
+    'shared-secret': {
+      type: 'object',
+      required: ['issuer', 'audience', 'subject', 'secret-file'],
+      additionalProperties: false,
+      description:
+        'The builder makes tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
+      properties: {
+        issuer: { ...TEXT, description: '`issuer_id` there.' },
+        audience: { ...TEXT, description: '`client_id` there.' },
+        subject: { ...TEXT, description: "The builder's name in Zuul's access rules." },
+        'secret-file': { ...FILE, description: 'File with the value of `secret` there.' },
+      },
+    },
+    'client-credentials': {
+      type: 'object',
+      required: ['issuer', 'client-id', 'secret-file'],
+      additionalProperties: false,
+      description: 'Tokens come from an OpenID provider, by the grant for clients (RFC 6749, section 4.4).',
+      properties: {
+        issuer: { ...TEXT, description: "The provider's issuer URL." },
+        'client-id': { ...TEXT, description: "The builder's client ID there." },
+        'secret-file': { ...FILE, description: "File with the client's secret." },
+        scope: { ...TEXT, description: 'Scope of the token, where the provider asks for it.' },
+      },
+    },
+  },
+} as const;
+
+const MQTT = {
+  type: 'object',
+  required: ['url', 'topic'],
+  additionalProperties: false,
+  description: "Where Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
+  properties: {
+    url: { ...TEXT, description: '`mqtt://host:1883` or `mqtts://host:8883`.' },
+    topic: { ...TEXT, description: 'Topic to subscribe to; it may contain wildcards.' },
+    username: { ...TEXT, description: 'User name.' },
+    'password-file': { ...FILE, description: 'File with the password.' },
+    'ca-file': { ...FILE, description: 'PEM file with the certificates of authorities for the broker.' },
+  },
+} as const;
+
+const NOT_BY_TIME = {
+  description: 'Has no effect on these images: a new one is imported when Zuul has built it.',
+} as const;
+
+/** Keys of an entry of `zuul-images`. */
+export const ZUUL_SETTINGS = {
+  type: 'object',
+  required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
+  properties: {
+    'api-url': {
+      ...TEXT,
+      description: 'URL of Zuul, of its API, or of a tenant there, as a browser shows it.',
+    },
+    tenant: { ...TEXT, description: 'Needed if `api-url` names none and that Zuul has several tenants.' },
+    project: { ...TEXT, description: 'Short name: `opendev/system-config`, without the Git server.' },
+    pipelines: {
+      type: 'array',
+      minItems: 1,
+      items: TEXT,
+      description: 'A successful build in any of these is imported.',
+    },
+    job: { ...TEXT, description: 'The job that builds the image.' },
+    branch: {
+      ...TEXT,
+      description: 'Only builds of this branch. Default: builds of any branch, and those without one.',
+    },
+    'image-name': {
+      ...TEXT,
+      description:
+        '`image_name` in the metadata that the job returns, if one job builds several images. Default: the name here.',
+    },
+    artifacts: {
+      type: 'array',
+      minItems: 1,
+      description: 'The artifact that holds the image, for each format.',
+      items: {
+        type: 'object',
+        required: ['format', 'type'],
+        additionalProperties: false,
+        properties: {
+          format: {
+            enum: [...FORMAT_NAMES, ...Object.keys(FORMAT_ALIASES)],
+            description: 'Format; `qcow` means `qcow2`.',
+          },
+          type: { ...TEXT, description: '`type` in the metadata of the artifact.' },
+        },
+      },
+    },
+    auth: AUTH,
+    'ca-file': {
+      ...FILE,
+      description:
+        'PEM file with the certificates of further authorities to trust, for the API and the artifacts.',
+    },
+    'poll-interval': {
+      type: 'number',
+      minimum: 1,
+      maximum: 86_400,
+      default: 60,
+      description: 'Seconds between two polls.',
+    },
+    mqtt: MQTT,
+    's3-endpoint': { ...TEXT, description: 'URL of the object store with the buckets that `s3://` names.' },
+    'allowed-hosts': {
+      type: 'array',
+      items: TEXT,
+      description:
+        'Names or addresses of hosts in loopback, link-local or private networks that artifacts may be fetched from. ' +
+        'Default: none, unless `api-url` or `s3-endpoint` is in such a network itself.',
+    },
+    'require-sha256': {
+      type: 'boolean',
+      default: false,
+      description: 'Refuses a build whose job returns no `sha256` of the image.',
+    },
+    pause: {
+      type: 'boolean',
+      default: false,
+      description: 'No new image is imported, and `image-build` is not offered.',
+    },
+    'build-timeout': {
+      type: 'number',
+      minimum: 1,
+      default: 14_400,
+      description: 'Time limit of a download and its conversions, in seconds.',
+    },
+    'rebuild-age': NOT_BY_TIME,
+    'rebuild-cron': NOT_BY_TIME,
+  },
+} as const satisfies ObjectSchema;
+
+/** An image that a Zuul job builds: an entry of `zuul-images`. */
+export type ZuulSettings = SettingsOf<typeof ZUUL_SETTINGS>;
+
+/** The topic to which Zuul's MQTT reporter publishes. */
+export type MqttSettings = NonNullable<ZuulSettings['mqtt']>;
