@@ -9,7 +9,6 @@ export { OPENSTACK_ERRORS, OpenStackError, type OpenStackErrorCode } from './ope
 export { OPENSTACK_MODULE } from './openstack-module.ts';
 export { type ImageImport, OpenStackProvider, type OpenStackProviderOptions } from './openstack-provider.ts';
 export { loadCloudSettings } from './settings/load-cloud-settings.ts';
-export { cloudSettingsFiles } from './settings/search-path.ts';
 export type { NodepoolCredentials, SettingsPlace, SettingsRequest } from './settings/settings-request.ts';
 export { CLOUD_TASKS, type CloudTask, type OnTask } from './task-timing.ts';
 export type { StandstillLimits } from './upload/others-image.ts';

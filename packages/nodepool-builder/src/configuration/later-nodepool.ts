@@ -3,12 +3,13 @@ import { toFault } from './finding.ts';
 import { isMapping } from './scalar.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
-/** Keys of a provider since nodepool 0.4, each with its replacement here. */
-const PROVIDER_KEYS: Readonly<Record<string, string>> = {
-  driver: '"type: openstack" (or directory, or qemu) in place of "driver"',
-  diskimages: '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
-  pools: 'nothing in place of "pools"',
-  'cloud-images': 'nothing in place of "cloud-images"',
+/** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
+const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => string>> = {
+  driver: ([first, ...others]) =>
+    `"type: ${first}" (${others.map((type) => `or ${type}`).join(', ')}) in place of "driver"`,
+  diskimages: () => '"images: [{name: IMAGE, diskimage: IMAGE}]" in place of "diskimages"',
+  pools: () => 'nothing in place of "pools"',
+  'cloud-images': () => 'nothing in place of "cloud-images"',
 };
 
 /** The same keys, for the schema. */
@@ -17,8 +18,10 @@ export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS)
 /**
  * The single message about a file for a later nodepool, which controls its builders by ZooKeeper. It is an error
  * where a provider lacks `images`, which the nodepool of Gearman required; otherwise the file may serve both.
+ *
+ * @param types of providers, the default type first
  */
-export function laterNodepoolFault(document: YamlDocument): Fault | undefined {
+export function laterNodepoolFault(document: YamlDocument, types: readonly string[]): Fault | undefined {
   const { providers, labels } = isMapping(document.value) ? document.value : {};
   const signs = entriesOf(providers).flatMap(({ entry, index }) =>
     LATER_PROVIDER_KEYS.filter((key) => key in entry).map((key) => ({ key, entry, index })),
@@ -31,7 +34,7 @@ export function laterNodepoolFault(document: YamlDocument): Fault | undefined {
     severity: signs.some(({ entry }) => !('images' in entry)) ? 'error' : 'warning',
     reason:
       'is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is written for such a release',
-    remedy: `write ${keys.map((key) => PROVIDER_KEYS[key]).join(', and ')}`,
+    remedy: `write ${keys.map((key) => PROVIDER_KEYS[key]?.(types)).join(', and ')}`,
   });
 }
 

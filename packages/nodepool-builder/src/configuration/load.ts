@@ -140,7 +140,7 @@ export async function loadConfiguration(
 
 /** A file for another nodepool gets one error: the schema would find one in each line. */
 function formFaults(document: YamlDocument, modules: Modules): readonly Fault[] {
-  const later = laterNodepoolFault(document);
+  const later = laterNodepoolFault(document, [...modules.providers.keys()]);
   if (later?.severity === 'error') return [later];
   return [...(later === undefined ? [] : [later]), ...schemaFaults(document, configurationSchema(modules))];
 }

@@ -9,7 +9,6 @@ import {
   type Logger,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import { OpenStackError } from '@nodepool-builder/provider-openstack';
 import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { externalName } from './external-name.ts';
@@ -147,7 +146,6 @@ async function upload(
 function isLocal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && LOCAL.has(cause.code)) return true;
-    if (cause instanceof OpenStackError && cause.code === 'image-missing-on-disk') return true;
   }
   return false;
 }

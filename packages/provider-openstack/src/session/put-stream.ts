@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { ImageError } from '@nodepool-builder/image-builder';
 import { type HttpAnswer, textOf } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
 import { keepReadingAfterEpipe } from './keep-reading-after-epipe.ts';
@@ -111,8 +112,8 @@ function tooEarly(name: string, status: number, sent: number, size: number): Ope
 }
 
 function notItsSize(name: string, size: number): OpenStackError {
-  return new OpenStackError(
-    'image-missing-on-disk',
-    `${name}: the file is no longer ${size} bytes long; it was changed or cut while it was being sent`,
-  );
+  const message = `${name}: the file is no longer ${size} bytes long; it was changed or cut while it was being sent`;
+  return new OpenStackError('image-missing-on-disk', message, {
+    cause: new ImageError('image-changed', message),
+  });
 }
