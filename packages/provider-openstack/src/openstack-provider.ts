@@ -15,9 +15,9 @@ import {
   type UploadResult,
 } from '@nodepool-builder/image-builder';
 import { BandwidthLimit, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import { findCandidates } from './candidate.ts';
 import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';
-import { findCandidates } from './find-candidates.ts';
 import type { GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { importByTask } from './import-task.ts';

@@ -7,7 +7,7 @@ import {
   pausesAfter,
 } from '../../../test/fixtures/fault-proxy/faults.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
-import { sharedImageId } from '../src/upload/shared-image-id.ts';
+import { sharedImageId } from '../src/upload/shared-upload.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 

@@ -2,10 +2,9 @@ import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder'
 import { until } from '../upload/poll.ts';
 import { baseImage } from './base-image.ts';
 import { isPublic } from './choose-address.ts';
-import { chooseFlavor } from './choose-flavor.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launch-record.ts';
-import { type NovaServer, stateOf } from './nova-server.ts';
+import { type Flavor, type NovaServer, stateOf } from './nova-server.ts';
 
 /** Characters; Nova takes no longer one. */
 const LONGEST_NAME = 255;
@@ -111,4 +110,22 @@ async function addFloatingIp(
   }
   signal.throwIfAborted();
   await network.createFloatingIp({ networkId: poolId, portId, description }, new AbortController().signal);
+}
+
+/** What a flavor has to fulfil. */
+export interface FlavorWish {
+  /** MiB. */
+  readonly minRam: number;
+  /** A part of its name. */
+  readonly nameFilter: string;
+}
+
+/** The flavor with the least memory that is enough, among those whose names fit: the rule of nodepool. */
+export function chooseFlavor(
+  flavors: readonly Flavor[],
+  { minRam, nameFilter }: FlavorWish,
+): Flavor | undefined {
+  return flavors
+    .toSorted((one, other) => one.ram - other.ram)
+    .find(({ ram, name }) => ram >= minRam && name.includes(nameFilter));
 }

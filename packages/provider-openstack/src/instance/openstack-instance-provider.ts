@@ -1,3 +1,4 @@
+import { createHash, randomUUID } from 'node:crypto';
 import {
   ImageError,
   type InstanceProvider,
@@ -19,7 +20,6 @@ import { ComputeApi } from './compute-api.ts';
 import { findLaunches } from './find-launches.ts';
 import type { InstanceCloud, InstanceSettings } from './instance-cloud.ts';
 import { launchInstance } from './launch-instance.ts';
-import { launchName, namePrefix } from './launch-name.ts';
 import { NetworkApi } from './network-api.ts';
 import { OpenStackInstance } from './openstack-instance.ts';
 import { removeLaunch } from './remove-launch.ts';
@@ -174,4 +174,23 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
       logger,
     };
   }
+}
+
+const DIGITS = 12;
+
+/**
+ * Prefix of the names of all that one owner makes in a cloud for one provider. Key pairs and descriptions of floating
+ * IPs have room for nothing else, and several builders may share a project. Without a scope, it is also the prefix of
+ * what has one.
+ */
+function namePrefix(owner: string, provider: string, scope?: string): string {
+  const whose = createHash('sha256')
+    .update(JSON.stringify([owner, provider]))
+    .digest('hex');
+  return `nodepool-builder-${whose.slice(0, DIGITS)}-${scope === undefined ? '' : `${scope}-`}`;
+}
+
+/** A name for what is made for one instance. */
+function launchName(prefix: string): string {
+  return `${prefix}${randomUUID()}`;
 }

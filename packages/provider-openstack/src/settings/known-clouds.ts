@@ -1,4 +1,3 @@
-import { environmentCloud, environmentCloudName } from './environment.ts';
 import { invalidSettings } from './invalid-settings.ts';
 import { type Mapping, mappingAt, mergedDeeply, normalized } from './mapping.ts';
 import { readSettingsFile, type SettingsFile } from './read-settings-file.ts';
@@ -62,4 +61,32 @@ function originOf(sources: readonly (SettingsFile | undefined)[], place: Setting
   const files = sources.flatMap((source) => (source === undefined ? [] : [source.file]));
   if (files.length > 0) return files.join(' with ');
   return `the environment (no clouds.yaml lies in ${searchDirectories(place).join(', ')})`;
+}
+
+/** Options of the program that reads the variables; alone they make no cloud. */
+const SELECTORS = new Set([
+  'OS_CLOUD',
+  'OS_REGION_NAME',
+  'OS_CLIENT_CONFIG_FILE',
+  'OS_CLIENT_SECURE_FILE',
+  'OS_CLOUD_NAME',
+  'OS_FORCE_IPV4',
+  'OS_PREFER_IPV6',
+]);
+
+/** Of other programs. */
+const FOREIGN = ['OS_TEST', 'OS_STD', 'OS_LOG'];
+
+/** What the cloud of the environment is called: `envvars`, if `OS_CLOUD_NAME` says nothing else. */
+function environmentCloudName(env: SettingsPlace['env']): string {
+  return env.OS_CLOUD_NAME || 'envvars';
+}
+
+/** The cloud that `OS_*` describes: `OS_AUTH_URL` is its `auth_url`, and so on. Empty values count as unset. */
+function environmentCloud(env: SettingsPlace['env']): Mapping | undefined {
+  const set = Object.entries(env).filter(
+    ([name, value]) => value && name.startsWith('OS_') && !FOREIGN.some((prefix) => name.startsWith(prefix)),
+  );
+  if (set.every(([name]) => SELECTORS.has(name))) return undefined;
+  return Object.fromEntries(set.map(([name, value]) => [name.slice('OS_'.length).toLowerCase(), value]));
 }

@@ -6,11 +6,11 @@ import { invalidSettings } from './invalid-settings.ts';
 import { type KnownClouds, knownClouds } from './known-clouds.ts';
 import { type Mapping, overlaid } from './mapping.ts';
 import { MergedCloud } from './merged-cloud.ts';
-import { vendorProfile } from './profile.ts';
 import { chosenRegion } from './region.ts';
 import { serviceSettings } from './services.ts';
 import type { NodepoolCredentials, SettingsPlace, SettingsRequest } from './settings-request.ts';
 import { tlsSettings } from './tls-settings.ts';
+import { VENDOR_PROFILES } from './vendor-profiles.ts';
 
 const DEFAULT_API_TIMEOUT = 60;
 
@@ -126,4 +126,34 @@ function properties(cloud: MergedCloud): Record<string, string> {
   return Object.fromEntries(
     entries.map(([key, value]) => [key, PYTHON_BOOLEANS.get(value) ?? String(value)]),
   );
+}
+
+/**
+ * What a cloud's `profile` (once called `cloud`) lays below its own settings.
+ *
+ * @param where the cloud and its files, for messages
+ * @throws OpenStackError `invalid-settings` for the address of a profile, which openstacksdk would fetch
+ */
+function vendorProfile(
+  cloud: Mapping,
+  known: KnownClouds,
+  where: string,
+  warn: (message: string) => void,
+): Mapping {
+  const name = cloud.profile ?? cloud.cloud;
+  if (typeof name !== 'string') return {};
+  const profile = known.profiles.get(name) ?? VENDOR_PROFILES.get(name);
+  if (profile === undefined && name.includes('://')) {
+    throw invalidSettings(
+      `${where} has its profile at an address, which is not supported`,
+      'name a vendor, or write auth_url and regions into clouds.yaml',
+    );
+  }
+  if (profile === undefined) {
+    warn(`${where}: there is no vendor profile "${name}"; the cloud goes without`);
+    return {};
+  }
+  if (profile.status === 'deprecated')
+    warn(`${where}: its profile is deprecated: ${String(profile.message)}`);
+  return profile;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseFlavor } from '../../src/instance/choose-flavor.ts';
+import { chooseFlavor } from '../../src/instance/launch-instance.ts';
 
 const FLAVORS = [
   { id: '1', name: 'm1.large', ram: 8192 },

@@ -1,5 +1,4 @@
-import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
-import { parseJson } from '@nodepool-builder/image-builder/module-kit';
+import { type HttpAnswer, parseJson } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulError } from './zuul-error.ts';
 
 /** `application/json`, with or without parameters. */

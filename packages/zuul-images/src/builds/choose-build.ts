@@ -1,16 +1,16 @@
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import {
-  type BuildMemory,
-  compareAge,
-  hasSameContent,
-  type RememberedBuild,
-  type Remembrance,
-  remembered,
-} from './build-memory.ts';
 import { type ImageArtifact, type ImageRules, imageArtifacts } from './image-artifact.ts';
+import {
+  type BuildRecord,
+  compareAge,
+  type HistoryUpdate,
+  hasSameContent,
+  type ProcessedHistory,
+  recordOfBuild,
+} from './processed-history.ts';
 
 /** A build whose image is to be taken. */
-export interface ChosenBuild extends Remembrance {
+export interface ChosenBuild extends HistoryUpdate {
   readonly build: ZuulBuild;
   /** At least one. */
   readonly artifacts: readonly ImageArtifact[];
@@ -47,7 +47,7 @@ export interface BuildChoice {
 interface Candidate {
   readonly build: ZuulBuild;
   readonly artifacts: readonly ImageArtifact[];
-  readonly entry: RememberedBuild;
+  readonly entry: BuildRecord;
 }
 
 /** The builds that returned one image, the first of them first. */
@@ -58,21 +58,21 @@ type ImageBuilds = [Candidate, ...Candidate[]];
  * was taken last. Zuul lists builds by their start, so neither their order nor their numbers tell. The age of an image
  * that several builds return is that of the first of them.
  *
- * @param memory what was done before; {@link NOTHING_SEEN} to get the newest of all
+ * @param history what was done before; {@link EMPTY_HISTORY} to get the newest of all
  * @param now milliseconds since the epoch
  */
 export function chooseBuild(
   builds: Iterable<ZuulBuild>,
   rules: ImageRules,
-  memory: BuildMemory,
+  history: ProcessedHistory,
   now: number = Date.now(),
 ): BuildChoice {
   const refused: RefusedBuild[] = [];
   const candidates: Candidate[] = [];
   const known: Candidate[] = [];
-  const entries = [...memory.builds.values()];
+  const entries = [...history.builds.values()];
   for (const build of builds) {
-    const candidate = examine(build, rules, memory, now);
+    const candidate = examine(build, rules, history, now);
     if ('refusal' in candidate) refused.push(candidate);
     else if (entries.some((entry) => hasSameContent(entry, candidate.entry))) known.push(candidate);
     else candidates.push(candidate);
@@ -84,7 +84,7 @@ export function chooseBuild(
   const newest = images.at(-1);
   if (newest === undefined) return { refused };
   const [{ build, artifacts, entry }, ...again] = newest;
-  if (memory.newest !== undefined && compareAge(entry, memory.newest) <= 0) {
+  if (history.newest !== undefined && compareAge(entry, history.newest) <= 0) {
     return { refused: [...refused, ...refuse(originals(images), 'older')] };
   }
   const others = images.slice(0, -1);
@@ -102,16 +102,16 @@ export function chooseBuild(
 function examine(
   build: ZuulBuild,
   rules: ImageRules,
-  memory: BuildMemory,
+  history: ProcessedHistory,
   now: number,
 ): Candidate | RefusedBuild {
-  if (memory.builds.has(build.uuid)) return { build, refusal: 'seen' };
+  if (history.builds.has(build.uuid)) return { build, refusal: 'seen' };
   if (build.result !== 'SUCCESS' || !build.final) return { build, refusal: 'unsuccessful' };
   if (build.endTime === undefined) return { build, refusal: 'unfinished' };
   try {
     const artifacts = imageArtifacts(build, rules);
     if (artifacts.length === 0) throw new Error(build.unusableArtifacts.join('; '));
-    return { build, artifacts, entry: remembered(build, artifacts, now) };
+    return { build, artifacts, entry: recordOfBuild(build, artifacts, now) };
   } catch (error) {
     return { build, refusal: 'unusable', detail: (error as Error).message };
   }

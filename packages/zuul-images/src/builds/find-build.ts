@@ -1,9 +1,9 @@
 import type { BuildQuery } from '../api/build-query.ts';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import type { BuildMemory } from './build-memory.ts';
 import { type BuildChoice, chooseBuild } from './choose-build.ts';
 import type { ImageRules } from './image-artifact.ts';
+import type { ProcessedHistory } from './processed-history.ts';
 
 /** Longer than a build of an image takes, in milliseconds. Zuul itself ends a job after three hours unless told otherwise. */
 export const LONGEST_BUILD: number = 24 * 3_600_000;
@@ -24,15 +24,15 @@ export interface BuildSource {
 export async function findBuild(
   api: Pick<ZuulApi, 'builds'>,
   { query, rules }: BuildSource,
-  memory: BuildMemory,
+  history: ProcessedHistory,
   signal: AbortSignal,
 ): Promise<BuildChoice> {
   const builds: ZuulBuild[] = [];
   let choice: BuildChoice = { refused: [] };
   for await (const page of api.builds(query, signal)) {
     builds.push(...page);
-    choice = chooseBuild(builds, rules, memory);
-    const newest = choice.chosen?.same[0].endTime ?? memory.newest?.endTime;
+    choice = chooseBuild(builds, rules, history);
+    const newest = choice.chosen?.same[0].endTime ?? history.newest?.endTime;
     const earliest = page.at(-1)?.startTime;
     if (newest !== undefined && earliest !== undefined && earliest < newest - LONGEST_BUILD) break;
   }

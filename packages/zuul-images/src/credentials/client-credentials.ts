@@ -1,5 +1,4 @@
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { type Clock, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { answerError } from '../api/answer-error.ts';
 import { parseAnswer } from '../api/parse-answer.ts';
 import { ZuulError } from '../api/zuul-error.ts';

@@ -1,11 +1,12 @@
 import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulHttp } from '../api/zuul-http.ts';
+import { bearerToken } from './bearer-token.ts';
 import { type ClientSettings, requestToken } from './client-credentials.ts';
 import { ANONYMOUS, type ZuulCredentials } from './credentials.ts';
 import { IssuedTokens } from './issued-token.ts';
 import { type MintSettings, mintToken } from './minted-token.ts';
+import { readSecret } from './secret-file.ts';
 import { tokenOfCommand } from './token-command.ts';
-import { TokenFile } from './token-file.ts';
 
 /** How to authenticate to a Zuul API. */
 export type ZuulAuthentication =
@@ -45,4 +46,19 @@ export function createCredentials(
 ): ZuulCredentials {
   const create: Create<never> = KINDS[settings.type];
   return create(settings as never, { http, clock });
+}
+
+/** A token from a file that something else keeps fresh. It is read for each request, so a new one is used at once. */
+class TokenFile implements ZuulCredentials {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async token(): Promise<string> {
+    return bearerToken(await readSecret(this.#path), `the token file ${this.#path}`);
+  }
+
+  reject(): void {}
 }

@@ -1,5 +1,4 @@
-import type { Clock } from '@nodepool-builder/image-builder/module-kit';
-import { SingleFlight } from '@nodepool-builder/image-builder/module-kit';
+import { type Clock, SingleFlight } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulCredentials } from './credentials.ts';
 
 /** A token that was issued to us. */

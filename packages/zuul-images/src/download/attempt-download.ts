@@ -1,8 +1,8 @@
 import { join } from 'node:path';
+import { ImageError } from '@nodepool-builder/image-builder';
 import { type RetryLimits, runTaskGroup, steadyProgress } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactRequest, DownloadOptions } from './artifact-request.ts';
-import { nameOf } from './artifact-url.ts';
-import { codingOnTheWire } from './content-coding.ts';
+import { codingOf, nameOf } from './artifact-url.ts';
 import { DiskSpaceGuard } from './disk-space-guard.ts';
 import { fetchRanges, fetchWhole } from './fetch-object.ts';
 import type { HttpSource } from './http-source.ts';
@@ -10,6 +10,7 @@ import { Spool } from './spool.ts';
 import { findObject, type RangedObject, type WholeObject } from './stored-object.ts';
 import { type UnpackedObject, type Unpacking, unpackObject } from './unpack-object.ts';
 import { tooLarge } from './unpacked-file.ts';
+import type { Coding } from './unpacking.ts';
 
 const DEFAULT_LARGEST_SIZE = 256 * 2 ** 30;
 
@@ -93,4 +94,24 @@ async function transfer(
     });
   const [, object] = await runTaskGroup<[unknown, UnpackedObject]>(download, [fetch, unpack]);
   return object;
+}
+
+/** What Content-Encoding may say. */
+const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'gzip', zstd: 'zstd' };
+
+/**
+ * How what comes over the wire is packed. Some servers name the suffix of a file as its encoding as well, others have
+ * packed a file by themselves.
+ *
+ * @throws ImageError `artifact-refused`
+ */
+export function codingOnTheWire(url: URL, contentEncoding: string | undefined): Coding | undefined {
+  const bySuffix = codingOf(url);
+  if (contentEncoding === undefined || contentEncoding === 'identity') return bySuffix;
+  const byServer = ENCODINGS[contentEncoding];
+  if (byServer !== undefined && (bySuffix ?? byServer) === byServer) return byServer;
+  throw new ImageError(
+    'artifact-refused',
+    `${nameOf(url)} comes with the encoding "${contentEncoding}"; have the server send the file as it is stored`,
+  );
 }

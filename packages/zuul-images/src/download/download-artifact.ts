@@ -1,6 +1,7 @@
-import { rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { asImageError, ImageError } from '@nodepool-builder/image-builder';
+import { createHash } from 'node:crypto';
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { asImageError, ImageError, makeStateDirectory, unlessMissing } from '@nodepool-builder/image-builder';
 import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
@@ -8,7 +9,6 @@ import { attemptDownload } from './attempt-download.ts';
 import { checkArtifact } from './expected.ts';
 import { HttpSource } from './http-source.ts';
 import { DOWNLOAD_RETRIES, Retries, TransientFailure } from './retries.ts';
-import { stateOf } from './state-directory.ts';
 
 const DEFAULT_STALL = 60_000;
 
@@ -87,4 +87,21 @@ async function download(
   } finally {
     source.close();
   }
+}
+
+/**
+ * The directory of what there is of one artifact, which is made. Another signature in the query of the URL is the
+ * same artifact still.
+ *
+ * @throws ImageError `directory-not-usable` if the finished file could not be moved from there to its destination
+ */
+async function stateOf(url: URL, stateDirectory: string, destination: string): Promise<string> {
+  const path = join(stateDirectory, createHash('sha256').update(nameOf(url)).digest('hex').slice(0, 32));
+  await makeStateDirectory(path);
+  const [state, target] = await Promise.all([stat(path), stat(dirname(destination))]);
+  if (state.dev === target.dev) return path;
+  throw new ImageError(
+    'directory-not-usable',
+    `"${stateDirectory}" and "${destination}" are on two file systems; let the state of downloads lie where images do`,
+  );
 }

@@ -2,7 +2,7 @@ import { type BuilderSite, importedImageId, type Logger } from '@nodepool-builde
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ChosenBuild, RefusedBuild } from '../builds/choose-build.ts';
 import { type BuildSource, findBuild } from '../builds/find-build.ts';
-import type { SeenBuilds } from '../builds/seen-builds.ts';
+import type { ProcessedBuilds } from '../builds/processed-builds.ts';
 
 /** Settings of a {@link BuildImporter}. */
 export interface BuildImporterOptions {
@@ -10,7 +10,7 @@ export interface BuildImporterOptions {
   readonly name: string;
   readonly api: Pick<ZuulApi, 'builds'>;
   readonly source: BuildSource;
-  readonly seen: Pick<SeenBuilds, 'memory' | 'taken' | 'givenUp'>;
+  readonly seen: Pick<ProcessedBuilds, 'history' | 'taken' | 'givenUp'>;
   readonly fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
   /** Whether the artifacts of a build have expired. */
   readonly isGone: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
@@ -36,7 +36,7 @@ export class BuildImporter {
   async run(signal: AbortSignal): Promise<void> {
     const { api, source, seen } = this.#options;
     for (;;) {
-      const { chosen, refused } = await findBuild(api, source, seen.memory, signal);
+      const { chosen, refused } = await findBuild(api, source, seen.history, signal);
       this.#log(refused);
       if (chosen === undefined) return;
       await this.#import(chosen, signal);

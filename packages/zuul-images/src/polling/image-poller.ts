@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type BuilderEntry, makeStateDirectory } from '@nodepool-builder/image-builder';
 import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
-import { SeenBuilds } from '../builds/seen-builds.ts';
+import { ProcessedBuilds } from '../builds/processed-builds.ts';
 import { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
@@ -62,7 +62,7 @@ export class ImagePoller implements AsyncDisposable {
       name,
       api: await zuulApiOf(settings, logger),
       source: buildSourceOf(name, settings),
-      seen: await SeenBuilds.open(join(directory, `${encodeURIComponent(name)}.json`)),
+      seen: await ProcessedBuilds.open(join(directory, `${encodeURIComponent(name)}.json`)),
       fleet,
       isGone: ({ artifacts }, signal) => isArtifactGone(artifacts, diskimage, settings, signal),
       logger,

@@ -4,13 +4,13 @@ import {
   type ImportedBuild,
   parseImportedImageId,
 } from '@nodepool-builder/image-builder';
+import type { BuildQuery } from '../api/build-query.ts';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import { NOTHING_SEEN, withGivenUp } from '../builds/build-memory.ts';
 import { REFUSALS, type RefusedBuild } from '../builds/choose-build.ts';
-import { type BuildSource, findBuild } from '../builds/find-build.ts';
-import { findNamedBuild } from '../builds/find-named-build.ts';
+import { type BuildSource, findBuild, LONGEST_BUILD } from '../builds/find-build.ts';
 import { type ImageArtifact, imageArtifacts } from '../builds/image-artifact.ts';
+import { EMPTY_HISTORY, withGivenUp } from '../builds/processed-history.ts';
 
 /** How many builds are tried: where artifacts are kept for some days, those of builds before are gone as well. */
 const MOST_BUILDS = 10;
@@ -39,13 +39,13 @@ export async function* wantedBuilds(
     yield await namedBuild(api, source, named, signal);
     return;
   }
-  let memory = NOTHING_SEEN;
+  let history = EMPTY_HISTORY;
   for (let count = 0; count < MOST_BUILDS; count += 1) {
-    const { chosen, refused } = await findBuild(api, source, memory, signal);
+    const { chosen, refused } = await findBuild(api, source, history, signal);
     if (chosen === undefined && count === 0) throw nothingFound(api.name, source, refused);
     if (chosen === undefined) return;
     yield chosen;
-    memory = withGivenUp(memory, chosen);
+    history = withGivenUp(history, chosen);
   }
 }
 
@@ -97,4 +97,27 @@ function nothingFound(
     `${api} lists no build of ${builds} with the image; of ${refused.build.uuid}: ${REFUSALS[refused.refusal]} (${detail}); ` +
       'correct what the job returns, or the artifacts of the image',
   );
+}
+
+/**
+ * Asks for one build among those of an image; undefined if it is none of them. It reads on until every further build
+ * began more than a day before this one ended, or to the last page if its end lies in the future and so is wrong.
+ *
+ * @throws ZuulError
+ * @throws the signal's reason
+ */
+export async function findNamedBuild(
+  api: Pick<ZuulApi, 'builds'>,
+  query: BuildQuery,
+  { uuid, endTime }: Pick<ImportedBuild, 'uuid' | 'endTime'>,
+  signal: AbortSignal,
+): Promise<ZuulBuild | undefined> {
+  const earliestStart = endTime > Date.now() ? -Infinity : endTime - LONGEST_BUILD;
+  for await (const page of api.builds(query, signal)) {
+    const build = page.find((candidate) => candidate.uuid === uuid);
+    if (build !== undefined) return build;
+    const earliest = page.at(-1)?.startTime;
+    if (earliest !== undefined && earliest < earliestStart) return undefined;
+  }
+  return undefined;
 }

@@ -6,9 +6,14 @@ import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import { type BuildMemory, NOTHING_SEEN, withGivenUp, withTaken } from '../../src/builds/build-memory.ts';
 import { type BuildSource, findBuild } from '../../src/builds/find-build.ts';
-import { SeenBuilds } from '../../src/builds/seen-builds.ts';
+import { ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import {
+  EMPTY_HISTORY,
+  type ProcessedHistory,
+  withGivenUp,
+  withTaken,
+} from '../../src/builds/processed-history.ts';
 import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
 import { directly } from '../api/direct-api.ts';
 
@@ -56,7 +61,7 @@ describe('of weeks of builds', () => {
     const history = new BuildHistory(table, BUILDS, random);
     const api = directly(table);
     const taken: string[] = [];
-    let memory: BuildMemory = NOTHING_SEEN;
+    let memory: ProcessedHistory = EMPTY_HISTORY;
     for (let known = 0; history.next(); known = history.images.length) {
       const { chosen } = await findBuild(api, SOURCE, memory, ON);
       if (history.images.length === known) assert.equal(chosen, undefined);
@@ -79,7 +84,7 @@ describe('of weeks of builds', () => {
       const history = new BuildHistory(table, BUILDS, random);
       const expectation = new Expectation(history);
       const api = directly(table);
-      let memory: BuildMemory = NOTHING_SEEN;
+      let memory: ProcessedHistory = EMPTY_HISTORY;
       while (history.next()) {
         if (random() < 0.8) continue;
         const { chosen } = await findBuild(api, SOURCE, memory, ON);
@@ -109,8 +114,8 @@ describe('of weeks of builds', () => {
     const { api } = new ApiFixture(zuul);
     for (let events = 1; history.next(); events += 1) {
       if (events % 25 !== 0) continue;
-      const seen = await SeenBuilds.open(path);
-      const { chosen } = await findBuild(api, SOURCE, seen.memory, ON);
+      const seen = await ProcessedBuilds.open(path);
+      const { chosen } = await findBuild(api, SOURCE, seen.history, ON);
       const { next } = expectation;
       assert.equal(chosen?.build.uuid, next?.uuid);
       if (chosen === undefined || next === undefined) continue;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ZuulArtifact, ZuulBuild } from '../../src/api/zuul-build.ts';
-import { type BuildMemory, NOTHING_SEEN, withTaken } from '../../src/builds/build-memory.ts';
 import { chooseBuild, type Refusal } from '../../src/builds/choose-build.ts';
 import type { ImageRules } from '../../src/builds/image-artifact.ts';
+import { EMPTY_HISTORY, type ProcessedHistory, withTaken } from '../../src/builds/processed-history.ts';
 import { makeBuild } from '../api/make-build.ts';
 
 const RULES: ImageRules = { imageName: 'noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] };
@@ -22,19 +22,19 @@ interface Outcome {
   readonly refused: Readonly<Record<number, Refusal>>;
 }
 
-function outcome(builds: readonly ZuulBuild[], memory: BuildMemory = NOTHING_SEEN): Outcome {
-  const { chosen, refused } = chooseBuild(builds, RULES, memory);
+function outcome(builds: readonly ZuulBuild[], history: ProcessedHistory = EMPTY_HISTORY): Outcome {
+  const { chosen, refused } = chooseBuild(builds, RULES, history);
   return {
     chosen: chosen?.build.id,
     refused: Object.fromEntries(refused.map(({ build: { id }, refusal }) => [id, refusal])),
   };
 }
 
-/** The memory after the chosen build's image was taken. */
-function after(...builds: readonly ZuulBuild[]): BuildMemory {
-  const { chosen } = chooseBuild(builds, RULES, NOTHING_SEEN);
+/** The history after the chosen build's image was taken. */
+function after(...builds: readonly ZuulBuild[]): ProcessedHistory {
+  const { chosen } = chooseBuild(builds, RULES, EMPTY_HISTORY);
   assert.ok(chosen !== undefined);
-  return withTaken(NOTHING_SEEN, chosen);
+  return withTaken(EMPTY_HISTORY, chosen);
 }
 
 describe('the build whose image is taken', () => {
@@ -49,9 +49,9 @@ describe('the build whose image is taken', () => {
   });
 
   test('ended after those that were taken before, even if it began earlier', () => {
-    const memory = after(build(5, { endTime: 9000 }));
-    assert.equal(outcome([build(4, { endTime: 9500 })], memory).chosen, 4);
-    assert.deepEqual(outcome([build(6, { endTime: 8000 })], memory), {
+    const history = after(build(5, { endTime: 9000 }));
+    assert.equal(outcome([build(4, { endTime: 9500 })], history).chosen, 4);
+    assert.deepEqual(outcome([build(6, { endTime: 8000 })], history), {
       chosen: undefined,
       refused: { 6: 'older' },
     });
@@ -60,11 +60,11 @@ describe('the build whose image is taken', () => {
   test('with an end in the future counts as built now, so that later builds are newer', () => {
     const now = Date.UTC(2026, 4, 1);
     const ahead = build(1, { endTime: Date.UTC(2036, 0, 1) });
-    const first = chooseBuild([ahead], RULES, NOTHING_SEEN, now).chosen;
+    const first = chooseBuild([ahead], RULES, EMPTY_HISTORY, now).chosen;
     assert.ok(first !== undefined);
-    const memory = withTaken(NOTHING_SEEN, first);
+    const history = withTaken(EMPTY_HISTORY, first);
     const later = build(2, { endTime: now + 60_000 });
-    assert.equal(chooseBuild([ahead, later], RULES, memory, now + 120_000).chosen?.build.id, 2);
+    assert.equal(chooseBuild([ahead, later], RULES, history, now + 120_000).chosen?.build.id, 2);
   });
 
   test('is none that was seen', () => {
@@ -90,7 +90,7 @@ describe('the build whose image is taken', () => {
     const { chosen } = chooseBuild(
       [build(1, { artifacts: image('a?signature=1', 'a') })],
       RULES,
-      NOTHING_SEEN,
+      EMPTY_HISTORY,
     );
     assert.deepEqual(chosen?.artifacts, [
       { format: 'qcow2', url: 'https://images/a?signature=1', sha256: 'a'.repeat(64) },
@@ -104,7 +104,7 @@ describe('the build whose image is taken', () => {
     const { refused } = chooseBuild(
       [build(1, { artifacts: [], unusableArtifacts: ['artifact "x": its URL is relative'] })],
       RULES,
-      NOTHING_SEEN,
+      EMPTY_HISTORY,
     );
     assert.equal(refused[0]?.detail, 'artifact "x": its URL is relative');
   });
@@ -130,7 +130,7 @@ describe('an image that another build returns again', () => {
   });
 
   test('is remembered with all builds that returned it', () => {
-    const { chosen } = chooseBuild([promoted, gate], RULES, NOTHING_SEEN);
+    const { chosen } = chooseBuild([promoted, gate], RULES, EMPTY_HISTORY);
     assert.deepEqual(
       chosen?.same.map(({ id }) => id),
       [1, 3],

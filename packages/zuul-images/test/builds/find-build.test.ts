@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { NOTHING_SEEN, withTaken } from '../../src/builds/build-memory.ts';
 import { type BuildSource, findBuild } from '../../src/builds/find-build.ts';
+import { EMPTY_HISTORY, withTaken } from '../../src/builds/processed-history.ts';
 import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
 
 const SOURCE: BuildSource = {
@@ -26,7 +26,7 @@ describe('looking for the newest build', () => {
       zuul.table().add([qcowArtifact(`${count}`)], { start: times.start }, { end: times.end });
     }
     zuul.table().end(late, { end: at(20), artifacts: [qcowArtifact('late')] });
-    const { chosen } = await findBuild(new ApiFixture(zuul).api, SOURCE, NOTHING_SEEN, ON);
+    const { chosen } = await findBuild(new ApiFixture(zuul).api, SOURCE, EMPTY_HISTORY, ON);
     assert.equal(chosen?.build.uuid, late.uuid);
   });
 
@@ -36,11 +36,11 @@ describe('looking for the newest build', () => {
       zuul.table().add([qcowArtifact(`${hours}`)], { start: at(hours) }, { end: at(hours + 1) }),
     );
     const { api } = new ApiFixture(zuul);
-    const { chosen } = await findBuild(api, SOURCE, NOTHING_SEEN, ON);
+    const { chosen } = await findBuild(api, SOURCE, EMPTY_HISTORY, ON);
     assert.equal(chosen?.build.uuid, rows.at(-1)?.uuid);
     assert.equal(zuul.listings.length, 1);
     assert.ok(chosen !== undefined);
-    assert.equal((await findBuild(api, SOURCE, withTaken(NOTHING_SEEN, chosen), ON)).chosen, undefined);
+    assert.equal((await findBuild(api, SOURCE, withTaken(EMPTY_HISTORY, chosen), ON)).chosen, undefined);
     assert.equal(zuul.listings.length, 2);
   });
 
@@ -49,7 +49,7 @@ describe('looking for the newest build', () => {
     const good = zuul.table().add([qcowArtifact('good')], { start: at(0) }, { end: at(1) });
     for (let hours = 100; hours < 160; hours += 1)
       zuul.table().add([], { start: at(hours) }, { end: at(hours + 1) });
-    const { chosen } = await findBuild(new ApiFixture(zuul).api, SOURCE, NOTHING_SEEN, ON);
+    const { chosen } = await findBuild(new ApiFixture(zuul).api, SOURCE, EMPTY_HISTORY, ON);
     assert.equal(chosen?.build.uuid, good.uuid);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findNamedBuild } from '../../src/builds/find-named-build.ts';
+import { findNamedBuild } from '../../src/zuul-artifact/wanted-builds.ts';
 import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
 
 const HOUR = 3_600_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withCode } from '../../../image-builder/test/with-code.ts';
-import { codingOnTheWire } from '../../src/download/content-coding.ts';
+import { codingOnTheWire } from '../../src/download/attempt-download.ts';
 
 test('an encoding by the server is undone, and one that only repeats the suffix counts once', () => {
   const [packed, plain] = [new URL('https://h/a.raw.gz'), new URL('https://h/a.raw')];

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { clearDownloads } from '../../src/download/state-directory.ts';
 import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange, sha256 } from './download-fixture.ts';
 
 const KILLS = 10;
@@ -89,17 +88,4 @@ test('what was on the disk when the system went down is not trusted', async (t) 
   await writeFile(journal, text.replace(/"bootId":"[^"]*"/, '"bootId":"of an earlier boot"'));
   const { fetched } = await fixture.download(url);
   assert.equal(fetched, 20 * BLOCK);
-});
-
-test('what nobody goes on with is cleared by its age', async (t) => {
-  const { fixture } = await halfWay(t, randomBytes(20 * BLOCK));
-  const [name = ''] = await readdir(fixture.stateDirectory);
-  const journal = join(fixture.stateDirectory, name, 'journal');
-  const [old, limit] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-02T00:00:00Z')];
-  await clearDownloads(fixture.stateDirectory, limit);
-  assert.deepEqual(await readdir(fixture.stateDirectory), [name]);
-  await utimes(journal, old, old);
-  await clearDownloads(fixture.stateDirectory, limit);
-  assert.deepEqual(await readdir(fixture.stateDirectory), []);
-  await clearDownloads(join(fixture.directory, 'never-used'), limit);
 });

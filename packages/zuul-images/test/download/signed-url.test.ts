@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOver } from '../../src/download/signed-url.ts';
+import { isOver } from '../../src/download/refusal.ts';
 
 const END = Date.parse('2026-11-21T12:00:00Z');
 

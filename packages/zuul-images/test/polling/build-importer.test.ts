@@ -8,7 +8,7 @@ import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
 import { directly } from '../api/direct-api.ts';
 import {
-  DisklessSeenBuilds,
+  DisklessProcessedBuilds,
   FakeBuilders,
   ImporterFixture,
   jobFailed,
@@ -150,7 +150,7 @@ test('of weeks of builds each image is imported once, whichever of two hosts loo
   const history = new BuildHistory(table, BUILDS, random);
   const builders = new FakeBuilders();
   const hosts = [1, 2].map(
-    () => new ImporterFixture(t, directly(table), { builders, seen: new DisklessSeenBuilds() }),
+    () => new ImporterFixture(t, directly(table), { builders, seen: new DisklessProcessedBuilds() }),
   );
   for (let known = 0; history.next(); known = history.images.length) {
     // most of the rest is of no concern

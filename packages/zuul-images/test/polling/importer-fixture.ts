@@ -4,10 +4,15 @@ import type { BuilderSite, BuildRequest } from '@nodepool-builder/image-builder'
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
-import { type BuildMemory, NOTHING_SEEN, withGivenUp, withTaken } from '../../src/builds/build-memory.ts';
 import type { ChosenBuild } from '../../src/builds/choose-build.ts';
 import type { BuildSource } from '../../src/builds/find-build.ts';
-import { SeenBuilds } from '../../src/builds/seen-builds.ts';
+import { ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import {
+  EMPTY_HISTORY,
+  type ProcessedHistory,
+  withGivenUp,
+  withTaken,
+} from '../../src/builds/processed-history.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
 import { ON, QUERY } from '../api/api-fixture.ts';
 
@@ -61,15 +66,15 @@ export function jobLost(): Error {
 }
 
 /** What is remembered without a disk, whose writes take most of the time of many. */
-export class DisklessSeenBuilds {
-  memory: BuildMemory = NOTHING_SEEN;
+export class DisklessProcessedBuilds {
+  history: ProcessedHistory = EMPTY_HISTORY;
 
   async taken(chosen: ChosenBuild): Promise<void> {
-    this.memory = withTaken(this.memory, chosen);
+    this.history = withTaken(this.history, chosen);
   }
 
   async givenUp(chosen: ChosenBuild): Promise<void> {
-    this.memory = withGivenUp(this.memory, chosen);
+    this.history = withGivenUp(this.history, chosen);
   }
 }
 
@@ -95,7 +100,7 @@ export class ImporterFixture {
   constructor(t: TestContext, api: BuildImporterOptions['api'], { builders, seen }: FixtureOptions = {}) {
     const path = join(temporaryDirectory(t), 'noble.json');
     this.#api = api;
-    this.#openSeen = async () => seen ?? (await SeenBuilds.open(path));
+    this.#openSeen = async () => seen ?? (await ProcessedBuilds.open(path));
     this.builders = builders ?? new FakeBuilders();
   }
 

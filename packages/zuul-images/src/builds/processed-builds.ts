@@ -1,7 +1,13 @@
 import { asImageError, FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { DamagedRecord, Mutex, RecordType } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulError } from '../api/zuul-error.ts';
-import { type BuildMemory, NOTHING_SEEN, type Remembrance, withGivenUp, withTaken } from './build-memory.ts';
+import {
+  EMPTY_HISTORY,
+  type HistoryUpdate,
+  type ProcessedHistory,
+  withGivenUp,
+  withTaken,
+} from './processed-history.ts';
 
 const TEXT = { type: 'string' } as const;
 const INTEGER = { type: 'integer', maximum: Number.MAX_SAFE_INTEGER } as const;
@@ -36,69 +42,69 @@ const RECORD = new RecordType({
   },
 });
 
-/** The builds of one image that were dealt with, kept in a file: "since the last run" survives restarts. */
-export class SeenBuilds {
+/** The processed builds of one image, in a file: each build is processed once, also after a restart. */
+export class ProcessedBuilds {
   readonly #path: string;
   readonly #mutex = new Mutex();
-  #memory: BuildMemory;
+  #history: ProcessedHistory;
 
-  private constructor(path: string, memory: BuildMemory) {
+  private constructor(path: string, history: ProcessedHistory) {
     this.#path = path;
-    this.#memory = memory;
+    this.#history = history;
   }
 
   /**
-   * Reads the file, if there is one. One process at a time may use it.
+   * Reads the file, if it exists. Only one process may use it.
    *
    * @throws ZuulError `memory-damaged`
    * @throws ImageError `directory-not-usable`
    */
-  static async open(path: string): Promise<SeenBuilds> {
-    return new SeenBuilds(path, await readMemory(path));
+  static async open(path: string): Promise<ProcessedBuilds> {
+    return new ProcessedBuilds(path, await readHistory(path));
   }
 
-  /** As it is now; what is recorded later does not change it. */
-  get memory(): BuildMemory {
-    return this.#memory;
-  }
-
-  /**
-   * Remembers that the image of a build was taken. Once this resolves, not even a loss of power undoes it.
-   *
-   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is remembered
-   */
-  async taken(chosen: Remembrance): Promise<void> {
-    await this.#become((memory) => withTaken(memory, chosen));
+  /** The current history; later changes create another. */
+  get history(): ProcessedHistory {
+    return this.#history;
   }
 
   /**
-   * Remembers that the image of a build cannot be had, so that it is not tried again. An older one may still be taken.
+   * Records that the image of a build was imported. The record survives a loss of power once this resolves.
    *
-   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is remembered
+   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
    */
-  async givenUp(chosen: Remembrance): Promise<void> {
-    await this.#become((memory) => withGivenUp(memory, chosen));
+  async taken(chosen: HistoryUpdate): Promise<void> {
+    await this.#become((history) => withTaken(history, chosen));
   }
 
-  async #become(next: (memory: BuildMemory) => BuildMemory): Promise<void> {
+  /**
+   * Records that the image of a build is unavailable, so that it is not tried again. An older one may still be imported.
+   *
+   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
+   */
+  async givenUp(chosen: HistoryUpdate): Promise<void> {
+    await this.#become((history) => withGivenUp(history, chosen));
+  }
+
+  async #become(next: (history: ProcessedHistory) => ProcessedHistory): Promise<void> {
     await this.#mutex.run(async () => {
-      const memory = next(this.#memory);
-      await RECORD.write(this.#path, recordOf(memory)).catch((error: unknown) => {
+      const history = next(this.#history);
+      await RECORD.write(this.#path, recordOf(history)).catch((error: unknown) => {
         throw asImageError(error, `writing ${this.#path}`);
       });
-      this.#memory = memory;
+      this.#history = history;
     });
   }
 }
 
-function recordOf({ newest, builds }: BuildMemory): Parameters<typeof RECORD.text>[0] {
+function recordOf({ newest, builds }: ProcessedHistory): Parameters<typeof RECORD.text>[0] {
   return { version: 1, ...(newest !== undefined && { newest }), builds: [...builds.values()] };
 }
 
-async function readMemory(path: string): Promise<BuildMemory> {
+async function readHistory(path: string): Promise<ProcessedHistory> {
   try {
     const record = await RECORD.read(path);
-    if (record === undefined) return NOTHING_SEEN;
+    if (record === undefined) return EMPTY_HISTORY;
     const { newest, builds } = record;
     return {
       newest: newest && notInFuture(newest),
