@@ -41,19 +41,19 @@ export function toCandidate(image: GlanceImage, projectId: string | undefined): 
   };
 }
 
-/** Everything that is one value, as text; what is null is not there. */
+/** All scalar properties as text, without nulls. */
 function scalars(properties: Readonly<Record<string, unknown>>): Record<string, string> {
   const entries = Object.entries(properties).filter(([, value]) => typeof value !== 'object');
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
-/** What {@link findCandidates} asks, and for whom. */
+/** Inputs of {@link findCandidates}. */
 export interface CandidateSearch extends CandidateOptions {
   readonly images: ImageApi;
   readonly signal: AbortSignal;
 }
 
-/** Asks Glance for all images that may pass the filter, each once. */
+/** Lists all images of Glance that may pass the filter, each once. */
 export async function findCandidates(
   filter: ImageFilter,
   { images, known = [], withRefused = false, signal }: CandidateSearch,

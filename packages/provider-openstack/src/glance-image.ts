@@ -18,7 +18,7 @@ export interface GlanceImage {
   readonly createdAt: Date;
   /** When its status or its properties changed last. */
   readonly updatedAt: Date;
-  /** Everything that the answer holds, as it holds it. */
+  /** All fields of the answer, unchanged. */
   readonly properties: Readonly<Record<string, unknown>>;
 }
 
@@ -50,7 +50,7 @@ export function readGlanceImage(value: unknown): GlanceImage {
   };
 }
 
-/** One page of a list of images, and where the next one is. */
+/** A page of images, with the path of the next one. */
 export interface ImagePage {
   readonly images: readonly GlanceImage[];
   /** Path and query, as Glance writes them. */
@@ -76,7 +76,7 @@ export interface GlanceTask {
   readonly status: string;
   /** Why it failed. */
   readonly message: string;
-  /** What an import that succeeded made. */
+  /** Image of a successful import. */
   readonly imageId?: string;
 }
 

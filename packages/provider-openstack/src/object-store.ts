@@ -2,7 +2,7 @@ import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit'
 import type { ServiceClient } from './session/service-client.ts';
 import { type CloudTask, type OnTask, timed } from './task-timing.ts';
 
-/** What a segment of a large object is, for its manifest. */
+/** A segment in the manifest of a large object. */
 export interface Segment {
   readonly container: string;
   readonly name: string;
@@ -19,7 +19,7 @@ export interface ListedObject {
   readonly changedAt: Date;
 }
 
-/** How an object is put. */
+/** Settings of {@link ObjectStore.put}. */
 export interface PutObjectOptions {
   readonly size: number;
   /** Seconds in which the store may take no byte. */
@@ -28,7 +28,7 @@ export interface PutObjectOptions {
   readonly signal: AbortSignal;
 }
 
-/** How many names are asked for at a time. */
+/** Names per page. */
 const PAGE_SIZE = '1000';
 
 /** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
@@ -41,7 +41,7 @@ export class ObjectStore {
     this.#onTask = onTask;
   }
 
-  /** Makes a container; one that is there stays as it is. */
+  /** Creates a container, unless it exists. */
   async createContainer(container: string, signal: AbortSignal): Promise<void> {
     await this.#timed('ContainerCreate', () => this.#client.json('PUT', pathOf(container), { signal }));
   }
@@ -49,7 +49,7 @@ export class ObjectStore {
   /**
    * Puts an object.
    *
-   * @returns the md5 of what the store took, if it says so.
+   * @returns the md5 of the stored bytes, if the store reports it
    */
   async put(
     container: string,
@@ -66,7 +66,7 @@ export class ObjectStore {
     return answer.headers.etag?.replaceAll('"', '');
   }
 
-  /** Makes a static large object of segments. */
+  /** Creates a static large object from segments. */
   async putManifest(
     container: string,
     name: string,
@@ -74,7 +74,7 @@ export class ObjectStore {
     { headers, signal }: Pick<PutObjectOptions, 'headers' | 'signal'>,
   ): Promise<void> {
     const body = segments.map((segment) => ({
-      // not as in a URL: nothing in it is encoded
+      // unlike in a URL, nothing is encoded
       path: `/${segment.container}/${segment.name}`,
       etag: segment.etag,
       size_bytes: segment.size,
@@ -83,7 +83,7 @@ export class ObjectStore {
     await this.#timed('ObjectCreate', () => this.#client.json('PUT', pathOf(container, name), options));
   }
 
-  /** The objects in a container whose names begin so; none if there is no such container. */
+  /** Lists the objects of a container by a prefix of their names; none if the container does not exist. */
   async list(container: string, prefix: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
     const objects: ListedObject[] = [];
     for (;;) {
@@ -98,7 +98,7 @@ export class ObjectStore {
     }
   }
 
-  /** Deletes one object; one that is not there is no error. */
+  /** Deletes an object; a missing one is not an error. */
   async delete(container: string, name: string, signal: AbortSignal): Promise<void> {
     const options = { expect: [200, 202, 204, 404], signal };
     await this.#timed('ObjectDelete', () => this.#client.json('DELETE', pathOf(container, name), options));

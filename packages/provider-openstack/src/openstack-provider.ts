@@ -58,10 +58,10 @@ export interface OpenStackProviderOptions {
   readonly name: string;
   /** The formats it takes, the best first: `image-type`, else the cloud's `image_format`. */
   readonly formats: readonly ImageFormat[];
-  /** Finds the cloud and the credentials: called when they are first needed, and again if that failed. */
+  /** Finds the cloud and the credentials. It is called on first use, and again after a failure. */
   readonly settings: () => Promise<CloudSettings>;
   readonly logger: Logger;
-  /** The rate of requests, and how single ones are retried. */
+  /** Rate limit and retries of requests. */
   readonly session?: Omit<SessionOptions, 'logger'>;
   /** Default: the file is put; or, if the cloud's settings say `image_api_use_tasks`, imported by a task. */
   readonly imageImport?: ImageImport;
@@ -209,7 +209,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     return await findLeftovers({ provider: this.name, images, carrier, signal });
   }
 
-  /** Ends what is under way: it rejects with `aborted`. */
+  /** Aborts running operations; they reject with `aborted`. */
   close(): void {
     this.#cloud?.then(
       ({ session }) => session.close(),

@@ -6,12 +6,12 @@ import type { InstanceCloud } from './instance-cloud.ts';
 import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launch-record.ts';
 import { type Flavor, type NovaServer, stateOf } from './nova-server.ts';
 
-/** Characters; Nova takes no longer one. */
+/** Nova's limit, in characters. */
 const LONGEST_NAME = 255;
 
 /**
- * Makes a server and what it needs, and waits until it boots. What creates something is not aborted: its answer tells
- * what would have to be removed again.
+ * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted: their
+ * answers tell what a cleanup has to remove.
  *
  * @returns the id of the server
  * @throws ImageError `image-not-found`, `launch-failed`
@@ -112,7 +112,7 @@ async function addFloatingIp(
   await network.createFloatingIp({ networkId: poolId, portId, description }, new AbortController().signal);
 }
 
-/** What a flavor has to fulfil. */
+/** Requirements of a flavor. */
 export interface FlavorWish {
   /** MiB. */
   readonly minRam: number;
@@ -120,7 +120,7 @@ export interface FlavorWish {
   readonly nameFilter: string;
 }
 
-/** The flavor with the least memory that is enough, among those whose names fit: the rule of nodepool. */
+/** Chooses the smallest sufficient flavor with a matching name, as nodepool does. */
 export function chooseFlavor(
   flavors: readonly Flavor[],
   { minRam, nameFilter }: FlavorWish,

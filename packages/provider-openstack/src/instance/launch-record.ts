@@ -2,25 +2,25 @@ import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { BUILD_ID, PROVIDER_NAME } from '../upload/image-properties.ts';
 import type { KeyPair, NovaServer } from './nova-server.ts';
 
-/** The server metadata with the port that has to be reached. */
+/** Server metadata with the port of the login. */
 const PORT = 'nodepool_builder_port';
-/** The server metadata with the time of the launch, in ISO 8601. */
+/** Server metadata with the time of the launch, in ISO 8601. */
 const LAUNCHED_AT = 'nodepool_builder_launched_at';
 
 const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
 
-/** What is known of a launch before its server is there. */
+/** Record of a launch, complete before its server exists. */
 export interface LaunchRecord {
   /** Of the key pair and of the floating IP; the server names it as its key. */
   readonly name: string;
   readonly buildId: string;
   readonly launchedAt: Date;
-  /** The TCP port that has to be reached. */
+  /** TCP port of the login. */
   readonly port: number;
 }
 
-/** What a server carries of its launch. */
+/** Record of a launch as server metadata. */
 export function launchMetadata(
   { buildId, launchedAt, port }: LaunchRecord,
   provider: string,
@@ -48,7 +48,7 @@ export function recordOfServer({ keyName: name, metadata }: NovaServer): LaunchR
   });
 }
 
-/** A key pair has room for it in the comment of its key. */
+/** Key pair with the record in the comment of its key. */
 export function keyPairOfLaunch({ name, ...rest }: LaunchRecord, publicKey: string): KeyPair {
   const [type, key] = publicKey.trim().split(/\s+/);
   return { name, publicKey: `${type} ${key} ${encodeURIComponent(JSON.stringify(rest))}` };

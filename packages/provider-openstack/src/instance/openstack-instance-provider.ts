@@ -24,31 +24,31 @@ import { NetworkApi } from './network-api.ts';
 import { OpenStackInstance } from './openstack-instance.ts';
 import { removeLaunch } from './remove-launch.ts';
 
-/** How long a launch that failed is cleared up after, in milliseconds: what is left then is in the list. */
+/** Time limit for the cleanup after a failed launch, in milliseconds. Whatever it leaves is listed. */
 const CLEARING_TIME = 120_000;
 
 const DEFAULT_RETRY: TransferRetries = { attempts: 3, delay: 5 };
 
-/** How an {@link OpenStackInstanceProvider} is set up. */
+/** Settings of an {@link OpenStackInstanceProvider}. */
 export interface OpenStackInstanceProviderOptions extends InstanceSettings {
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Whose the instances are: a text that stays the same as long as they may live, and that no other builder with
-   * rights in the project has. What another owner launched is never listed or removed.
+   * Owner of the instances: a text that stays the same while they live, and that no other builder with access to the
+   * project uses. Instances of other owners are never listed or removed.
    */
   readonly owner: string;
   /**
-   * A part of what the owner launches, of letters and digits: others of the owner are not listed or removed. Default:
-   * all that the owner launches, in whatever scope.
+   * Group of the owner's instances, of letters and digits; instances of other scopes are not listed or removed.
+   * Default: the instances of all scopes.
    */
   readonly scope?: string;
-  /** Finds the cloud and the credentials: called when they are first needed, and again if that failed. */
+  /** Finds the cloud and the credentials. It is called on first use, and again after a failure. */
   readonly settings: () => Promise<CloudSettings>;
   readonly logger: Logger;
-  /** The rate of requests, and how single ones are retried. */
+  /** Rate limit and retries of requests. */
   readonly session?: Omit<SessionOptions, 'logger'>;
-  /** How often a captured image is fetched. Default: 3 times, the second after 5 s. */
+  /** Retries of the download of a captured image. Default: 3 attempts, the second after 5 s. */
   readonly retry?: TransferRetries;
 }
 
@@ -57,8 +57,8 @@ interface OpenCloud extends InstanceCloud {
 }
 
 /**
- * Runs instances as servers of Nova. A launch makes a key pair, a server, and a floating IP where one is needed, all
- * named after the launch and its owner, so that each is found again, whatever breaks off.
+ * Runs instances as servers of Nova. A launch creates a key pair, a server, and if needed a floating IP. Their names
+ * contain the launch and its owner, so that each is found again after any failure.
  */
 export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
   readonly name: string;
@@ -108,7 +108,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
     });
   }
 
-  /** Ends what is under way: it rejects with `aborted`. */
+  /** Aborts running operations; they reject with `aborted`. */
   close(): void {
     this.#cloud?.then(
       ({ session }) => session.close(),
@@ -134,7 +134,7 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
     }
   }
 
-  /** Whoever aborted the launch does not abort this. */
+  /** An abort of the launch does not abort the cleanup. */
   async #removeFailed(cloud: InstanceCloud, name: string): Promise<void> {
     try {
       await removeLaunch(cloud, name, AbortSignal.timeout(CLEARING_TIME));
@@ -179,9 +179,8 @@ export class OpenStackInstanceProvider implements InstanceProvider, Disposable {
 const DIGITS = 12;
 
 /**
- * Prefix of the names of all that one owner makes in a cloud for one provider. Key pairs and descriptions of floating
- * IPs have room for nothing else, and several builders may share a project. Without a scope, it is also the prefix of
- * what has one.
+ * Prefix of the names of everything that an owner creates in a cloud for one provider. Key pairs and floating IPs have
+ * no other field for the owner, and several builders may share a project. Without a scope it matches all scopes.
  */
 function namePrefix(owner: string, provider: string, scope?: string): string {
   const whose = createHash('sha256')
@@ -190,7 +189,7 @@ function namePrefix(owner: string, provider: string, scope?: string): string {
   return `nodepool-builder-${whose.slice(0, DIGITS)}-${scope === undefined ? '' : `${scope}-`}`;
 }
 
-/** A name for what is made for one instance. */
+/** Name of the resources of one launch. */
 function launchName(prefix: string): string {
   return `${prefix}${randomUUID()}`;
 }

@@ -5,15 +5,15 @@ import { createSecureContext } from 'node:tls';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
-/** What opens the connections to a cloud. */
+/** Agents for the connections to a cloud. */
 export interface Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
 }
 
 /**
- * Every request has a connection of its own: none meets one that the server is just closing, which would be an error
- * that says nothing of whether the request was taken.
+ * Each request uses a new connection. On a connection that the server is closing, the error would not tell whether the
+ * request had an effect.
  *
  * @param proxyEnv `https_proxy`, `http_proxy` and `no_proxy`, as in an environment. Node takes it from 22.21 on.
  * @throws OpenStackError `invalid-settings`: a file of the TLS settings cannot be read or used.

@@ -4,7 +4,7 @@ import type { CloudAuth, NamedInDomain } from '../cloud-settings.ts';
 
 type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
 
-/** Where Keystone takes requests for tokens, and in which of its languages. */
+/** URL and version of Keystone's API. */
 export interface IdentityApi {
   readonly version: 2 | 3;
   /** Without a slash at its end. */
@@ -15,7 +15,7 @@ const SEGMENTS = { 2: 'v2.0', 3: 'v3' } as const;
 
 const AT_ITS_END = /\/v(2|3)(?:\.\d+)?$/;
 
-/** What the settings alone say: a version of their own, or one in the path of `auth_url`. */
+/** The API that the settings name, by a version or by the path of `auth_url`. */
 export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefined {
   const url = auth.url.replace(/(?<!\/)\/+$/, '');
   const inPath = AT_ITS_END.exec(url)?.[1];
@@ -27,8 +27,10 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
 }
 
 /**
- * Chooses from the versions that Keystone lists at `auth_url` as keystoneauth does: v2 while the settings say nothing
- * of domains, which it does not know; else v3. Undefined if there is none to use. Throws an Error at a fault in the list.
+ * Chooses from the versions that Keystone lists at `auth_url`, as keystoneauth does: v2 if the settings name no domain,
+ * which v2 does not have; else v3. Undefined if no version fits.
+ *
+ * @throws Error that names the invalid field of the list
  */
 export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): IdentityApi | undefined {
   const apis = versionsIn(answer).flatMap(({ id, status, links }) => {
@@ -90,7 +92,7 @@ function versionsIn(answer: unknown): readonly SettingsOf<typeof VERSION>[] {
   return 'length' in versions ? versions : versions.values;
 }
 
-/** A Keystone behind a proxy that ends TLS may list itself as http; a password does not follow it there. */
+/** A Keystone behind a TLS proxy may list itself as http; passwords are still sent over TLS. */
 function linked(authUrl: string, href: string): string {
   const url = new URL(href, authUrl);
   const base = new URL(authUrl);

@@ -12,7 +12,7 @@ import type { HttpRequest, Transport } from './transport.ts';
 
 type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
 
-/** Keystone: gives tokens for what the settings hold. */
+/** Keystone: issues tokens for the credentials of the settings. */
 export class Keystone {
   readonly #auth: KeystoneAuth;
   readonly #transport: Transport;

@@ -1,7 +1,7 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ServiceClient } from './service-client.ts';
 
-/** What is listed, and how its items are read. */
+/** A list, and the reader of its items. */
 export interface ListRequest<T> {
   readonly path: string;
   /** The key of the list in an answer. */
@@ -45,6 +45,6 @@ export async function listPages<T>(client: ServiceClient, request: ListRequest<T
 
 interface Page<T> {
   readonly items: readonly T[];
-  /** The id after which the next page begins; undefined on the last one. */
+  /** Id after which the next page starts; undefined on the last page. */
   readonly marker: string | undefined;
 }

@@ -35,7 +35,7 @@ export async function readStream(read: StreamRead): Promise<StreamAnswer> {
   const request = open(url, { agent, headers, ...(signal && { signal }) });
   const stalled = new Error(`nothing came for ${stallTimeout} s`);
   request.setTimeout(stallTimeout * 1000, () => request.destroy(stalled));
-  // Destroying the request tells the reader of its response no more than that it was aborted.
+  // Destroying only the request would give the reader of the response no reason.
   request.on('response', (response) => request.on('timeout', () => response.destroy(stalled)));
   request.end();
   try {

@@ -8,7 +8,7 @@ import { putStream } from './put-stream.ts';
 import { readStream, type StreamAnswer } from './read-stream.ts';
 import type { HttpMethod } from './service-client.ts';
 
-/** One small request. */
+/** A request whose body and answer fit into memory. */
 export interface HttpRequest {
   readonly method: HttpMethod;
   readonly url: URL;
@@ -17,7 +17,7 @@ export interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One large answer. */
+/** A request whose answer is streamed. */
 export interface HttpRead {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
@@ -26,13 +26,13 @@ export interface HttpRead {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One large request. */
+/** A request whose body is streamed. */
 export interface HttpPut extends HttpRead {
   readonly body: () => AsyncIterable<Buffer>;
   readonly size: number;
 }
 
-/** What a {@link Transport} needs besides the cloud's settings. */
+/** Settings of a {@link Transport} besides those of the cloud. */
 export interface TransportOptions {
   readonly clock: Clock;
   /** Seconds between the starts of two requests. */
@@ -60,7 +60,7 @@ export class Transport {
     this.#proxyEnv = proxyEnv;
   }
 
-  /** Resolves with the answer, whatever its status. */
+  /** Resolves with an answer of any status. */
   async send(request: HttpRequest): Promise<HttpAnswer> {
     const { method, url, signal } = request;
     const http = await this.#openClient();
@@ -73,7 +73,7 @@ export class Transport {
     }
   }
 
-  /** Resolves with the answer, whatever its status; an error of the body itself is thrown as it is. */
+  /** Resolves with an answer of any status. An error of the body is thrown unchanged. */
   async put({ body, ...request }: HttpPut): Promise<HttpAnswer> {
     const agent = await this.#agentFor(request.url);
     await this.#rateLimiter.turn(request.signal);
@@ -85,7 +85,7 @@ export class Transport {
     });
   }
 
-  /** Resolves when the answer begins, whatever its status. */
+  /** Resolves when an answer of any status starts. */
   async read(request: HttpRead): Promise<StreamAnswer> {
     const agent = await this.#agentFor(request.url);
     await this.#rateLimiter.turn(request.signal);
@@ -96,7 +96,7 @@ export class Transport {
     });
   }
 
-  /** The error that an answer to a request means. */
+  /** Translates an answer into an error. */
   refusal(
     { method, url, headers }: Pick<HttpRequest, 'method' | 'url' | 'headers'>,
     answer: HttpAnswer,
@@ -107,7 +107,7 @@ export class Transport {
     });
   }
 
-  /** What `read` makes of the JSON body of an answer; `undefined` is read from a body that is empty or no JSON. */
+  /** Reads the JSON body of an answer; an empty or invalid body is read as `undefined`. */
   parse<T>(
     { method, url }: Pick<HttpRequest, 'method' | 'url'>,
     answer: HttpAnswer,
@@ -125,7 +125,7 @@ export class Transport {
     }
   }
 
-  /** A path may be told; the query of a URL may be a signature. */
+  /** Without the query of the URL, which may be a signature. */
   #name(method: HttpMethod, { origin, pathname }: URL): string {
     return `cloud ${this.cloud}: ${method} ${origin}${pathname}`;
   }

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds until the second look; each later one waits twice as long as the one before. */
+/** Milliseconds before the second check. Each later interval is twice as long. */
 const FIRST_PAUSE = 100;
 
-/** The longest time between two looks, in milliseconds. */
+/** Longest interval between two checks, in milliseconds. */
 const LONGEST_PAUSE = 2000;
 
-/** Milliseconds between looks, without an end. */
+/** Milliseconds between checks. */
 function* pausesBetweenLooks(): Generator<number, never, undefined> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) yield pause;
 }
 
-/** Looks again and again until there is something to see; no time limit but the signal's. */
+/** Repeats a check until it returns a value. Only the signal limits the time. */
 export async function until<T>(look: () => Promise<T | undefined>, signal: AbortSignal): Promise<T> {
   const pauses = pausesBetweenLooks();
   for (;;) {
@@ -21,18 +21,18 @@ export async function until<T>(look: () => Promise<T | undefined>, signal: Abort
   }
 }
 
-/** How long {@link poll} goes on. */
+/** Limits of {@link poll}. */
 export interface PollOptions {
   /** Seconds. */
   readonly timeout: number;
   readonly signal: AbortSignal;
-  /** Makes the error for when the time is over. */
+  /** Creates the error of a timeout. */
   readonly onTimeout: () => Error;
 }
 
 /**
- * Looks again and again, and returns the first thing seen that is not `undefined`. The last look begins when the time is
- * over, however long the one before it took.
+ * Repeats a check until it returns a value. The last check starts after the timeout, even if the check before it took
+ * long.
  */
 export async function poll<T>(
   look: () => Promise<T | undefined>,

@@ -33,13 +33,13 @@ const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
     'the token has the claim zuul.admin, as those of zuul-admin create-auth-token do; configure shared-secret instead',
 };
 
-/** Text of the 404 for an unknown tenant since Zuul 8.0, and before; those for a parameter or a path read otherwise. */
+/** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */
 const UNKNOWN_TENANT = /\bunknown tenant\b|\btenant\b[^<]{0,300}\bdoes not exist/i;
 
-/** What Zuul calls a missing or bad token in its 401: `MissingAuthError`. */
+/** Name of an error in Zuul's 401, such as `MissingAuthError`. */
 const ERROR_NAME = /^\w{1,60}$/;
 
-/** The error that an answer means. `request` names the API, the method and the path. */
+/** Translates an answer into an error. `request` names the API, the method and the path. */
 export function answerError(request: string, answer: HttpAnswer, now: number): ZuulError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
@@ -63,7 +63,7 @@ function codeOf(status: number): ZuulErrorCode {
   return CODES[status] ?? (status > 500 ? 'service-unavailable' : 'bad-request');
 }
 
-/** The words of a 401 quote the token's claims: only the name of the error is told. */
+/** The description in a 401 quotes the token's claims: only the name of the error is used. */
 function errorName(body: string): string | undefined {
   try {
     const { error }: { error?: unknown } = Object(JSON.parse(body));
@@ -73,7 +73,7 @@ function errorName(body: string): string | undefined {
   }
 }
 
-/** The path and the query of a login page may hold a state that is nobody's business. */
+/** The path and the query of a login page may contain a secret state. */
 function originOf(location: string | undefined): string {
   return URL.parse(location ?? '')?.origin ?? 'elsewhere';
 }

@@ -14,12 +14,12 @@ import { ZuulHttp } from './zuul-http.ts';
 
 const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
 
-/** What an {@link ApiSession} needs. */
+/** Settings of an {@link ApiSession}. */
 export interface ApiSessionOptions {
   readonly logger: Logger;
   /** Default: none. */
   readonly credentials?: ZuulCredentials;
-  /** Default: one that trusts the usual authorities. */
+  /** Default: a client that trusts Node's authorities. */
   readonly http?: ZuulHttp;
   readonly clock?: Clock;
   /** Jitter of the delays, from 0 to below 1. */
@@ -36,7 +36,7 @@ export class ApiSession {
   readonly #retries: RetryPolicy;
   #warned = false;
 
-  /** @param api what messages call it */
+  /** @param api name in messages */
   constructor(api: string, options: ApiSessionOptions) {
     this.#api = api;
     this.#logger = options.logger;
@@ -48,13 +48,13 @@ export class ApiSession {
   }
 
   /**
-   * What `read` makes of the answer to a GET; an Error of `read` names the place of a fault.
+   * Sends a GET and reads its answer with `read`, whose errors name the invalid field.
    *
    * @throws ZuulError
    * @throws the signal's reason
    */
   async get<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
-    // a path may be told; a query is long
+    // without the query, which is long
     const request = `${this.#api}: GET ${url.pathname}`;
     return await this.#retries.run(
       async () => {
@@ -72,7 +72,7 @@ export class ApiSession {
     );
   }
 
-  /** Sends with a token, and once more with another if that one is not taken. */
+  /** Sends a request with a token, and once more with another token after a 401. */
   async #send(request: string, url: URL, signal: AbortSignal): Promise<HttpAnswer> {
     const attempt = (token: string | undefined): Promise<HttpAnswer> =>
       this.#http.send(request, {
@@ -89,7 +89,7 @@ export class ApiSession {
     return another === undefined || another === token ? answer : await attempt(another);
   }
 
-  /** Warns once: Zuul refuses such a token by default, and elsewhere it can do far more than read builds. */
+  /** Warns once: Zuul refuses an admin token by default, and elsewhere it permits far more than reading builds. */
   #warnOfAdminToken(token: string | undefined): void {
     if (this.#warned || token === undefined || !hasAdminClaim(token)) return;
     this.#warned = true;

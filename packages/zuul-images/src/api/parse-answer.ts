@@ -5,7 +5,7 @@ import { ZuulError } from './zuul-error.ts';
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
 /**
- * What `read` makes of the JSON of an answer. A login page that comes with status 200 is told from it by its type.
+ * Reads the JSON of an answer. Its content type tells it from a login page with status 200.
  *
  * @param request names the API, the method and the path
  * @throws ZuulError `invalid-answer`

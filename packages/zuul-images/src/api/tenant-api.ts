@@ -3,19 +3,19 @@ import type { ApiSession } from './api-session.ts';
 import type { ApiUrl } from './api-url.ts';
 import { ZuulError } from './zuul-error.ts';
 
-/** How many tenants a message names. */
+/** Limit of tenants in a message. */
 const MOST_NAMES = 10;
 
 /** The API of one tenant. */
 export interface TenantApi {
   readonly tenant: string;
-  /** With a slash at the end: `builds` lies below it. */
+  /** Base URL with a slash at its end, for `builds`. */
   readonly base: string;
 }
 
 /**
- * Finds the API of a tenant: an API that is white-labelled for one tenant says so in its `info`, and where no
- * tenant is asked for, an API with a single one will do.
+ * Finds the API of a tenant. An API that is white-labelled for one tenant names it in its `info`. Without a configured
+ * tenant, the API must have exactly one.
  *
  * @throws ZuulError `invalid-settings` if it is not clear which tenant, or the API is that of another; and those of
  *   the session
@@ -53,7 +53,7 @@ async function onlyTenant(session: ApiSession, root: string, signal: AbortSignal
   const names = await session
     .get(new URL('api/tenants', root), tenantNames, signal)
     .catch((error: unknown) => {
-      // a list that is not for us says nothing about the tenant's own API
+      // without access to the list, the tenant's own API may still be accessible
       if (error instanceof ZuulError && (error.status === 401 || error.status === 403)) return [];
       throw error;
     });

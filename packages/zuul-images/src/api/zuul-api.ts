@@ -8,20 +8,20 @@ import { findTenantApi, type TenantApi } from './tenant-api.ts';
 import type { ZuulBuild } from './zuul-build.ts';
 import { ZuulError } from './zuul-error.ts';
 
-/** How many builds are asked for at once: Zuul's own default. */
+/** Builds per page: Zuul's own default. */
 const PAGE_LENGTH = 50;
 
 /** Settings of a {@link ZuulApi}. */
 export interface ZuulApiOptions extends ApiSessionOptions {
   /** `zuul-images[].api-url`, in any of the forms that {@link parseApiUrl} takes. */
   readonly apiUrl: string;
-  /** Needed where the URL names none and the API serves several. */
+  /** Required if the URL names no tenant and the API serves several. */
   readonly tenant?: string;
 }
 
 /** The REST API of Zuul, for one tenant. */
 export class ZuulApi {
-  /** What messages call it; no secret is in it. */
+  /** Name in messages, without secrets. */
   readonly name: string;
   readonly #url: ApiUrl;
   readonly #session: ApiSession;
@@ -46,8 +46,8 @@ export class ZuulApi {
   }
 
   /**
-   * The successful builds of a job, page by page, those that began last first. Every filter is checked here as well.
-   * A build that began earlier may end later: the first one is not the newest.
+   * Lists the successful builds of a job page by page, ordered by start time, the latest first. Every filter is checked
+   * here as well. A build that started earlier may end later: the first build is not always the newest.
    *
    * @throws ZuulError
    * @throws the signal's reason
@@ -56,7 +56,7 @@ export class ZuulApi {
     const seen = new Set<string>();
     for (let skip = 0; ; skip += PAGE_LENGTH) {
       const page = await this.#page(query, skip, signal);
-      // what ends while the pages are read moves the rest down, so that a page begins with what is known
+      // builds that end between two requests shift the list, so that a page may start with known builds
       const fresh = page.filter(({ uuid }) => !seen.has(uuid));
       for (const { uuid } of fresh) seen.add(uuid);
       yield fresh.filter((build) => matchesQuery(build, query));

@@ -20,18 +20,18 @@ const DEFAULT_CONNECTIONS = 4;
 export interface AttemptOptions extends DownloadOptions {
   readonly signal: AbortSignal;
   readonly retryPolicy: RetryLimits;
-  /** Called with bytes that have come over the wire. */
+  /** Called with the number of bytes received. */
   readonly onBytes: (bytes: number) => void;
 }
 
-/** A finished file, still under a name of its own. */
+/** A finished file under a temporary name. */
 export interface Attempt {
   readonly file: string;
   readonly object: UnpackedObject;
 }
 
 /**
- * Fetches and unpacks an object, on top of what an earlier attempt left if it is the same object.
+ * Fetches and unpacks an object. It resumes an earlier attempt at the same object.
  *
  * @throws TransientFailure if all has to begin anew
  * @throws ImageError
@@ -67,7 +67,7 @@ export async function attemptDownload(
   }
 }
 
-/** What takes part in a transfer. */
+/** Inputs of {@link transfer}. */
 interface Transfer extends Pick<Unpacking, 'spool' | 'coding' | 'file' | 'name' | 'limit' | 'space'> {
   readonly source: HttpSource;
   readonly found: RangedObject | WholeObject;
@@ -96,12 +96,12 @@ async function transfer(
   return object;
 }
 
-/** What Content-Encoding may say. */
+/** Codings by the value of Content-Encoding. */
 const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'gzip', zstd: 'zstd' };
 
 /**
- * How what comes over the wire is packed. Some servers name the suffix of a file as its encoding as well, others have
- * packed a file by themselves.
+ * Coding of the received bytes. Some servers repeat the suffix of a file as its encoding; others compress a file
+ * themselves.
  *
  * @throws ImageError `artifact-refused`
  */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { asImageError, ImageError, makeStateDirectory, unlessMissing } from '@nodepool-builder/image-builder';
+import { asImageError, ImageError, makeStateDirectory } from '@nodepool-builder/image-builder';
 import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';
@@ -13,9 +13,9 @@ import { DOWNLOAD_RETRIES, Retries, TransientFailure } from './retries.ts';
 const DEFAULT_STALL = 60_000;
 
 /**
- * Fetches an artifact over HTTP, unpacks and digests it on the way, and leaves zeros out of the file. It goes on where
- * an earlier call was aborted, had failed with `download-failed`, or died with its process; a call that failed
- * otherwise leaves nothing. The file is not synced to the disk: publishing an image does that.
+ * Fetches an artifact over HTTP, unpacks and hashes it on the way, and writes a sparse file. It resumes a call that was
+ * aborted, failed with `download-failed`, or died with its process; other failures leave nothing. The file is not
+ * flushed to disk: publishing an image does that.
  *
  * @throws ImageError `artifact-expired`, `artifact-refused`, `artifact-damaged`, `artifact-too-large`,
  *   `download-failed`, `disk-full`, `directory-not-usable`, `command-not-found` (for xz), `invalid-configuration`
@@ -43,7 +43,7 @@ export async function downloadArtifact(
   }
 }
 
-/** Whether what has come is of use to another call. */
+/** Whether another call can resume the download. */
 function mayGoOn(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted || (error instanceof ImageError && error.code === 'download-failed');
 }
@@ -90,8 +90,8 @@ async function download(
 }
 
 /**
- * The directory of what there is of one artifact, which is made. Another signature in the query of the URL is the
- * same artifact still.
+ * Creates the directory for the partial download of an artifact. The signature in the query of a URL is not part of
+ * the artifact's identity.
  *
  * @throws ImageError `directory-not-usable` if the finished file could not be moved from there to its destination
  */

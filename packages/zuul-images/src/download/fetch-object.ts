@@ -8,37 +8,37 @@ import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
 import { getRange } from './stored-object.ts';
 
-/** Blocks of a request. Short ones cost round trips, long ones would leave connections without work at the end. */
+/** Blocks per request. Short runs cost round trips; long runs leave connections idle at the end. */
 const SHORTEST_RUN = 2;
 const LONGEST_RUN = 64;
 
 /**
- * What a process that dies may lose of an object, as a part of it: what is in the buffers of its connections, which
- * may be all that it has asked for.
+ * Part of an object that a crash may lose: the data in the buffers of the connections, which may be all that was
+ * requested.
  */
 const LOSS = 1 / 128;
 
-/** What an object is fetched with. */
+/** Inputs of a transfer. */
 export interface Fetching {
   readonly source: HttpSource;
   readonly spool: Spool;
   readonly space: DiskSpaceGuard;
   readonly signal: AbortSignal;
-  /** Called with bytes that have come over the wire. */
+  /** Called with the number of bytes received. */
   readonly onBytes: (bytes: number) => void;
 }
 
 /** Settings of {@link fetchRanges}. */
 export interface RangeFetching extends Fetching {
   readonly object: ObjectIdentity;
-  /** How many ranges are fetched at the same time. */
+  /** Number of ranges fetched concurrently. */
   readonly connections: number;
   readonly retryPolicy: RetryLimits;
   readonly logger: Logger | undefined;
 }
 
 /**
- * Brings what the spool does not have, several parts at a time.
+ * Fetches the blocks that the spool lacks, several ranges at a time.
  *
  * @throws ObjectReplaced
  * @throws ImageError `artifact-expired`, `artifact-refused`, `download-failed`, `disk-full`
@@ -80,7 +80,7 @@ async function fetchRange(
 }
 
 /**
- * Fills the spool with all of an object.
+ * Fetches a whole object into the spool.
  *
  * @throws TransientFailure when it breaks off
  * @throws ImageError `disk-full`
@@ -92,7 +92,7 @@ export async function fetchWhole(answer: Answer, fetching: Fetching): Promise<vo
   await fetching.spool.truncate();
 }
 
-/** Stores a body block by block; returns the position of its end, which is the run's if that is known. */
+/** Stores a body block by block; returns the position of its end. */
 async function receive(
   answer: Answer,
   { begin, end }: Run,

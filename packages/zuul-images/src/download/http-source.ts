@@ -19,21 +19,21 @@ const MOST_REDIRECTS = 5;
 /** Bytes a second below which a server counts as stalled. */
 const LOWEST_RATE = 1024;
 
-/** Header fields for each host (`host` or `host:port`) that is to get them. */
+/** Header fields by host (`host` or `host:port`). */
 export type HeadersOfHosts = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /** Settings of an {@link HttpSource}. */
 export interface HttpSourceOptions {
   readonly headers: HeadersOfHosts;
-  /** Decides which hosts are asked, also after redirects. */
+  /** Decides which hosts may be contacted, including targets of redirects. */
   readonly guard: AddressGuard;
-  /** Milliseconds without a byte after which a connection counts as lost. */
+  /** Milliseconds without data after which a connection counts as lost. */
   readonly stall: number;
-  /** Certificates of authorities, PEM, in place of the usual ones. */
+  /** PEM certificates of authorities, in place of Node's. */
   readonly ca?: string;
 }
 
-/** An answer, and the URL that gave it, redirects followed. */
+/** A response, with its URL after redirects. */
 export interface Answer {
   /** Milliseconds of {@link HttpSourceOptions.stall}. */
   readonly stall: number;
@@ -42,8 +42,8 @@ export interface Answer {
 }
 
 /**
- * One URL, and the connections to its server. Not by the HttpClient, that is got: an artifact is streamed without copies
- * (measured by bench:download), over connections whose addresses the guard has checked.
+ * One URL, and the connections to its server. It does not use the HttpClient, which is based on got: an artifact is
+ * streamed without copies (measured by bench:download), over connections whose addresses the guard has checked.
  */
 export class HttpSource {
   readonly url: URL;
@@ -58,8 +58,8 @@ export class HttpSource {
   }
 
   /**
-   * Sends a GET, after redirects as well: what they lead to may hold for minutes only. A host gets the header fields
-   * that are meant for it and no other's. The caller reads the answer's body to its end, or destroys it.
+   * Sends a GET and follows redirects each time: a redirect target may expire within minutes. A host receives only its
+   * own header fields. The caller reads the body to its end, or destroys the response.
    *
    * @throws TransientFailure
    * @throws ImageError `artifact-refused`
@@ -78,7 +78,7 @@ export class HttpSource {
     throw refused(this.url, `it is redirected more than ${MOST_REDIRECTS} times`);
   }
 
-  /** Hangs up. */
+  /** Closes all connections. */
   close(): void {
     this.#http.destroy();
     this.#https.destroy();
@@ -118,12 +118,12 @@ export class HttpSource {
   }
 }
 
-/** Reads a body in chunks. A body that breaks off or is too slow is a {@link TransientFailure}. */
+/** Reads a body in chunks. An interrupted or too slow body is a {@link TransientFailure}. */
 export async function* bodyOf(
   { url, response, stall }: Answer,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
-  // Only the time in which this process waits for the server counts.
+  // Only the time spent waiting for the server counts.
   let waited = 0;
   let came = 0;
   let since = performance.now();
@@ -153,7 +153,7 @@ function tooSlow(bytes: number, milliseconds: number): string {
 function endWhenStalled(request: ClientRequest, stall: number): void {
   const reason = new Error(`nothing came for ${stall / 1000} s`);
   request.on('timeout', () => request.destroy(reason));
-  // Destroying the request tells the reader of its response no more than that it was aborted.
+  // Destroying only the request would give the reader of the response no reason.
   request.on('response', (response) => request.on('timeout', () => response.destroy(reason)));
   request.on('error', () => {}); // told by the response, once there is one
 }

@@ -6,15 +6,15 @@ import { TransientFailure } from './retries.ts';
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
-/** What servers answer whose signed URL is over, and to whom has no right. */
+/** Statuses for an expired signed URL, and for missing permissions. */
 const FORBIDDEN: ReadonlySet<number> = new Set([400, 401, 403]);
 
 const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** Characters of an error's body that are looked at. */
+/** Characters of an error's body that are searched. */
 const LONGEST_BODY = 4096;
 
-/** What to throw for an answer that does not hold what was asked for. Reads the answer's body, or ends it. */
+/** Translates a response without the artifact into an error. Reads or destroys its body. */
 export async function refusalOf(response: IncomingMessage, url: URL): Promise<Error> {
   const { statusCode: status = 0 } = response;
   if (GONE.has(status)) {
@@ -52,17 +52,17 @@ async function beginning(response: IncomingMessage): Promise<string> {
       if (text.length >= LONGEST_BODY) break;
     }
   } catch {
-    // A body that breaks off says as much as its beginning.
+    // The beginning of an interrupted body is enough.
   }
   return text.slice(0, LONGEST_BODY);
 }
 
-/** When a signed URL ends to be good, by the parameters of its query; one row for each way of signing. */
+/** Expiry of a signed URL by its query parameters, a row for each signature scheme. */
 const EXPIRIES: readonly ((query: URLSearchParams) => number)[] = [
-  // Amazon's signature 4, and Google's copy of it
+  // AWS signature version 4, and Google's variant
   (query) => basicTime(query.get('X-Amz-Date')) + seconds(query.get('X-Amz-Expires')),
   (query) => basicTime(query.get('X-Goog-Date')) + seconds(query.get('X-Goog-Expires')),
-  // Amazon's signature 2
+  // AWS signature version 2
   (query) => (query.has('Signature') ? seconds(query.get('Expires')) : Number.NaN),
   // Swift's temporary URLs: seconds since 1970, or ISO 8601
   (query) => timeOf(query.get('temp_url_expires')),
@@ -70,7 +70,7 @@ const EXPIRIES: readonly ((query: URLSearchParams) => number)[] = [
   (query) => timeOf(query.get('se')),
 ];
 
-/** Whether the URL is signed for a time that is over. */
+/** Whether the signature of the URL has expired. */
 export function isOver({ searchParams }: URL, now: number): boolean {
   return EXPIRIES.some((expiry) => expiry(searchParams) <= now);
 }
@@ -83,7 +83,7 @@ function timeOf(text: string | null): number {
   return text === null || /^\d+$/.test(text) ? seconds(text) : Date.parse(text);
 }
 
-/** `20130524T000000Z`, which Date does not read. */
+/** Parses `20130524T000000Z`, which Date does not. */
 function basicTime(text: string | null): number {
   return Date.parse((text ?? '').replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5'));
 }

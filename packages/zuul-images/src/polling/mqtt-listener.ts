@@ -50,7 +50,7 @@ export class MqttListener implements AsyncDisposable {
     this.#running = this.#run(this.#closing.signal);
   }
 
-  /** Hangs up. */
+  /** Closes all connections. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
