@@ -1,20 +1,22 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { ExampleProject } from '../../packages/image-builder/test/example-project.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
+import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const page = await readPage('docs/writing-a-builder.md');
-const [builder = '', program = '', contract = ''] = codeBlocks(page, 'ts');
-const [session = ''] = codeBlocks(page, 'sh');
-const [configuration = ''] = codeBlocks(page, 'yaml');
+const [builder = '', program = '', plugin = '', contract = ''] = codeBlocks(page, 'ts');
+const [session = '', build = ''] = codeBlocks(page, 'sh');
+const [configuration = '', pluginConfiguration = ''] = codeBlocks(page, 'yaml');
 
 test('docs/writing-a-builder.md: the builder serves, and passes the contract tests', async (t) => {
   const server = await startGearmand();
@@ -47,4 +49,16 @@ test('docs/writing-a-builder.md: the builder serves, and passes the contract tes
   assert.equal((await readdir(file('pool'))).filter((name) => name.endsWith('.qcow2')).length, 2);
   await waitUntil('the builder to end', () => !existsSync(file('builder.pid')));
   assert.match(await shell('node --test --test-reporter=tap contract.test.ts'), /^# fail 0$/m);
+});
+
+test('docs/writing-a-builder.md: nodepool-builder builds with the plugin', async (t) => {
+  const project = await ExampleProject.create(t);
+  await project.write('tree-builder.ts', builder);
+  await project.write('tree.ts', plugin);
+  await project.write('nodepool.yaml', `images-dir: images\n${pluginConfiguration}`);
+  await project.checkTypes();
+  const shell = await nodepoolBuilderShell(project.directory);
+  const path = (await shell(build)).trim();
+  assert.match(path, /\/built\/skel-[\w-]+\.raw$/);
+  assert.equal((await stat(path)).size, 64 * 2 ** 20);
 });
