@@ -79,7 +79,8 @@ const BLOCK = {
     setup: {
       ...TEXT,
       description:
-        "A script of `script-dir`, run before all steps with the image's name as its last argument, as nodepool did.",
+        "Script of `script-dir` that runs before all steps, with the image's name as its last argument, " +
+        'as in nodepool.',
     },
     steps: {
       type: 'array',

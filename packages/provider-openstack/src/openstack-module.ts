@@ -27,7 +27,7 @@ const SETTINGS = {
     'api-timeout': {
       type: ['number', 'null'],
       exclusiveMinimum: 0,
-      description: "Seconds that a request may stay without an answer. Default: the cloud's.",
+      description: "Time limit for the answer to a request, in seconds. Default: the cloud's.",
     },
     rate: {
       type: 'number',

@@ -45,7 +45,8 @@ export const ZUUL_ARTIFACT: BuilderModule<typeof ZUUL_SETTINGS, ZuulSettings> = 
   section: {
     key: 'zuul-images',
     description:
-      'Images that jobs of Zuul build: a list, or a mapping of names to entries. Providers name them as `diskimage`.',
+      'Images that Zuul jobs build: a list, or a mapping of names to entries. Providers name them as ' +
+      '`diskimage`.',
     defaultName: 'job',
   },
   importsBuilds: true,

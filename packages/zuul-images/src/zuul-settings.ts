@@ -7,7 +7,7 @@ const FILE = { ...TEXT, format: 'path' } as const;
 const AUTH = {
   type: 'object',
   additionalProperties: false,
-  description: 'How to authenticate to the API, in one of these ways. Default: not at all.',
+  description: 'Authentication to the API, in one of these ways. Default: none.',
   properties: {
     'token-file': { ...FILE, description: 'File with a bearer token; it is read for each request.' },
     'token-command': {
@@ -15,7 +15,7 @@ const AUTH = {
       format: 'program',
       minItems: 1,
       items: TEXT,
-      description: 'A command and its arguments; it prints a bearer token.',
+      description: 'Command, with arguments, that prints a bearer token.',
     },
     'shared-secret': {
       type: 'object',
@@ -24,8 +24,8 @@ const AUTH = {
       description:
         'The builder makes tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
       properties: {
-        issuer: { ...TEXT, description: '`issuer_id` there.' },
-        audience: { ...TEXT, description: '`client_id` there.' },
+        issuer: { ...TEXT, description: '`issuer_id` in zuul.conf.' },
+        audience: { ...TEXT, description: '`client_id` in zuul.conf.' },
         subject: { ...TEXT, description: "The builder's name in Zuul's access rules." },
         'secret-file': { ...FILE, description: 'File with the value of `secret` there.' },
       },
@@ -34,7 +34,8 @@ const AUTH = {
       type: 'object',
       required: ['issuer', 'client-id', 'secret-file'],
       additionalProperties: false,
-      description: 'Tokens come from an OpenID provider, by the grant for clients (RFC 6749, section 4.4).',
+      description:
+        'OpenID provider that issues tokens by the client credentials grant (RFC 6749, section 4.4).',
       properties: {
         issuer: { ...TEXT, description: "The provider's issuer URL." },
         'client-id': { ...TEXT, description: "The builder's client ID there." },
@@ -80,7 +81,7 @@ export const ZUUL_SETTINGS = {
       items: TEXT,
       description: 'A successful build in any of these is imported.',
     },
-    job: { ...TEXT, description: 'The job that builds the image.' },
+    job: { ...TEXT, description: 'Job that builds the image.' },
     branch: {
       ...TEXT,
       description: 'Only builds of this branch. Default: builds of any branch, and those without one.',
@@ -126,8 +127,8 @@ export const ZUUL_SETTINGS = {
       type: 'array',
       items: TEXT,
       description:
-        'Names or addresses of hosts in loopback, link-local or private networks that artifacts may be fetched from. ' +
-        'Default: none, unless `api-url` or `s3-endpoint` is in such a network itself.',
+        'Names or addresses of hosts in loopback, link-local or private networks that may serve ' +
+        'artifacts. Default: none, unless `api-url` or `s3-endpoint` is in such a network.',
     },
     'require-sha256': {
       type: 'boolean',

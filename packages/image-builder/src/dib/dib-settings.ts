@@ -8,7 +8,7 @@ export const DIB_SETTINGS = {
       type: ['array', 'string', 'null'],
       format: 'words',
       items: { type: 'string' },
-      description: 'Elements for disk-image-create; a string is split as a shell would.',
+      description: 'Elements for disk-image-create. A string is split as a shell does.',
     },
     'qemu-img-options': {
       type: 'string',

@@ -9,7 +9,7 @@ const COMMON = {
   formats: {
     type: ['array', 'null'],
     items: { enum: FORMAT_NAMES },
-    description: 'Formats to build besides those that the providers of the image take.',
+    description: "Formats to build, besides those that the image's providers take.",
   },
   pause: {
     type: 'boolean',

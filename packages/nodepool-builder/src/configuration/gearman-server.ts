@@ -23,21 +23,21 @@ export const GEARMAN_SERVER_SCHEMA: SchemaNode = {
   additionalProperties: false,
   properties: {
     host: { ...NAME, description: 'Name or address of a job server.' },
-    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 4730, description: 'Its port.' },
+    port: { type: 'integer', minimum: 1, maximum: 65_535, default: 4730, description: 'Port.' },
     'ssl-ca': {
       ...PATH,
       description:
-        'A PEM file with the authority that signed its certificate; the connection is TLS. Default: the authorities ' +
-        'that Node.js trusts, if `ssl-cert` is given, or else no TLS.',
+        "PEM file with the authority that signed the server's certificate. It enables TLS. Default: " +
+        'with `ssl-cert`, the authorities that Node.js trusts; otherwise no TLS.',
     },
     'ssl-cert': {
       ...PATH,
-      description: 'A PEM file with the certificate to show it; the connection is TLS.',
+      description: "PEM file with the client's certificate. It enables TLS.",
     },
-    'ssl-key': { ...PATH, description: 'A PEM file with the key of `ssl-cert`, without a passphrase.' },
+    'ssl-key': { ...PATH, description: 'PEM file with the key of `ssl-cert`, without a passphrase.' },
     'ssl-server-name': {
       ...NAME,
-      description: 'The name in its certificate. Default: `host`.',
+      description: "Name in the server's certificate. Default: `host`.",
     },
     ssl_ca: { ...PATH, description: 'The same as `ssl-ca`.' },
     ssl_cert: { ...PATH, description: 'The same as `ssl-cert`.' },

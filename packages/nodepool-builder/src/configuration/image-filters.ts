@@ -14,16 +14,15 @@ export const IMAGE_FILTERS_SCHEMA: SchemaNode = {
     required: ['name', 'values'],
     additionalProperties: false,
     properties: {
-      name: { type: 'string', minLength: 1, description: 'What it is about; a key of `--filter`.' },
+      name: { type: 'string', minLength: 1, description: 'Key of the filter, as in `--filter`.' },
       values: {
         type: 'array',
         items: { type: ['string', 'number', 'boolean'] },
-        description: 'Any of them will do.',
+        description: 'Values. One match suffices.',
       },
     },
   },
-  description:
-    'Which image of the provider `nodepool-builder latest --image` finds; all of them have to be met.',
+  description: 'Filters for `nodepool-builder latest --image`. An image must match all of them.',
 };
 
 /** The entries as a filter is made of, which is when it is used: an age counts from then. */

@@ -12,39 +12,39 @@ const PROVIDER_IMAGE: SchemaNode = {
   properties: {
     name: {
       ...NAME,
-      description: "The image's name in the provider; `image-name` of an `image-upload` job.",
+      description: 'Name of the image in the provider: `image-name` of an `image-upload` job.',
     },
-    diskimage: { type: ['string', 'null'], description: 'The `diskimages[].name` that is uploaded.' },
+    diskimage: { type: ['string', 'null'], description: '`diskimages[].name` to upload.' },
     meta: {
       type: ['object', 'null'],
-      description: 'Properties to store with the uploaded image; values become text.',
+      description: 'Properties of the uploaded image. Values become text.',
     },
     pause: {
       type: 'boolean',
       default: false,
-      description: 'The manager uploads it no more for the time being; what is there stays.',
+      description: 'The manager does not upload this image; images in the provider stay.',
     },
     'image-filters': IMAGE_FILTERS_SCHEMA,
     'base-image': {
       ...SCALAR,
       description:
-        'Without `diskimage`: the image is made on a machine that boots this, as nodepool did; `on-instance` of ' +
-        '`diskimages` says more. It is offered as `image-build:<name>`, made in the first provider that has it, and ' +
-        'uploaded to the others.',
+        'Without `diskimage`: image that a machine boots to make this one, as in nodepool (see ' +
+        '`on-instance` of `diskimages`). It is offered as `image-build:<name>`, made in the first ' +
+        'provider that lists it, and uploaded to the others.',
     },
-    setup: { ...SCALAR, description: 'With `base-image`: the script of `script-dir` that is run there.' },
-    username: { ...SCALAR, description: 'With `base-image`: who logs in. Default: `root`.' },
+    setup: { ...SCALAR, description: 'With `base-image`: script of `script-dir` to run on the machine.' },
+    username: { ...SCALAR, description: 'With `base-image`: user to log in as. Default: `root`.' },
     'private-key': {
       ...SCALAR,
-      description: 'With `base-image`: a private key that it lets in. Default: one is made for the build.',
+      description: 'With `base-image`: private key that it accepts. Default: a key made for the build.',
     },
     'min-ram': {
       ...SCALAR,
-      description: 'With `base-image`: the least memory that the machine may have, in MiB.',
+      description: 'With `base-image`: minimum memory of the machine, in MiB.',
     },
     'name-filter': {
       ...SCALAR,
-      description: 'With `base-image`: a part of the name of the flavors to choose from.',
+      description: "With `base-image`: part of the flavor's name.",
     },
     ...elsewhere('user-home', 'config-drive', 'key-name', 'reset'),
   },

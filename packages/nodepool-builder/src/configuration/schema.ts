@@ -14,47 +14,45 @@ const MANAGER: SchemaNode = {
     store: {
       ...NAME,
       description:
-        'Where the state of builds and uploads is kept: a file of SQLite, or a database of PostgreSQL ' +
-        '(`postgresql://user@host/database`) where several managers stand by for each other. Default: ' +
+        'Store of the records of builds and uploads: an SQLite file, or a PostgreSQL database ' +
+        '(`postgresql://user@host/database`), which several managers can share. Default: ' +
         '`.nodepool-builder/manager.sqlite` in `images-dir`.',
     },
     'retry-delay': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 60,
-      description:
-        'Seconds from a failed build or upload to the next try; doubled with each further failure.',
+      description: 'Seconds from a failed build or upload to its retry. Each further failure doubles them.',
     },
     'longest-retry-delay': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 3600,
-      description: 'The longest such pause, in seconds.',
+      description: 'Maximum of these seconds.',
     },
     'leak-interval': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 600,
-      description: 'Seconds between two looks for images that nobody knows of. What both see is removed.',
+      description: 'Seconds between two scans for orphans. An orphan that two scans find is deleted.',
     },
     'absence-limit': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 1800,
       description:
-        'Seconds for which no builder may offer an image that a provider needs, until it is built anew.',
+        'Seconds after which an image that a provider needs, and that no builder offers, is rebuilt.',
     },
   },
 };
 
 const CRON: SchemaNode = {
   type: ['object', 'null'],
-  description: 'When things are due, as cron expressions in local time.',
+  description: 'Schedules, as cron expressions in local time.',
   properties: {
     'image-update': {
       type: 'string',
-      description:
-        'When the manager has images built anew that have neither `rebuild-age` nor `rebuild-cron`.',
+      description: 'When the manager has images rebuilt that have neither `rebuild-age` nor `rebuild-cron`.',
     },
   },
 };
@@ -78,32 +76,31 @@ const createSchema = (modules: Modules): SchemaNode => ({
   required: ['images-dir'],
   additionalProperties: false,
   properties: {
-    'images-dir': { ...PATH, description: 'Where the images are kept. One builder owns it.' },
+    'images-dir': { ...PATH, description: 'Directory of the images. One process owns it.' },
     'elements-dir': { ...OPTIONAL_PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
     'script-dir': { ...OPTIONAL_PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
     'build-log-dir': {
       ...PATH,
-      description: 'Where the log of each build goes. Default: `.nodepool-builder/logs` in `images-dir`.',
+      description: 'Directory of the build logs. Default: `.nodepool-builder/logs` in `images-dir`.',
     },
     'build-log-size': {
       type: 'integer',
       minimum: 1,
       default: 64,
-      description:
-        'The most that the log of a build takes, in MiB. Of a longer one the beginning and the end are kept.',
+      description: 'Size limit of a build log, in MiB. Of a longer log, the beginning and the end are kept.',
     },
     'build-environment': {
       type: ['array', 'null'],
       items: NAME,
       description:
-        'Names of variables of the daemon that builds and hooks get besides [those that they always get]' +
-        '(#environment-of-builds-and-hooks), as in `[VAULT_TOKEN, OS_*]`.',
+        'Names of further variables of the daemon that builds and hooks get, besides [the usual ' +
+        'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
     },
     'build-log-retention': {
       type: 'integer',
       minimum: 1,
       default: 7,
-      description: 'How many logs of each disk image are kept.',
+      description: 'Number of logs to keep for each disk image.',
     },
     'virtual-size-limit': {
       type: 'number',
@@ -116,7 +113,7 @@ const createSchema = (modules: Modules): SchemaNode => ({
     'gearman-servers': {
       type: ['array', 'null'],
       items: GEARMAN_SERVER_SCHEMA,
-      description: 'The job servers. Without them the daemon runs one of its own on loopback.',
+      description: 'Job servers. Default: the daemon runs its own on loopback.',
     },
     plugins: {
       type: ['array', 'null'],
@@ -129,16 +126,16 @@ const createSchema = (modules: Modules): SchemaNode => ({
     diskimages: {
       type: ['array', 'null'],
       items: diskImageSchema(modules),
-      description: 'The images that can be built here.',
+      description: 'Images that this builder can build.',
     },
     ...sectionSchemas(modules),
     providers: {
       type: ['array', 'null'],
       items: providerSchema(modules.providers),
-      description: 'Where images are uploaded to, and where machines run.',
+      description: 'Places to upload images to, and to run machines in.',
     },
     cron: CRON,
-    manager: { ...MANAGER, description: 'What `nodepool-builder manage` goes by.' },
+    manager: { ...MANAGER, description: 'Settings of the manager.' },
     ...elsewhere(
       'labels',
       'targets',

@@ -32,7 +32,7 @@ const SETTINGS = {
         'command-line': {
           type: 'string',
           minLength: 1,
-          description: 'Its arguments: `root=/dev/vda console=ttyS0`.',
+          description: 'Arguments of the kernel: `root=/dev/vda console=ttyS0`.',
         },
       },
     },
