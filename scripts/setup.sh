@@ -30,6 +30,7 @@ libgearman-dev            /usr/include/libgearman/gearman.h  test
 gcc                       gcc                                test
 libc6-dev                 /usr/include/stdlib.h              test
 e2fsprogs                 debugfs                            test
+mmdebstrap                mmdebstrap                         test
 openssl                   openssl                            test
 iproute2                  ss                                 test
 xfsprogs                  mkfs.xfs                           test

@@ -40,8 +40,10 @@ export type CommandSettings = SettingsOf<typeof SETTINGS>;
 /** Builder `command`: any program makes the image. */
 export const COMMAND: BuilderModule<typeof SETTINGS, CommandSettings> = {
   type: 'command',
+  description: 'with any program',
   settings: SETTINGS,
   check: commandDiagnostics,
+  programs: ({ command: [program = ''] }) => [{ pointer: '/command', program }],
   create: (diskimage, settings) => new CommandBuilder(diskimage, settings),
 };
 
