@@ -15,7 +15,7 @@ import { discardCaptures, endInstances } from './remains.ts';
 import type { Login } from './remote-shell.ts';
 import { runScript, runSteps } from './run-steps.ts';
 import { saveImage } from './save-image.ts';
-import { SCRIPT_LANGUAGES } from './script-language.ts';
+import { SCRIPT_LANGUAGES } from './script-languages.ts';
 import type { OnInstance } from './settings.ts';
 import { HostKey } from './ssh/host-key.ts';
 import { type Identity, identityOf, keptIdentity, keyOfLine } from './ssh/identity.ts';

@@ -4,7 +4,7 @@ import { stepEnvironment } from './environment.ts';
 import { piecesOf } from './pieces-of.ts';
 import type { RemoteFile } from './remote-shell.ts';
 import { scriptFiles } from './script-files.ts';
-import { SCRIPT_LANGUAGES } from './script-language.ts';
+import { SCRIPT_LANGUAGES } from './script-languages.ts';
 import type { OnInstance } from './settings.ts';
 
 /**

@@ -1,7 +1,3 @@
-import { POSIX_SCRIPTS } from './posix-scripts.ts';
-import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
-import type { OnInstance } from './settings.ts';
-
 /** Below the home directory: what a build has there while it runs. */
 export const WORK_DIRECTORY = '.nodepool-builder';
 
@@ -30,9 +26,3 @@ export interface ScriptLanguage {
   /** Generalises the system, and ends with the machine. Absent where there is nothing of the kind. */
   readonly sysprep?: MachineScript;
 }
-
-/** By `shell`. */
-export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLanguage>> = {
-  posix: POSIX_SCRIPTS,
-  powershell: POWERSHELL_SCRIPTS,
-};

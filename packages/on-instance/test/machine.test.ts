@@ -6,7 +6,7 @@ import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';
 import { Machine } from '../src/machine.ts';
-import { SCRIPT_LANGUAGES } from '../src/script-language.ts';
+import { SCRIPT_LANGUAGES } from '../src/script-languages.ts';
 import { HostKey } from '../src/ssh/host-key.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
 import { sshLogin } from '../src/ssh/ssh-login.ts';
