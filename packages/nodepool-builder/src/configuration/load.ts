@@ -14,7 +14,7 @@ import { imageFaults } from './image-faults.ts';
 import { imageFilterFaults } from './image-filters.ts';
 import { inheritanceFaults, withInheritance } from './inheritance.ts';
 import { laterNodepoolFault } from './later-nodepool.ts';
-import { lastOfEachName, normalise } from './normalise.ts';
+import { normalise } from './normalise.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
 import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
 import { providerFaults } from './provider-faults.ts';
@@ -25,7 +25,7 @@ import { referenceFaults } from './reference-faults.ts';
 import { configurationSchema } from './schema.ts';
 import { humanPath, schemaFaults } from './schema-faults.ts';
 import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
-import type { ConfigurationSource, ProviderSource } from './source.ts';
+import { type ConfigurationSource, lastOfEachName, type ProviderSource } from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
 /** A configuration, and what may be wrong with it although it can be used. */

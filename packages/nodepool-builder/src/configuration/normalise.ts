@@ -70,11 +70,6 @@ function toManager(
   };
 }
 
-/** Where a name stands twice, nodepool has always gone by the later entry. */
-export function lastOfEachName<T extends { readonly name: string }>(entries: readonly T[]): readonly T[] {
-  return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
-}
-
 function toDiskImage(
   { source: written }: DiskImageEntry,
   module: BuilderModule,

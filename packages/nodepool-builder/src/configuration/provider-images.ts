@@ -3,9 +3,14 @@ import type { Modules } from '../modules.ts';
 import { type Surroundings, sectionEntries } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
-import { lastOfEachName } from './normalise.ts';
 import { toText } from './scalar.ts';
-import type { ConfigurationSource, DiskImageSource, ProviderImageSource, ProviderSource } from './source.ts';
+import {
+  type ConfigurationSource,
+  type DiskImageSource,
+  lastOfEachName,
+  type ProviderImageSource,
+  type ProviderSource,
+} from './source.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
 /** An image of a provider that describes a disk image itself, and the provider that builds it. */

@@ -8,11 +8,10 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { ProviderConfiguration, ProviderImageConfiguration } from './configuration.ts';
 import { toFilterEntries } from './image-filters.ts';
-import { lastOfEachName } from './normalise.ts';
 import { programPath } from './program-path.ts';
 import { DEFAULT_PROVIDER_TYPE, type ProviderModules } from './provider-schema.ts';
 import { toText } from './scalar.ts';
-import type { ProviderSource } from './source.ts';
+import { lastOfEachName, type ProviderSource } from './source.ts';
 
 const DEFAULT_TEMPLATE = 'template-{image.name}-{timestamp}';
 

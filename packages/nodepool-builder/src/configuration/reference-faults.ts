@@ -2,9 +2,9 @@ import type { Modules } from '../modules.ts';
 import { sectionEntries } from './disk-images.ts';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
-import { DATABASE_URL, lastOfEachName } from './normalise.ts';
+import { DATABASE_URL } from './normalise.ts';
 import { toText } from './scalar.ts';
-import type { ConfigurationSource } from './source.ts';
+import { type ConfigurationSource, lastOfEachName } from './source.ts';
 import { validationFault } from './validation.ts';
 import type { YamlDocument } from './yaml-document.ts';
 

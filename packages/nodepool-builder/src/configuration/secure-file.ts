@@ -1,7 +1,7 @@
 import { ConfigurationError } from './fault.ts';
-import { lastOfEachName } from './normalise.ts';
 import { readText } from './read-document.ts';
 import { schemaFaults } from './schema-faults.ts';
+import { lastOfEachName } from './source.ts';
 import { type Position, parseYaml, type YamlDocument, YamlError } from './yaml-document.ts';
 
 /** What the file of `-s` adds to the `env-vars` of disk images, by their names. */

@@ -100,3 +100,8 @@ export interface ImageFilterSource {
   readonly name: string;
   readonly values: readonly (string | number | boolean)[];
 }
+
+/** Of several entries with one name the last one counts, as in nodepool. */
+export function lastOfEachName<T extends { readonly name: string }>(entries: readonly T[]): readonly T[] {
+  return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
+}
