@@ -1,5 +1,4 @@
-import { GearmanError } from '@nodepool-builder/gearman-node';
-import { type ImageBuilderClass, ImageError } from '@nodepool-builder/image-builder';
+import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
 import { Command, CommanderError } from 'commander';
 import { registerAlienImageList } from './commands/alien-image-list.ts';
 import { registerBuild } from './commands/build.ts';
@@ -55,22 +54,15 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    // Imported on demand: the daemon starts faster without them.
-    const { StoreError } = await import('@nodepool-builder/image-manager');
-    const { OpenStackError } = await import('@nodepool-builder/provider-openstack');
-    const types = [
-      CommandError,
-      ConfigurationError,
-      GearmanError,
-      ImageError,
-      ModuleError,
-      OpenStackError,
-      StoreError,
-    ];
-    const known = types.some((type) => error instanceof type);
-    console.error(known && error instanceof Error ? `nodepool-builder: ${error.message}` : error);
+    console.error(isExpected(error) ? `nodepool-builder: ${error.message}` : error);
     return 1;
   }
+}
+
+/** Whether the message is enough for a user: typed errors of packages and plugins say whether they are `retriable`. */
+function isExpected(error: unknown): error is Error {
+  const own = [CommandError, ConfigurationError, ModuleError].some((type) => error instanceof type);
+  return own || (error instanceof Error && 'retriable' in error);
 }
 
 /** The options and commands of `nodepool-builder`, in the groups that `--help` shows. */
