@@ -134,7 +134,7 @@ args=()
     const [warning, ...others] = (await log()).trimEnd().split('\n');
     assert.match(
       warning ?? '',
-      /logging\.conf:14:1: warning: the handler class handlers\.SysLogHandler is not known/,
+      /logging\.conf:14:1: warning: the handler class handlers\.SysLogHandler is not supported/,
     );
     assert.equal(others.at(-1), 'stopped');
     assert.deepEqual(printed, []);
