@@ -21,16 +21,16 @@ import { HostKey } from './ssh/host-key.ts';
 import { type Identity, identityOf, keptIdentity, keyOfLine } from './ssh/identity.ts';
 import { takeUp } from './take-up.ts';
 
-/** How long an instance may take to go at the end of a build, in milliseconds; the instance reaper sees to the rest. */
+/** Time limit for destroying an instance at the end of a build, in milliseconds; the reaper deletes the rest. */
 const END_TIMEOUT = 60_000;
 
-/** How long a failed instance may take to say how it is, in milliseconds. */
+/** Time limit for the state of a failed instance, in milliseconds. */
 const PATIENCE = 10_000;
 
-/** Lets root log in where cloud-init would not. */
+/** User data that permits the login of root, which cloud-init disables by default. */
 const CLOUD_CONFIG = '#cloud-config\ndisable_root: false\n';
 
-/** What one build works with. */
+/** Resources of one build. */
 interface Build {
   readonly settings: OnInstance;
   readonly context: BuildContext;
@@ -43,8 +43,8 @@ interface Build {
 }
 
 /**
- * Makes an image on an instance, and leaves it where the context wants it. Whatever happens, the instance is gone then,
- * unless it is to be kept for people to look at.
+ * Builds an image on an instance and writes it to the context's outputs. The instance is destroyed in any case, unless
+ * it is kept for people to inspect.
  */
 export async function buildOnInstance(
   settings: OnInstance,
@@ -75,7 +75,7 @@ function newEntry({ provider, afterRestart }: OnInstance, recipe: string): Insta
   return { provider, phase: 'launching', stepsDone: 0, afterRestart, recipe };
 }
 
-/** Returns whether a snapshot outlives the call, and with it the claim, until the image is published. */
+/** Returns whether a snapshot, and the claim with it, outlives the call until the image is published. */
 async function makeImage(build: Build, existing: Instance | undefined): Promise<boolean> {
   let instance = existing;
   try {
@@ -130,7 +130,7 @@ async function launch({
   return instance;
 }
 
-/** Does what is left to do until the image is where it is wanted; returns the id of the snapshot, if it is one. */
+/** Performs the remaining phases of the build. Returns the id of the snapshot, if there is one. */
 async function customise(build: Build, instance: Instance): Promise<string | undefined> {
   const { settings, context, record, identity, login, hostKey, provider } = build;
   const { signal, imageId } = context;
@@ -154,7 +154,7 @@ async function customise(build: Build, instance: Instance): Promise<string | und
       await powerOff({ instance, machine, language, settings, context });
       await record.update({ phase: 'stopped' });
     } else {
-      await discardCaptures(provider, imageId, { signal }); // what was captured before a crash, whole or half
+      await discardCaptures(provider, imageId, { signal }); // a capture from before a crash, complete or partial
     }
   } finally {
     machine?.close();
@@ -167,11 +167,11 @@ async function customise(build: Build, instance: Instance): Promise<string | und
   return captured.externalId;
 }
 
-/** Has the snapshot go if the image is not published. */
+/** Registers the snapshot, which is deleted if the image is not published. */
 async function addSnapshot({ context, provider, claim }: Build, externalId: string): Promise<void> {
   const { imageId, signal } = context;
   await endInstances(provider, imageId, { signal });
-  signal.throwIfAborted(); // nobody may wait for the image any more
+  signal.throwIfAborted(); // the build may have been cancelled
   context.addSnapshot({ provider: provider.name, externalId }, async (isPublished) => {
     try {
       const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
@@ -183,7 +183,7 @@ async function addSnapshot({ context, provider, claim }: Build, externalId: stri
   });
 }
 
-/** Removes all that there is of the build but its files here. What fails is tried again by the instance reaper. */
+/** Removes the resources of the build in the provider. The reaper retries failures. */
 async function end({ context, provider, record, claim }: Build): Promise<void> {
   const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
   const { imageId, log } = context;
@@ -198,7 +198,7 @@ async function end({ context, provider, record, claim }: Build): Promise<void> {
   }
 }
 
-/** Leaves the machine of a failed build for people to look at, if that is wanted and of use; returns how to log in. */
+/** Keeps the machine of a failed build if configured and useful. Returns how to log in. */
 async function keep(
   { settings, context, record, claim, identity, login }: Build,
   instance: Instance | undefined,

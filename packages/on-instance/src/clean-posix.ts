@@ -1,10 +1,10 @@
 /**
- * The part of a script that takes out of a machine what must not be in an image: what it is known by, what it let in
- * for the build alone, and what was written down meanwhile. It runs as root in the home directory of who logs in.
+ * Part of a script that removes data that must not be in an image: identities of the machine, the build's login, and
+ * logs. It runs as root in the user's home directory.
  *
- * Host keys stay where nothing makes new ones: without any sshd would not start.
+ * Host keys stay if the system does not generate new ones, because sshd does not start without them.
  *
- * @param publicKey in base64, of the build; absent if it is the base image's own.
+ * @param publicKey of the build in base64; absent if it belongs to the base image
  */
 export function cleanPosix(publicKey: string | undefined): string {
   return `
@@ -39,7 +39,7 @@ sync
 `;
 }
 
-/** Written in place, so that the file keeps its owner. */
+/** Edits the file in place, so that it keeps its owner. */
 function removeKey(publicKey: string): string {
   return `  keys=$home/.ssh/authorized_keys
   if [ -f "$keys" ]; then

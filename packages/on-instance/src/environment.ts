@@ -4,10 +4,10 @@ import { checkedVariables } from '@nodepool-builder/image-builder/module-kit';
 const NAME = /^[A-Za-z_]\w*$/;
 
 /**
- * The variables that steps have besides those of the machine: what begins with `NODEPOOL_` in the environment of the
- * builder, as nodepool's scripts expect it, and the `env-vars` of the disk image.
+ * Variables of steps in addition to those of the machine: `NODEPOOL_*` of the builder's environment, which nodepool's
+ * scripts expect, and the `env-vars` of the disk image.
  *
- * @param scriptDirectory on the machine.
+ * @param scriptDirectory on the machine
  * @throws ImageError `invalid-configuration`
  */
 export function stepEnvironment(

@@ -2,14 +2,14 @@ import { type BuildContext, ImageError, type Instance, limitMode } from '@nodepo
 import { BUILD_LOG, screenshotPath } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteResult } from './remote-shell.ts';
 
-/** How many lines of the console the log shows, and how many an error. */
+/** Number of console lines in the log and in an error. */
 const CONSOLE_LINES = 20;
 const CONSOLE_LINES_IN_ERROR = 3;
 
-/** How long the console and the display may take to be read, in milliseconds. */
+/** Time limit for reading the console and the display, in milliseconds. */
 const PATIENCE = 10_000;
 
-/** Why a step failed, with the end of what it said. */
+/** Reason of a failed step, with the end of its output. */
 export function stepFailed(
   name: string,
   { exitCode, signal }: RemoteResult,
@@ -22,9 +22,9 @@ export function stepFailed(
 }
 
 /**
- * An error that says what the machine was at when it happened. The console goes to the log, the display beside it.
+ * Adds the state of the machine to an error. The console is logged, and a screenshot is saved beside the log.
  *
- * @param advice what one can do, as the end of the message.
+ * @param advice remedy at the end of the message
  */
 export async function explainedError(
   error: unknown,
@@ -55,7 +55,7 @@ async function consoleLines(instance: Instance): Promise<string[]> {
     const lines = text.split(/[\r\n]+/).filter((line) => line.trim() !== '');
     return lines.slice(-CONSOLE_LINES);
   } catch {
-    return []; // it would explain the failure, and must not hide it
+    return []; // the console only explains the failure
   }
 }
 

@@ -11,28 +11,27 @@ import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
 import { endInstances } from './remains.ts';
 
-/** Between two looks, in milliseconds. */
+/** Milliseconds between two scans. */
 const INTERVAL = 5 * 60_000;
 
-/** How long one thing may take to go, in seconds: it may never, and what comes behind it waits. */
+/** Time limit for the deletion of one resource, in seconds: it may hang, and the others wait for it. */
 const TIME_LIMIT = 120;
 
-/** How long after the start a build that died is waited for, in milliseconds, where it would go on. */
+/** Milliseconds after the start for which a resumable build may come back. */
 const RESUME_PERIOD = 60 * 60_000;
 
-/** What {@link InstanceReaper.start} is given. */
+/** Settings of {@link InstanceReaper.start}. */
 export interface InstanceReaperOptions {
-  /** Whose builds the instances are for. */
+  /** Repository of the builds. */
   readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images'>;
-  /** Where there may be instances; asked before each look. */
+  /** Providers to scan, read before each scan. */
   readonly providers: () => Iterable<InstanceProvider>;
   readonly logger?: Logger;
 }
 
 /**
- * Ends the instances that nobody needs any more: of builds of a process that died, kept ones whose time is over, and
- * those that no build remembers; and removes snapshots whose image is not there any more. It looks when it starts and
- * every five minutes.
+ * Deletes orphans: instances of builds that have died, kept instances whose time is over, instances without a record,
+ * and snapshots whose image is gone. It scans at the start and every five minutes.
  */
 export class InstanceReaper {
   readonly #options: InstanceReaperOptions;
@@ -45,7 +44,7 @@ export class InstanceReaper {
     this.#options = options;
   }
 
-  /** Its first look begins at once. Who starts it closes it. */
+  /** Starts the first scan. The caller closes the reaper. */
   static start(options: InstanceReaperOptions): InstanceReaper {
     const reaper = new InstanceReaper(options);
     void reaper.look();
@@ -53,7 +52,7 @@ export class InstanceReaper {
     return reaper;
   }
 
-  /** Looks now, unless it is looking: then it is that look. What fails is logged, and tried again the next time. */
+  /** Scans now, or joins the running scan. Failures are logged and retried by the next scan. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch((error: unknown) => this.#tell('what is left on instances', error))
@@ -63,7 +62,7 @@ export class InstanceReaper {
     return this.#looking;
   }
 
-  /** Stops looking. Instances that are left are ended by the next one. */
+  /** Stops scanning. The next reaper deletes remaining orphans. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#closing.abort(new ImageError('build-aborted', 'the instance reaper is being closed'));
@@ -101,7 +100,7 @@ export class InstanceReaper {
     }
   }
 
-  /** Ends what a build left that is not under way, unless it is kept. */
+  /** Deletes the instances of a build that is not running, unless they are kept. */
   async #settle(
     claim: InstanceClaim,
     providers: ReadonlyMap<string, InstanceProvider>,
@@ -125,7 +124,7 @@ export class InstanceReaper {
     logger?.info(`image ${imageId}: what an earlier build of it left on instances is gone`);
   }
 
-  /** What no build remembers was never launched by one, or was launched by one whose record is lost. */
+  /** Ends an instance without a record: its record is lost, or no build of this host launched it. */
   async #endUnknown(instance: Instance, { name }: InstanceProvider, signal: AbortSignal): Promise<void> {
     const { buildId, id } = instance;
     const { logger } = this.#options;
@@ -141,7 +140,7 @@ export class InstanceReaper {
     });
   }
 
-  /** A snapshot is of use as long as its image is there, if no upload has taken it over. */
+  /** Deletes a snapshot whose image is gone and that no upload has claimed. */
   async #discardUnknown(
     { imageId, externalId }: StoredCapture,
     provider: InstanceProvider,
@@ -153,7 +152,7 @@ export class InstanceReaper {
       if ((await claim.read()) !== undefined) return;
       const { snapshots = [] } = repository.images.get(imageId) ?? {};
       if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
-      // Looked at anew, now that no upload can come in between: one may have taken it over.
+      // Listed again under the lock: an upload may have claimed it meanwhile.
       const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
       if (now === undefined) return;
       await now.discard({ signal });
@@ -169,7 +168,7 @@ export class InstanceReaper {
     return afterRestart === 'resume' && Date.now() < this.#startedAt + RESUME_PERIOD;
   }
 
-  /** Leaves alone what a build is at. */
+  /** Skips the instance of a running build. */
   async #withClaim(imageId: string, work: (claim: InstanceClaim) => Promise<void>): Promise<void> {
     const claim = new InstanceRecords(this.#options.repository).tryClaim(imageId);
     if (claim === undefined) return;
@@ -180,7 +179,7 @@ export class InstanceReaper {
     }
   }
 
-  /** Undefined if it fails, which is told, or takes too long. */
+  /** Undefined if the work fails, which is logged, or exceeds the time limit. */
   async #unlessFailing<T>(what: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     const { signal } = this.#closing;
     if (signal.aborted) return undefined;
@@ -195,7 +194,7 @@ export class InstanceReaper {
     }
   }
 
-  /** Says what could not be looked after; another look tries again. */
+  /** Logs a failure, which the next scan retries. */
   #tell(what: string, error: unknown): void {
     if (this.#closing.signal.aborted) return;
     this.#options.logger?.error(`${what} could not be looked after: ${String(error)}`);

@@ -8,7 +8,7 @@ import { InstanceReaper } from './instance-reaper.ts';
 import { InstanceRecords } from './instance-records.ts';
 import type { OnInstance } from './settings.ts';
 
-/** Deletes what builds on instances left, as long as the daemon runs: once there are such images, or records of them. */
+/** Runs the reaper in a daemon that builds on instances or has records of instances. */
 export class InstanceService implements BuilderService<OnInstance> {
   readonly #site: BuilderSite;
   /** Names of providers in the records of earlier processes. */
@@ -41,7 +41,7 @@ export class InstanceService implements BuilderService<OnInstance> {
     await this.#reaper?.close();
   }
 
-  /** Starts the reaper, or has it look again. */
+  /** Starts the reaper, or requests another scan. */
   #reap(): void {
     if (this.#isClosed) return;
     const reaper = this.#reaper;
@@ -50,12 +50,12 @@ export class InstanceService implements BuilderService<OnInstance> {
       providers: () => this.#site.instanceProviders(this.#recorded),
       logger: this.#site.logger('nodepool.builder'),
     });
-    // A look that is under way may have missed the change.
+    // A running scan may have missed the change.
     void reaper?.look().then(() => reaper.look());
   }
 }
 
-/** Names of the providers in which builds of an earlier process may have left instances or snapshots. */
+/** Names of the providers that may have instances or snapshots of earlier processes. */
 export async function recordedProviders(
   repository: Pick<ImageRepository, 'recordDirectory' | 'images'>,
 ): Promise<readonly string[]> {

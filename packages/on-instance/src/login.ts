@@ -3,7 +3,7 @@ import type { Login } from './remote-shell.ts';
 import type { OnInstance } from './settings.ts';
 import { type SshIdentity, sshLogin } from './ssh/ssh-login.ts';
 
-/** How one logs in, by `connection`. */
+/** Login methods by `connection`. */
 const LOGINS: Readonly<
   Record<OnInstance['connection'], (settings: OnInstance, identity: SshIdentity) => Login | Promise<Login>>
 > = {
@@ -12,7 +12,7 @@ const LOGINS: Readonly<
     if (winrm === undefined) {
       throw new ImageError('invalid-configuration', 'the connection winrm needs settings "winrm"; add them');
     }
-    // not at the top: an HTTP client that SSH does without
+    // imported on demand: SSH needs no HTTP client
     const { winrmLogin } = await import('./winrm/winrm-login.ts');
     return winrmLogin({ username, hostKey, settings: winrm });
   },

@@ -6,10 +6,10 @@ import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './scrip
 import type { OnInstance } from './settings.ts';
 import type { HostKey } from './ssh/host-key.ts';
 
-/** Between two tries to log in, in milliseconds: a service may answer before its users are made. */
+/** Milliseconds between two login attempts: a service may answer before its users are created. */
 const RETRY_INTERVAL = 1_000;
 
-/** What a {@link Machine} is made of. */
+/** Parts of a {@link Machine}. */
 export interface MachineParts {
   readonly instance: Instance;
   readonly login: Login;
@@ -17,11 +17,11 @@ export interface MachineParts {
   readonly language: ScriptLanguage;
   readonly settings: OnInstance;
   readonly signal: AbortSignal;
-  /** Takes the lines that come from the machine, and what is done with it. */
+  /** Receives the machine's output and the actions on it. */
   readonly log: (line: string) => void | Promise<void>;
 }
 
-/** An instance that one is logged in to. */
+/** An instance with a login. */
 export class Machine {
   readonly #parts: MachineParts;
   readonly #shell: RemoteShell;
@@ -32,7 +32,7 @@ export class Machine {
   }
 
   /**
-   * Waits until one is logged in.
+   * Waits for the login.
    *
    * @throws ImageError `instance-failed`, `host-key-changed`
    */
@@ -65,7 +65,7 @@ export class Machine {
     return new Machine(parts, shell);
   }
 
-  /** Whether the connection is lost, or was closed. */
+  /** Whether the connection is lost or closed. */
   get isClosed(): boolean {
     return this.#shell.isClosed;
   }
@@ -73,9 +73,9 @@ export class Machine {
   /**
    * Runs a script on the machine.
    *
-   * @param name of its file there.
-   * @param files to put there besides.
-   * @param onLine called with each line of output, which is in the log as well.
+   * @param name of its file on the machine
+   * @param files further files to write
+   * @param onLine called with each line of output, which is also logged
    * @throws ImageError `instance-failed` if the connection is lost; `host-key-changed`
    */
   async run(
@@ -104,7 +104,7 @@ export class Machine {
     this.#shell.close();
   }
 
-  /** Consoles show host keys late: when somebody is logged in already. */
+  /** Consoles show host keys late, possibly after the login. */
   async #confirmHostKey(signal: AbortSignal): Promise<void> {
     const { instance, login, hostKey, log } = this.#parts;
     if (login.announcedKeys === undefined || hostKey.isConfirmed) return;
@@ -124,7 +124,7 @@ async function connect(
   return await login.connect(address, signal);
 }
 
-/** Whether it may go better the next time. A machine that has ended does not come back. */
+/** Whether another attempt may succeed. A machine that has ended does not come back. */
 function isPassing(error: unknown): boolean {
   return error instanceof ImageError && error.code === 'login-refused';
 }

@@ -10,8 +10,8 @@ import {
 import type { OnInstance } from './settings.ts';
 
 /**
- * Makes images on running machines: launches an instance of a base image, runs steps on it, cleans it, powers it off
- * and captures its disk. It goes on after a crash, or an `InstanceReaper` ends what was left.
+ * Builds images on running machines: launches an instance of a base image, runs steps on it, cleans it, powers it off
+ * and captures its disk. After a crash the build is resumed, or the `InstanceReaper` deletes the instance.
  */
 export class OnInstanceBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[] = FORMAT_NAMES.filter(isConvertible);
@@ -33,7 +33,7 @@ export class OnInstanceBuilder extends BaseImageBuilder {
    *   `host-key-changed`, `command-failed`, `format-unavailable`, `conversion-failed`, `disk-full`
    */
   protected override async createImage(context: BuildContext): Promise<void> {
-    // not at the top: a daemon without such images loads no SSH client
+    // imported on demand: a daemon without such images loads no SSH client
     const { buildOnInstance } = await import('./build-on-instance.ts');
     await buildOnInstance(this.#settings, this.#services, context);
   }

@@ -3,10 +3,10 @@ import { asImageError } from '@nodepool-builder/image-builder';
 import type { RemoteFile } from './remote-shell.ts';
 
 /**
- * What a file for a machine holds, piece by piece.
+ * Yields the content of a file for a machine in pieces.
  *
- * @param length of a piece at most, in bytes. Default 64 KiB.
- * @throws ImageError `directory-not-usable` if it cannot be read here
+ * @param length maximum length of a piece in bytes; default 64 KiB
+ * @throws ImageError `directory-not-usable` if the local file cannot be read
  */
 export async function* piecesOf(
   content: RemoteFile['content'],

@@ -1,22 +1,22 @@
 import { cleanPosix } from './clean-posix.ts';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 
-/** Where nodepool put scripts, and where the ready-scripts of its nodes look for them. */
+/** Directory of nodepool's scripts, which the ready-scripts of its nodes expect. */
 const SCRIPT_DIRECTORY = '/opt/nodepool-scripts';
 
 /**
- * What each script begins with. Logins without a terminal may have a very short PATH. The file goes first: a step may
- * hold secrets, and what is open is read to its end.
+ * First lines of each script. Logins without a terminal may have a very short PATH. The script removes its file, because
+ * a step may contain secrets; the open file remains readable.
  */
 const BEGINNING = `set -e
 rm -f -- "$0"
 export PATH=/usr/local/sbin:/sbin:/usr/sbin:/usr/local/bin:/bin:/usr/bin
 `;
 
-/** The process group of the step that runs: who takes up the build after a crash ends it. */
+/** File with the process group of the running step, which a resumed build ends. */
 const GROUP_FILE = '.nodepool-builder/group';
 
-/** /etc/nodepool is what the nodepool daemon writes to on nodes, where it may not become root any more. */
+/** The nodepool daemon writes to /etc/nodepool on nodes, without root. */
 const PREPARE = `${BEGINNING}
 if command -v cloud-init >/dev/null; then cloud-init status --wait >/dev/null 2>&1 || :; fi
 if group=$(cat ${GROUP_FILE} 2>/dev/null) && grep -qs nodepool-builder "/proc/$group/cmdline"; then
@@ -39,7 +39,7 @@ poweroff || shutdown -h now || halt -p
 export const POSIX_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '',
-  // "exec", so that the script leads the process group that sshd makes
+  // "exec" makes the script the leader of the process group of sshd
   command: (path, { asAdministrator }, username) =>
     asAdministrator && username !== 'root' ? `exec sudo -n sh ${path}` : `exec sh ${path}`,
   prepare: administratorScript(PREPARE),

@@ -4,19 +4,19 @@ import type { Machine } from './machine.ts';
 import { runScript, type StepSite } from './run-steps.ts';
 import type { OnInstance } from './settings.ts';
 
-/** What generalises a system powers it off as well; nothing else may then. */
+/** Sysprep powers the system off itself; nothing else may do so meanwhile. */
 const SYSPREP = 'sysprep';
 
-/** What is powered off. */
+/** Machine to power off. */
 export interface PowerOffSite extends Omit<StepSite, 'machine' | 'record'> {
   readonly instance: Instance;
-  /** Absent if nobody has logged in since a crash. */
+  /** Absent without a login since a crash. */
   readonly machine: Machine | undefined;
 }
 
 /**
- * Has the system power itself off, after sysprep where that is wanted, and waits until it has. Where it does not, or
- * where nobody is logged in any more, it is asked to by the power button.
+ * Powers the system off, after sysprep if configured, and waits until it is off. If that fails or there is no login,
+ * the power button is pressed.
  *
  * @throws ImageError `instance-failed` if it stays on; `command-failed` if sysprep refuses
  */
@@ -38,10 +38,10 @@ export async function powerOff({
   const refused = runScript({ machine, context }, title, 'power-off', script, {
     signal: AbortSignal.any([context.signal, over.signal]),
   }).then(
-    () => new Promise<never>(() => {}), // what it has begun is waited for
+    () => new Promise<never>(() => {}), // the end of the machine is awaited
     (error: unknown) => {
       if (error instanceof ImageError && error.code === 'command-failed') throw error;
-      return new Promise<never>(() => {}); // the connection ends with the machine
+      return new Promise<never>(() => {}); // the machine's end closes the connection
     },
   );
   try {
@@ -60,7 +60,7 @@ export async function powerOff({
   }
 }
 
-/** Powers off a system that nobody is logged in to. */
+/** Powers off a system without a login. */
 async function pushPowerButton(
   instance: Instance,
   { stopTimeout, sysprep }: OnInstance,

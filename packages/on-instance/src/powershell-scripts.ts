@@ -4,9 +4,9 @@ import type { ScriptLanguage } from './script-language.ts';
 const SCRIPT_DIRECTORY = String.raw`C:\nodepool-scripts`;
 
 /**
- * What each script begins with. Windows PowerShell takes a file without this mark for one in the encoding of the
- * country. Without a console its encoding cannot be set. The file goes first: a step may hold secrets, and it is read
- * before it runs.
+ * First lines of each script. Windows PowerShell reads a file without a byte order mark in the regional encoding. Without
+ * a console its encoding cannot be set. The script removes its file, because a step may contain secrets; PowerShell reads
+ * it completely before it runs.
  */
 const BEGINNING = `\uFEFF$ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
@@ -22,7 +22,7 @@ Move-Item -LiteralPath .nodepool-builder\\scripts -Destination ${SCRIPT_DIRECTOR
 
 const REMOVE_WORK = 'Remove-Item -Recurse -Force -LiteralPath .nodepool-builder\n';
 
-/** The files where Windows' OpenSSH looks for keys: those of administrators are not in their homes. */
+/** Key files of Windows' OpenSSH: those of administrators are not in their home directories. */
 const KEY_FILES = [
   String.raw`$env:ProgramData\ssh\administrators_authorized_keys`,
   String.raw`$env:USERPROFILE\.ssh\authorized_keys`,
@@ -35,20 +35,20 @@ if (Test-Path -LiteralPath $history) { Remove-Item -LiteralPath $history }
 if (-not (Get-ChildItem -LiteralPath ${SCRIPT_DIRECTORY})) { Remove-Item -LiteralPath ${SCRIPT_DIRECTORY} }
 ${REMOVE_WORK}`;
 
-/** It ends at once if it does not begin, and then says why in its log. */
+/** Sysprep exits at once if it cannot start, with the reason in its log. */
 const SYSPREP = `${BEGINNING}${REMOVE_WORK}$sysprep = "$env:SystemRoot\\System32\\Sysprep"
 $process = Start-Process -Wait -PassThru -FilePath "$sysprep\\sysprep.exe" -ArgumentList '/generalize', '/oobe', '/shutdown', '/quiet'
 if ($process.ExitCode -ne 0) { Get-Content -Tail 20 -LiteralPath "$sysprep\\Panther\\setupact.log" }
 exit $process.ExitCode
 `;
 
-/** Scripts for Windows PowerShell 5.1 and later. Who logs in is an administrator. */
+/** Scripts for Windows PowerShell 5.1 and later. The user is an administrator. */
 export const POWERSHELL_SCRIPTS: ScriptLanguage = {
   scriptDirectory: SCRIPT_DIRECTORY,
   extension: '.ps1',
   command: (path) => `${POWERSHELL} -File ${path}`,
   prepare: script(PREPARE),
-  // The exit code is that of the last program; a cmdlet that fails ends it all, as an error does.
+  // The exit code is that of the last program; a failing cmdlet ends the script.
   step: (run, environment) =>
     script(`${BEGINNING}
 ${assignments(environment)}
@@ -74,7 +74,7 @@ function assignments(environment: Readonly<Record<string, string>>): string {
     .join('\n');
 }
 
-/** Only the matching lines go, so that the files keep who may write to them. */
+/** Removes only the matching lines, so that the files keep their permissions. */
 function removeKey(publicKey: string): string {
   return KEY_FILES.map(
     (path) => `

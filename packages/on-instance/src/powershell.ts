@@ -1,14 +1,14 @@
-/** Begins a command line that runs Windows PowerShell, for whatever shell. */
+/** First part of a command line that runs Windows PowerShell, for any shell. */
 export const POWERSHELL = 'powershell -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass';
 
-/** The command line, for whatever shell, that runs a short script which is in no file; `cmd.exe` takes 8,191 characters. */
+/** Command line, for any shell, that runs a short script without a file. `cmd.exe` accepts 8,191 characters. */
 export function powershellCommand(script: string): string {
   const encoded = Buffer.from(script, 'utf16le').toString('base64');
-  // Without -OutputFormat errors would come as XML, as if for another PowerShell.
+  // Without -OutputFormat errors are written as XML, for another PowerShell.
   return `${POWERSHELL} -OutputFormat Text -EncodedCommand ${encoded}`;
 }
 
-/** A string as PowerShell reads it, whatever is in it: typographic quotes end a string there as well as straight ones. */
+/** Quotes any text as a PowerShell string: typographic quotes also end a string there. */
 export function powershellLiteral(text: string): string {
   return `'${text.replaceAll(/['\u2018-\u201B]/g, '$&$&')}'`;
 }

@@ -8,8 +8,8 @@ import { SCRIPT_LANGUAGES } from './script-languages.ts';
 import type { OnInstance } from './settings.ts';
 
 /**
- * Digest of all that an image is made by: the settings, the environment of the steps, and what the scripts hold. How long
- * something may take, and what becomes of the machine of a failed build, does not count.
+ * Digest of the inputs of an image: the settings, the environment of the steps, and the content of the scripts. Timeouts
+ * and the handling of failed builds do not count.
  *
  * @throws ImageError `invalid-configuration`, `directory-not-usable`
  */

@@ -1,6 +1,6 @@
 import type { Instance, InstanceProvider, OperationOptions } from '@nodepool-builder/image-builder';
 
-/** The instances of a build. */
+/** Lists the instances of a build. */
 export async function instancesOf(
   provider: InstanceProvider,
   imageId: string,
@@ -18,7 +18,7 @@ export async function endInstances(
   for (const instance of await instancesOf(provider, imageId, options)) await instance.destroy(options);
 }
 
-/** Removes what a build left in the provider as images, whole or half. */
+/** Removes complete and partial captures of a build from the provider. */
 export async function discardCaptures(
   provider: InstanceProvider,
   imageId: string,

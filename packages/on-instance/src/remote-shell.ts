@@ -1,63 +1,63 @@
 import type { InstanceAddress, Probe } from '@nodepool-builder/image-builder';
 
-/** A file to put on a machine. */
+/** A file to write to a machine. */
 export interface RemoteFile {
-  /** Where, below the home directory of who is logged in, with `/` between the names. Directories are made. */
+  /** Path below the user's home directory, with `/` between the names. Missing directories are created. */
   readonly path: string;
-  /** Absolute path of the file here, or what it holds. */
+  /** Absolute path of the local file, or the content. */
   readonly content: { readonly file: string } | { readonly text: string };
 }
 
 /** Settings of {@link RemoteShell.run}. */
 export interface RemoteCommandOptions {
   readonly signal: AbortSignal;
-  /** Called with each line of output as it comes. */
+  /** Called with each line of output. */
   readonly onLine: (line: string) => void | Promise<void>;
 }
 
-/** How a command ended on a machine. */
+/** Result of a command on a machine. */
 export interface RemoteResult {
-  /** Absent if a signal ended it. */
+  /** Absent if the command was ended by a signal. */
   readonly exitCode?: number;
-  /** `SIGTERM`, say. */
+  /** Such as `SIGTERM`. */
   readonly signal?: string;
 }
 
-/** The narrow port to who is logged in to a machine. */
+/** The narrow interface to a login on a machine. */
 export interface RemoteShell {
   /**
-   * Runs a command line in the home directory, its input closed.
+   * Runs a command line in the home directory, with closed standard input.
    *
    * @throws ImageError `instance-failed` if the connection is lost
-   * @throws the signal's reason; what was begun may run on
+   * @throws the signal's reason; the command may continue
    */
   run(commandLine: string, options: RemoteCommandOptions): Promise<RemoteResult>;
   /**
-   * Puts files, for nobody but their owner to read, in the place of those that are there.
+   * Writes files that only their owner can read, replacing existing ones.
    *
-   * @throws ImageError `instance-failed`, also if a file cannot be written; `directory-not-usable` if one cannot be
-   *   read here
+   * @throws ImageError `instance-failed`, also if a file cannot be written; `directory-not-usable` if a local file cannot
+   *   be read
    */
   put(files: readonly RemoteFile[], signal: AbortSignal): Promise<void>;
-  /** Whether nothing can be run any more. */
+  /** Whether the connection is closed. */
   readonly isClosed: boolean;
   close(): void;
 }
 
-/** What is known of who may log in, and of who is there. It changes as more becomes known. */
+/** Credentials for a machine and its pinned identity, which is learned at the first login. */
 export interface Login {
   readonly port: number;
-  /** Reads the fingerprints that a console log announces for this service; absent if the console does not matter. */
+  /** Reads the fingerprints that a console log announces; absent if the console is not used. */
   readonly announcedKeys?: (consoleLog: string) => ReadonlySet<string>;
-  /** Whether the service that one logs in to is there. */
+  /** Whether the service for the login answers. */
   readonly probe: Probe;
   /**
-   * @throws ImageError `host-key-changed` if another machine answers than before
-   * @throws ImageError `login-refused` if one cannot log in, or not yet
+   * @throws ImageError `host-key-changed` if another machine answers
+   * @throws ImageError `login-refused` if the login fails, possibly only for now
    */
   connect(address: InstanceAddress, signal: AbortSignal): Promise<RemoteShell>;
-  /** By what one knows the machine since the first login, and why that is trusted, for people. */
+  /** Describes the pinned identity of the machine and its source, for people. */
   describe(): string;
-  /** A command line for people who want to log in. */
+  /** Command line for people who want to log in. */
   hint(address: InstanceAddress): string;
 }

@@ -9,10 +9,10 @@ import { scriptFiles } from './script-files.ts';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 import type { OnInstance } from './settings.ts';
 
-/** How many of its last lines an error shows of a step. */
+/** Number of a step's last output lines in an error. */
 const LAST_LINES = 5;
 
-/** What is run on a machine, in which language, for which build. */
+/** Parameters of {@link runSteps}. */
 export interface StepSite {
   readonly machine: Machine;
   readonly language: ScriptLanguage;
@@ -22,7 +22,7 @@ export interface StepSite {
 }
 
 /**
- * Puts the scripts on the machine and runs the steps that have not been run yet.
+ * Writes the scripts to the machine and runs the remaining steps.
  *
  * @throws ImageError `command-failed`, `instance-failed`, `host-key-changed`, `invalid-configuration`,
  *   `directory-not-usable`
@@ -51,10 +51,10 @@ export async function runSteps(site: StepSite): Promise<void> {
 }
 
 /**
- * Runs a script that has to end with 0.
+ * Runs a script that must exit with 0.
  *
- * @param title what messages call it.
- * @param name of its file on the machine.
+ * @param title for messages
+ * @param name of its file on the machine
  */
 export async function runScript(
   { machine, context }: Pick<StepSite, 'machine' | 'context'>,

@@ -11,8 +11,7 @@ import {
 import { conversionSource } from '@nodepool-builder/image-builder/module-kit';
 
 /**
- * Leaves what an instance was captured as in each of the formats that are wanted: as the provider writes it, else by
- * conversion.
+ * Writes a captured image in each requested format: as the provider writes it, or else by conversion.
  *
  * @throws ImageError `format-unavailable`, `image-too-large`, `disk-full`, `conversion-failed`
  */

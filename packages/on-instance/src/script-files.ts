@@ -5,7 +5,7 @@ import type { RemoteFile } from './remote-shell.ts';
 import { WORK_DIRECTORY } from './script-language.ts';
 
 /**
- * The files of `script-dir`, those of directories in it too, as they are put on a machine.
+ * Lists the files of `script-dir` and its directories, with their paths on a machine.
  *
  * @throws ImageError `directory-not-usable`
  */

@@ -1,28 +1,28 @@
-/** Below the home directory: what a build has there while it runs. */
+/** Directory of a running build below the home directory. */
 export const WORK_DIRECTORY = '.nodepool-builder';
 
 /** A script for a machine. */
 export interface MachineScript {
   readonly text: string;
-  /** Whether who logs in has to become the administrator for it. */
+  /** Whether the script needs administrator rights. */
   readonly asAdministrator: boolean;
 }
 
-/** The scripts that a build runs on a machine, in one language. */
+/** Scripts of a build for a machine, in one language. */
 export interface ScriptLanguage {
-  /** Where the scripts of `script-dir` come to lie on the machine. */
+  /** Directory on the machine for the scripts of `script-dir`. */
   readonly scriptDirectory: string;
-  /** What names of scripts end with. */
+  /** File name extension of scripts. */
   readonly extension: string;
-  /** The command line that runs the script file at a path below the home directory. */
+  /** Command line that runs a script file below the home directory. */
   readonly command: (path: string, script: MachineScript, username: string) => string;
-  /** What comes before the steps: waits until the machine has set itself up, and puts the uploaded scripts in place. */
+  /** Runs before the steps: waits for the set-up of the machine and installs the uploaded scripts. */
   readonly prepare: MachineScript;
   readonly step: (run: string, environment: Readonly<Record<string, string>>) => MachineScript;
-  /** Takes out what must not be in an image. It ends with 0 if that is done. */
+  /** Removes data that must not be in an image. Exits with 0 on success. */
   readonly clean: (publicKey: string | undefined) => MachineScript;
-  /** Ends with the machine. */
+  /** Powers the machine off. */
   readonly powerOff: MachineScript;
-  /** Generalises the system, and ends with the machine. Absent where there is nothing of the kind. */
+  /** Generalises the system and powers it off. Absent where this does not exist. */
   readonly sysprep?: MachineScript;
 }

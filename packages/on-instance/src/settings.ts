@@ -1,45 +1,45 @@
-/** How an image is made on a running machine: the block `on-instance` of a disk image. Times are in seconds. */
+/** The block `on-instance` of a disk image: how it is built on a running machine. Times are in seconds. */
 export interface OnInstance {
-  /** Name of the provider of instances on which the machine runs. */
+  /** Name of the provider that runs the machine. */
   readonly provider: string;
-  /** What it boots: a path where the provider works with files, else a name or an id in the provider. */
+  /** Base image: a path if the provider uses files, or else a name or id in the provider. */
   readonly baseImage: string;
-  /** The least memory that the machine may have, in MiB. Default: as the provider has it. */
+  /** Minimum memory of the machine in MiB. Default: the provider's. */
   readonly minRam?: number;
-  /** A part of the name of the flavors to choose from, where the provider has flavors. */
+  /** Part of the flavor's name, if the provider has flavors. */
   readonly nameFilter?: string;
-  /** Who logs in. */
+  /** User for the login. */
   readonly username: string;
-  /** Path of a private key that the base image lets in. Default: a key pair made for each build. */
+  /** Path of a private key that the base image accepts. Default: a key pair is generated for each build. */
   readonly privateKeyFile?: string;
   readonly connection: 'ssh' | 'winrm';
   /** For `winrm`. */
   readonly winrm?: WinrmSettings;
-  /** What reads the commands of the steps. */
+  /** Shell that interprets the steps. */
   readonly shell: 'posix' | 'powershell';
-  /** What is run, one after the other; each has to end with 0. */
+  /** Steps, run in order; each must exit with 0. */
   readonly steps: readonly InstanceStep[];
-  /** Generalise Windows with sysprep once the steps are done, and wait for the shut-down that follows. */
+  /** Whether to generalise Windows with sysprep after the steps, which then shuts down. */
   readonly sysprep: boolean;
-  /** From the launch until somebody can log in. Default of the configuration: 600. */
+  /** Time limit from the launch to the login. Default of the configuration: 600. */
   readonly bootTimeout: number;
-  /** From the request to power off until it is off. Default of the configuration: 300. */
+  /** Time limit for powering off. Default of the configuration: 300. */
   readonly stopTimeout: number;
-  /** How long the machine of a failed build is kept, so that one can look what went wrong. Without it: not at all. */
+  /** Time for which the machine of a failed build is kept for inspection. Default: it is not kept. */
   readonly keepOnFailure?: number;
-  /** What becomes of a build under way when the daemon is started again, if its job comes again. */
+  /** What happens to an interrupted build after a restart of the daemon, if its job is assigned again. */
   readonly afterRestart: 'destroy' | 'resume';
 }
 
 /** One step: a command, or a script of the script directory. */
 export interface InstanceStep {
-  /** What messages call it. Default: what is run. */
+  /** Name in messages. Default: the command. */
   readonly name?: string;
-  /** Read by the shell, in the directory that the scripts were put into. */
+  /** Command for the shell, in the directory of the scripts. */
   readonly run: string;
 }
 
-/** How Windows Remote Management is reached, always by HTTPS. */
+/** Settings of Windows Remote Management over HTTPS. */
 export interface WinrmSettings {
   /** Default 5986. */
   readonly port: number;
@@ -47,8 +47,8 @@ export interface WinrmSettings {
   /** Path of certificates of authorities, PEM. */
   readonly caFile?: string;
   /**
-   * Fingerprint of the certificate, as {@link fingerprintOf} writes it. Without it and without {@link caFile}, the console
-   * has to announce the certificate.
+   * Fingerprint of the certificate, in the notation of {@link fingerprintOf}. Without it and {@link caFile}, the console
+   * must announce the certificate.
    */
   readonly fingerprint?: string;
 }

@@ -3,7 +3,7 @@ import type { InstanceClaim, InstancePhase, InstanceRecord } from './instance-re
 import { discardCaptures, endInstances, instancesOf } from './remains.ts';
 import type { OnInstance } from './settings.ts';
 
-/** How the machine has to be for a build to go on in a phase. In others it cannot. */
+/** Required state of the machine for resuming in a phase. In other phases a build cannot be resumed. */
 const STATES_TO_GO_ON: Readonly<Partial<Record<InstancePhase, readonly InstanceState[]>>> = {
   running: ['running'],
   cleaned: ['running', 'stopped'],
@@ -11,17 +11,17 @@ const STATES_TO_GO_ON: Readonly<Partial<Record<InstancePhase, readonly InstanceS
   captured: ['stopped'],
 };
 
-/** A build that a process before this one began. */
+/** A build that an earlier process started. */
 export interface TakenUp {
   readonly entry: InstanceRecord;
   readonly instance: Instance;
 }
 
 /**
- * What was left of an earlier try at the same image, if the build can go on with it. Else it is removed.
+ * Returns the earlier attempt at the same image if the build can resume it, or removes it.
  *
- * @param recipe of the build now.
- * @throws ImageError `invalid-configuration` if the provider is not there any more that it was made in
+ * @param recipe configuration digest of this build
+ * @throws ImageError `invalid-configuration` if the provider of the attempt is no longer configured
  */
 export async function takeUp(
   settings: OnInstance,
