@@ -1,10 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { unlessMissing } from '../src/system-error.ts';
+import { errnoOf } from '../src/system-error.ts';
 
 /** Whether a process runs; one that only waits to be reaped does not. */
 export async function isRunning(pid: number): Promise<boolean> {
-  const stat = await unlessMissing(readFile(`/proc/${pid}/stat`, 'utf8'));
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch((error: unknown) => {
+    // ESRCH: the process ended after the file was opened.
+    if (!['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '')) throw error;
+    return undefined;
+  });
   return stat !== undefined && !/\) [ZX] /.test(stat);
 }
 
