@@ -63,6 +63,8 @@ const child = spawn(
       ...process.env,
       ...Object.fromEntries(settings.map((name) => [name, undefined])),
       HOME: home,
+      // sudo, which disk-image-create uses, replaces HOME but keeps this.
+      XDG_CACHE_HOME: join(home, '.cache'),
       PATH: pathFor(node),
       // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
