@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { BuildNamespace } from '../../src/cleanup/build-namespace.ts';
 import { loopDevices, loopsBelow } from '../../src/cleanup/loop-devices.ts';
@@ -77,17 +77,22 @@ test('a loop device whose file lay on a mount of the namespace is freed', async 
   const staging = await Staging.create(images);
   const namespace = await staging.namespace(assert.fail);
   assert.ok(namespace !== undefined);
+  const [one, other] = [`mounted-${process.pid}`, `plain-${process.pid}`];
   await runCommand(
     'sh',
-    ['-c', 'mkdir m && mount -t tmpfs tmpfs m && truncate -s 8M m/a b && losetup -f m/a && losetup -f b'],
+    [
+      '-c',
+      `mkdir m && mount -t tmpfs tmpfs m && truncate -s 8M m/${one} ${other} && losetup -f m/${one} && losetup -f ${other}`,
+    ],
     { cwd: staging.directory, wrap: (...args) => namespace.enter(...args) },
   );
   const loops = loopsBelow(await loopDevices(), [staging.directory]);
   assert.equal(loops.length, 2);
   await staging.clear();
-  const used = (await loopDevices()).map(({ name }) => name);
+  // Another test may use a freed device at once: the names of the files decide.
+  const files = (await loopDevices()).map(({ backingFile }) => basename(backingFile));
   assert.deepEqual(
-    loops.filter(({ name }) => used.includes(name)),
+    loops.filter(({ backingFile }) => files.includes(basename(backingFile))),
     [],
   );
 });
