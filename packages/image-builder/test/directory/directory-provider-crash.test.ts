@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { ImageFile } from '@nodepool-builder/image-builder';
+import { checksumsOf, DirectorySite, errorOf } from './directory-site.ts';
+
+let site: DirectorySite;
+
+beforeEach(async () => {
+  site = await DirectorySite.create();
+});
+afterEach(() => site.remove());
+
+describe('a crash', () => {
+  /** Kills an uploading process right before it renames a file to its public name. */
+  const killedBefore = (name: string): void => {
+    const script = `
+      import fs from 'node:fs/promises';
+      import { syncBuiltinESMExports } from 'node:module';
+      const { rename } = fs;
+      fs.rename = async (from, to) => {
+        if (to === process.env.STOP_AT) process.kill(process.pid, 'SIGKILL');
+        await rename(from, to);
+      };
+      syncBuiltinESMExports();
+      const { DirectoryProvider } = await import(process.env.PROVIDER);
+      const provider = new DirectoryProvider({ name: 'pool', directory: process.env.POOL });
+      await provider.upload(JSON.parse(process.env.REQUEST));
+    `;
+    const path = join(site.root, '0001.qcow2');
+    const file = { format: 'qcow2', path, size: 'image 0001'.length };
+    const { signal, stderr } = spawnSync(
+      process.execPath,
+      [...process.execArgv.filter((arg) => !arg.startsWith('--test')), '--input-type=module', '-e', script],
+      {
+        encoding: 'utf8',
+        env: {
+          ...process.env,
+          STOP_AT: join(site.pool, name),
+          POOL: site.pool,
+          PROVIDER: new URL('../../src/directory/directory-provider.ts', import.meta.url).href,
+          REQUEST: JSON.stringify({ uploadId: 'upload-0001', imageId: '0001', imageName: 'debian', file }),
+        },
+      },
+    );
+    assert.equal(signal, 'SIGKILL', stderr);
+  };
+
+  for (const name of ['debian-0001.qcow2.json', 'debian-0001.qcow2']) {
+    it(`before ${name} has its name leaves no image without a manifest, and nothing after a discard`, async () => {
+      await site.imageFile('0001', '2016-05-01');
+      killedBefore(name);
+      const left = await readdir(site.pool);
+      assert.ok(
+        left.some((file) => file.endsWith('.part')),
+        left.join(),
+      );
+      assert.ok(!left.includes('debian-0001.qcow2'), left.join());
+      assert.deepEqual(await site.provider.list(), []);
+      const leftovers = await site.provider.leftovers();
+      assert.ok(leftovers.every(({ uploadId }) => uploadId === 'upload-0001'));
+      assert.equal(leftovers.length, left.length);
+      await site.provider.discard('upload-0001');
+      assert.deepEqual(await readdir(site.pool), []);
+    });
+
+    it(`before ${name} has its name is repaired by the next try, or by removing the leftovers`, async () => {
+      await site.imageFile('0001', '2016-05-01');
+      killedBefore(name);
+      for (const leftover of await site.provider.leftovers()) assert.equal(await leftover.remove(), true);
+      assert.deepEqual(await readdir(site.pool), []);
+      killedBefore(name);
+      await site.upload('0001', '2016-05-01');
+      assert.deepEqual((await readdir(site.pool)).toSorted(), [
+        'debian-0001.qcow2',
+        'debian-0001.qcow2.json',
+        'debian-latest.qcow2',
+      ]);
+    });
+  }
+
+  it('during a deletion leaves a manifest that is listed as a leftover', async () => {
+    await site.upload('0001', '2016-05-01');
+    await rm(join(site.pool, 'debian-0001.qcow2'));
+    const [leftover] = await site.provider.leftovers();
+    assert.equal(leftover?.subject, 'file debian-0001.qcow2.json');
+    await leftover?.remove();
+    assert.ok(!(await readdir(site.pool)).includes('debian-0001.qcow2.json'));
+  });
+});
+
+const skip = process.getuid?.() === 0 ? false : 'only site.root may mount';
+
+describe('the file system below', { skip }, () => {
+  it('that is full fails the upload by name, and keeps no half image', async () => {
+    const content = 'x'.repeat(4 * 1024 * 1024);
+    const file = await site.imageFile('0001', '2016-05-01', content);
+    await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
+      const error = await errorOf(
+        site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
+      );
+      assert.equal(error.code, 'disk-full');
+      assert.match(error.message, /no space left.*make room there/i);
+      assert.deepEqual(await readdir(site.pool), []);
+    });
+  });
+
+  it('that fills up at the manifest fails the upload, and nothing has the public name', async () => {
+    const content = 'x'.repeat(1024 * 1024);
+    const file = await site.imageFile('0001', '2016-05-01', content);
+    // The image fills the disk.
+    await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
+      const error = await errorOf(
+        site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
+      );
+      assert.equal(error.code, 'disk-full');
+      assert.deepEqual(await readdir(site.pool), []);
+    });
+  });
+
+  it('that can share blocks shares them', async () => {
+    const disk = join(site.root, 'xfs');
+    command('truncate', '--size=400M', disk);
+    command('mkfs.xfs', '-q', disk);
+    await onFileSystem(['-o', 'loop', disk, site.pool], async () => {
+      const content = 'x'.repeat(4 * 1024 * 1024);
+      const path = join(site.pool, 'built.qcow2');
+      await writeFile(path, content);
+      const file: ImageFile = {
+        format: 'qcow2',
+        path,
+        size: content.length,
+        checksums: checksumsOf(content),
+      };
+      const { externalId } = await site.provider.upload({
+        uploadId: 'u1',
+        imageId: '0001',
+        imageName: 'debian',
+        file,
+      });
+      assert.equal(await readFile(join(site.pool, externalId), 'utf8'), content);
+      assert.match(command('filefrag', '-v', join(site.pool, externalId)), /shared/);
+    });
+  });
+});
+
+async function onFileSystem(mountArguments: readonly string[], work: () => Promise<void>): Promise<void> {
+  command('mount', ...mountArguments);
+  try {
+    await work();
+  } finally {
+    command('umount', site.pool);
+  }
+}
+
+function command(name: string, ...args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(name, args, { encoding: 'utf8' });
+  assert.equal(status, 0, `${name}: ${stderr}`);
+  return stdout;
+}
