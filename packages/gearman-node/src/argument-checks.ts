@@ -5,10 +5,10 @@ import { GearmanError } from './errors.ts';
 export const MAX_FUNCTION_NAME_BYTES = 512;
 
 /** The limit of gearmand, which silently truncates a longer unique key or refuses it. */
-export const MAX_UNIQUE_BYTES = 63;
+const MAX_UNIQUE_BYTES = 63;
 
 /** The limit of gearmand, which disconnects a client that requests the status of a longer handle. */
-export const MAX_HANDLE_BYTES = 63;
+const MAX_HANDLE_BYTES = 63;
 
 /** The longest delay of setTimeout, in milliseconds: about 25 days. setTimeout treats a longer delay as 1 ms. */
 export const MAX_TIMER_DELAY: number = 2 ** 31 - 1;

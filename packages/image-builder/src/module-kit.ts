@@ -1,4 +1,4 @@
-/** What builder and provider modules are made of besides the interfaces of the main entry: for modules, not for sites. */
+/** Helpers for the implementation of builder and provider modules. Their interfaces are in the main entry. */
 export { BandwidthLimit } from './bandwidth-limit.ts';
 export { screenshotPath } from './build/build-log.ts';
 export { checkedVariables } from './build/checked-variables.ts';
@@ -21,7 +21,6 @@ export {
   HttpClient,
   type HttpClientOptions,
   type HttpRequest,
-  staysWithHost,
   textOf,
 } from './http/http-client.ts';
 export { NetworkFailure, type NetworkFault, networkFailure } from './http/network-failure.ts';

@@ -14,7 +14,7 @@ export interface Diagnostic {
   readonly pointer: string;
   /** Follows the path in the message: `is not a fingerprint`. */
   readonly reason: string;
-  /** What to do about it. */
+  /** Instruction for the user. */
   readonly remedy: string;
   /** Default `error`: the configuration is refused. `job-error`: jobs of the entry fail, the others do not. */
   readonly severity?: 'error' | 'job-error' | 'warning';
@@ -101,7 +101,7 @@ export interface ProviderImages {
   diskimage(image: Readonly<Record<string, unknown>>, provider: string): Readonly<Record<string, unknown>>;
 }
 
-/** What a builder uses of the program that builds. */
+/** Services of the calling program for a builder. */
 export interface BuilderServices {
   /** @throws ImageError `invalid-configuration` if the configuration has no provider of instances with this name */
   instanceProvider(name: string): InstanceProvider;
@@ -201,9 +201,9 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
 
 /** The form `TYPE:TEXT` of a provider, on a command line. */
 export interface ShortForm {
-  /** Stands for the text in messages: `PATH`. */
+  /** Name of the text in messages: `PATH`. */
   readonly placeholder: string;
-  /** The settings that the text stands for. */
+  /** Settings for the text. */
   settings(text: string): Readonly<Record<string, unknown>>;
 }
 
@@ -233,7 +233,7 @@ export interface PreparedProvider<P> {
   readonly imageType?: ImageFormat;
 }
 
-/** What a provider uses of the program that opens it. */
+/** Services of the calling program for a provider. */
 export interface ProviderServices<P = unknown> {
   /** Result of {@link ProviderModule.prepare}; rejects with its reason if that failed. */
   readonly prepared: () => Promise<P>;
@@ -242,7 +242,7 @@ export interface ProviderServices<P = unknown> {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** What a provider of images uses besides. */
+/** Further services for a provider of images. */
 export interface ImageServices<P = unknown> extends ProviderServices<P> {
   /** Disk formats to accept, the best first. */
   readonly formats: readonly ImageFormat[];
@@ -251,7 +251,7 @@ export interface ImageServices<P = unknown> extends ProviderServices<P> {
   readonly onTask: (task: string, milliseconds: number) => void;
 }
 
-/** What a provider of instances uses besides. */
+/** Further services for a provider of instances. */
 export interface InstanceServices<P = unknown> extends ProviderServices<P> {
   /** Directory for records and instances of this provider. It is created by the provider. */
   readonly directory: string;

@@ -8,8 +8,8 @@ export interface BackoffOptions {
   readonly maxDelay?: number;
 }
 
-export const DEFAULT_MIN_DELAY = 100;
-export const DEFAULT_MAX_DELAY = 5000;
+const DEFAULT_MIN_DELAY = 100;
+const DEFAULT_MAX_DELAY = 5000;
 
 /** Exponential back-off with jitter: each pause is reduced by up to a half at random, so that a fleet spreads out. */
 export class Backoff {

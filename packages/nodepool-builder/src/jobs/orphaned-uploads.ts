@@ -2,7 +2,7 @@ import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { UploadKey, UploadRecord, UploadRecords } from './upload-records.ts';
 
 /** Time for the job of an orphaned upload to come back, in milliseconds. */
-export const DEFAULT_GRACE_PERIOD = 120_000;
+const DEFAULT_GRACE_PERIOD = 120_000;
 
 /** Pause after a round with a failure, in milliseconds; each further failure doubles it up to the limit. */
 const FIRST_PAUSE = 10_000;

@@ -13,7 +13,7 @@ import { TokenKeeper } from './token-keeper.ts';
 import { Transport } from './transport.ts';
 
 /** Retries of requests. */
-export const DEFAULT_RETRY_LIMITS: RetryLimits = {
+const DEFAULT_RETRY_LIMITS: RetryLimits = {
   attempts: 6,
   firstDelay: 1,
   longestDelay: 30,
