@@ -1,0 +1,99 @@
+/**
+ * Draws texts at random, to read them against the rule of CONTRIBUTING.md on language:
+ *
+ *     npm run language-sample -- [--count 100] [--seed N] comments|documents
+ *
+ * `comments` draws from the comments, log lines and messages of errors in the packages' sources, `documents` from the
+ * sentences of all Markdown pages except changelogs. The seed is printed; the same seed draws the same texts from the
+ * same commit.
+ */
+import { randomInt } from 'node:crypto';
+import { glob, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { parseArgs } from 'node:util';
+
+interface Text {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+const ROOT = join(import.meta.dirname, '..');
+const COMMENT = /\/\*\*?[\s\S]*?\*\/|(?:^[ \t]*\/\/.*\n)+/gm;
+const COMMENT_MARK = /^\s*(?:\/\*\*?|\*\/|\*|\/\/)|\*\/\s*$/gm;
+const MESSAGE =
+  /\b(?:logger|log)\.(?:debug|info|warn|error)\(\s*(`[^`]*`|'[^'\n]*')|new \w*Error\([^`'\n]*(`[^`]*`|'[^'\n]*')/g;
+const SENTENCE_END = /(?<=[.!?:])\s+(?=[A-Z`*[])|\n\s*(?:[-*]|\d+\.)\s/;
+
+const { values, positionals } = parseArgs({
+  options: { count: { type: 'string', default: '100' }, seed: { type: 'string' } },
+  allowPositionals: true,
+});
+const readers: Readonly<Record<string, () => Promise<Text[]>>> = { comments, documents };
+const read = readers[positionals[0] ?? ''];
+if (read === undefined || positionals.length !== 1) {
+  console.error(`language-sample: name what to draw from: ${Object.keys(readers).join(' or ')}`);
+  process.exitCode = 1;
+} else {
+  const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
+  const texts = await read();
+  const drawn = draw(texts, Number(values.count), seed);
+  for (const { file, line, text } of drawn) console.log(`${file}:${line}\n    ${text}\n`);
+  console.log(`${drawn.length} of ${texts.length} texts, --seed ${seed}`);
+}
+
+/** Comments and messages of the sources. */
+async function comments(): Promise<Text[]> {
+  const texts: Text[] = [];
+  for (const file of await files('packages/*/src/**/*.ts')) {
+    const source = await readFile(file, 'utf8');
+    for (const { index, 0: comment } of source.matchAll(COMMENT)) {
+      texts.push(textAt(file, source, index, comment.replaceAll(COMMENT_MARK, '')));
+    }
+    for (const match of source.matchAll(MESSAGE)) {
+      texts.push(textAt(file, source, match.index, match[1] ?? match[2] ?? ''));
+    }
+  }
+  return texts;
+}
+
+/** Sentences of the documents, without code blocks, tables and headings. */
+async function documents(): Promise<Text[]> {
+  const texts: Text[] = [];
+  for (const file of await files('{*.md,docs/*.md,packages/*/*.md,examples/**/*.md}')) {
+    if (file.endsWith('CHANGELOG.md') || file.includes('node_modules')) continue;
+    const page = await readFile(file, 'utf8');
+    for (const match of page.matchAll(/^(?![#|<]| {4}).+(?:\n(?![#|<]|```| {4}).+)*/gm)) {
+      if (isInCodeBlock(page, match.index)) continue;
+      for (const sentence of match[0].split(SENTENCE_END)) {
+        if (sentence.includes(' '))
+          texts.push(textAt(file, page, page.indexOf(sentence, match.index), sentence));
+      }
+    }
+  }
+  return texts;
+}
+
+function isInCodeBlock(page: string, index: number): boolean {
+  return (page.slice(0, index + 3).match(/^ *```/gm)?.length ?? 0) % 2 === 1;
+}
+
+async function files(pattern: string): Promise<string[]> {
+  const found = await Array.fromAsync(glob(pattern, { cwd: ROOT }));
+  return found.toSorted().map((file) => join(ROOT, file));
+}
+
+function textAt(file: string, source: string, index: number, raw: string): Text {
+  const text = raw.replaceAll(/\s+/g, ' ').trim();
+  return { file: relative(ROOT, file), line: source.slice(0, index).split('\n').length, text };
+}
+
+/** Draws without replacement, with a linear congruential generator (constants: Numerical Recipes). */
+function draw(texts: readonly Text[], count: number, seed: number): Text[] {
+  const rest = [...texts];
+  let state = seed >>> 0;
+  return Array.from({ length: Math.min(count, rest.length) }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return rest.splice(Math.floor((state / 2 ** 32) * rest.length), 1);
+  }).flat();
+}
