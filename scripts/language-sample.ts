@@ -79,8 +79,9 @@ function isInCodeBlock(page: string, index: number): boolean {
 }
 
 async function files(pattern: string): Promise<string[]> {
-  const found = await Array.fromAsync(glob(pattern, { cwd: ROOT }));
-  return found.toSorted().map((file) => join(ROOT, file));
+  const found: string[] = [];
+  for await (const file of glob(pattern, { cwd: ROOT })) found.push(join(ROOT, file));
+  return found.toSorted();
 }
 
 function textAt(file: string, source: string, index: number, raw: string): Text {
