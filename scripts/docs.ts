@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
-import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
+import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { configurationSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { Modules } from '../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from './docs/configuration-tables.ts';

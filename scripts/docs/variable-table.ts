@@ -1,4 +1,4 @@
-import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
+import type { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { markdownTable } from '../markdown.ts';
 
 /** Table of the variables that builds always get, as Markdown. */

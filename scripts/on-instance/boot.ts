@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { probeSsh } from '@nodepool-builder/image-builder';
+import { probeSsh } from '@nodepool-builder/image-builder/module-kit';
 import { QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
 

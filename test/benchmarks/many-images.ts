@@ -1,11 +1,7 @@
 import { copyFile, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  BaseImageBuilder,
-  type BuildContext,
-  ImageRepository,
-  readImages,
-} from '@nodepool-builder/image-builder';
+import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
+import { readImages } from '@nodepool-builder/image-builder/module-kit';
 
 /** What makes the image whose copies fill a directory. */
 class TinyBuilder extends BaseImageBuilder {

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder';
+import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
 import { formatFault, loadConfiguration } from 'nodepool-builder';
 import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/access-list.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';

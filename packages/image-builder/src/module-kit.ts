@@ -1,8 +1,11 @@
-/** Helpers for the implementation of builder and provider modules. Their interfaces are in the main entry. */
+/** Helpers that the other packages of this project share. They may change in any release. */
 export { BandwidthLimit } from './bandwidth-limit.ts';
 export { screenshotPath } from './build/build-log.ts';
-export { checkedVariables } from './build/checked-variables.ts';
+export { checkedVariables, variableFault } from './build/checked-variables.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
+export { createMask } from './build/mask.ts';
+export { visible } from './build/visible.ts';
+export { byBuild } from './build-order.ts';
 export {
   LONGEST_TIMER,
   runTaskGroup,
@@ -11,37 +14,63 @@ export {
   withAbort,
   withTimeout,
 } from './cancellation.ts';
+export { checksumsOf } from './checksums.ts';
+export { endProcesses } from './cleanup/processes.ts';
 export { createAjv } from './create-ajv.ts';
-export { syncToDisk, UNFINISHED } from './durable.ts';
-export { checkDiskSize, conversionSource, DEFAULT_LARGEST_DISK } from './formats/convert.ts';
+export { shellWords } from './dib/shell-words.ts';
+export { syncToDisk, writeDurably } from './durable.ts';
+export { parseDuration } from './duration.ts';
+export { checkFormat } from './formats/check-format.ts';
+export {
+  checkDiskSize,
+  conversionSource,
+  convertImage,
+  DEFAULT_LARGEST_DISK,
+  isConvertible,
+} from './formats/convert.ts';
 export { type DiskFile, diskInformation } from './formats/disk-information.ts';
+export { checkDisk, checkSelfContained } from './formats/self-contained.ts';
+export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { type Clock, SYSTEM_CLOCK } from './http/clock.ts';
-export {
-  type HttpAnswer,
-  HttpClient,
-  type HttpClientOptions,
-  type HttpRequest,
-  textOf,
-} from './http/http-client.ts';
-export { NetworkFailure, type NetworkFault, networkFailure } from './http/network-failure.ts';
-export {
-  RetryBudget,
-  type RetryLimits,
-  RetryPolicy,
-  retryAfterSeconds,
-} from './http/retry-policy.ts';
+export { type HttpAnswer, HttpClient, type HttpRequest, textOf } from './http/http-client.ts';
+export { type NetworkFault, networkFailure } from './http/network-failure.ts';
+export { RetryBudget, type RetryLimits, RetryPolicy, retryAfterSeconds } from './http/retry-policy.ts';
+export { type FilterEntry, SELF } from './image-filter/image-filter.ts';
+export { type LatestImage, latestImage } from './image-filter/latest-image.ts';
+export { filterEntry, parseImageFilter } from './image-filter/parse-filter.ts';
+export { checkImageId, imageIdFault } from './image-id.ts';
+export { type ImportedBuild, importedImageId, parseImportedImageId } from './imported-image-id.ts';
 export { authorityOf } from './instance/authority-of.ts';
+export type { Probe, SaveOptions } from './instance/instance-provider.ts';
+export { probeSsh } from './instance/probe-ssh.ts';
+export { waitForPort } from './instance/wait-for-port.ts';
 export { JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { metered } from './metered.ts';
-export { BUILD_LOG, STATE_FILE } from './modes.ts';
+export { BUILD_LOG, limitMode, makeStateDirectory, STATE_FILE } from './modes.ts';
+export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';
+export { runCommand, startError } from './process/command.ts';
+export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
 export { LineSplitter } from './process/line-splitter.ts';
 export { portion, steadyProgress } from './progress.ts';
+export {
+  type Accelerator,
+  type MachineSettings,
+  machineArguments,
+  optionValue,
+  QEMU,
+} from './qemu/machine-arguments.ts';
 export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
 export { imageFileName } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
+export { readImages } from './repository/read-images.ts';
 export { safeName } from './repository/state-directory.ts';
+export { readSettings, type SettingsSchema } from './settings-schema.ts';
 export { SingleFlight } from './single-flight.ts';
-export { errnoOf } from './system-error.ts';
+export { writeSparse } from './sparse.ts';
+export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
 export { createDigester } from './upload-source/create-digester.ts';
-export type { Digester } from './upload-source/digests.ts';
+export type { Digester, DigestName } from './upload-source/digests.ts';
+export { HashThreads } from './upload-source/hash-threads.ts';
 export { type Slot, SlotRing } from './upload-source/slot-ring.ts';
+export { UploadSource } from './upload-source.ts';
+export type { ImageValidation } from './validation/validation-settings.ts';

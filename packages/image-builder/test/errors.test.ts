@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IMAGE_ERRORS, ImageError, type ImageErrorCode } from '../src/index.ts';
+import { IMAGE_ERRORS } from '../src/errors.ts';
+import { ImageError, type ImageErrorCode } from '../src/index.ts';
 
 test('an error tells by its code whether it is worth another try', () => {
   for (const [code, { retriable }] of Object.entries(IMAGE_ERRORS)) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from '../src/index.ts';
+import { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from '../src/image-id.ts';
 import { withCode } from './with-code.ts';
 
 test('ids as nodepool and Zuul make them are fine', () => {

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { type Image, ImageRepository, type ImageRepositoryEvents } from '../src/index.ts';
+import { type Image, ImageRepository } from '../src/index.ts';
+import type { ImageRepositoryEvents } from '../src/repository.ts';
 import { RecordingLogger } from './recording-logger.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 

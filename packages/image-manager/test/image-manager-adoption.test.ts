@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { startGearmand } from '../../../test/fixtures/gearmand.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';

@@ -1,5 +1,5 @@
-import { type BuildContext, ImageError, type Instance, limitMode } from '@nodepool-builder/image-builder';
-import { BUILD_LOG, screenshotPath } from '@nodepool-builder/image-builder/module-kit';
+import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
+import { BUILD_LOG, limitMode, screenshotPath } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteResult } from './remote-shell.ts';
 
 /** Number of console lines in the log and in an error. */

@@ -3,11 +3,10 @@ import {
   type ImageRepository,
   type Instance,
   type InstanceProvider,
-  imageIdFault,
   type Logger,
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
-import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import { imageIdFault, withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
 import { endInstances } from './remains.ts';
 

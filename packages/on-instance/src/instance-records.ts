@@ -1,5 +1,10 @@
-import { makeStateDirectory, writeDurably } from '@nodepool-builder/image-builder';
-import { DamagedRecord, RecordDirectory, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import {
+  DamagedRecord,
+  makeStateDirectory,
+  RecordDirectory,
+  unlessAborted,
+  writeDurably,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './settings.ts';
 
 const TEXT = { type: 'string' } as const;

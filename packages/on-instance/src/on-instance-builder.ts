@@ -5,8 +5,8 @@ import {
   type DiskImage,
   FORMAT_NAMES,
   type ImageFormat,
-  isConvertible,
 } from '@nodepool-builder/image-builder';
+import { isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import type { OnInstance } from './settings.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { asImageError } from '@nodepool-builder/image-builder';
+import { asImageError } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteFile } from './remote-shell.ts';
 
 /**

@@ -1,4 +1,5 @@
-import type { InstanceAddress, Probe } from '@nodepool-builder/image-builder';
+import type { InstanceAddress } from '@nodepool-builder/image-builder';
+import type { Probe } from '@nodepool-builder/image-builder/module-kit';
 
 /** A file to write to a machine. */
 export interface RemoteFile {

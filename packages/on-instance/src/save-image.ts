@@ -2,13 +2,15 @@ import { join } from 'node:path';
 import {
   type BuildContext,
   type CapturedImage,
-  convertImage,
   ImageError,
   type ImageFormat,
+} from '@nodepool-builder/image-builder';
+import {
+  conversionSource,
+  convertImage,
   isConvertible,
   type SaveOptions,
-} from '@nodepool-builder/image-builder';
-import { conversionSource } from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/module-kit';
 
 /**
  * Writes a captured image in each requested format: as the provider writes it, or else by conversion.

@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { asImageError } from '@nodepool-builder/image-builder';
+import { asImageError } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteFile } from './remote-shell.ts';
 import { WORK_DIRECTORY } from './script-language.ts';
 

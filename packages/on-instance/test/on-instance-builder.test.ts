@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { readImages } from '@nodepool-builder/image-builder';
+import { readImages } from '@nodepool-builder/image-builder/module-kit';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';

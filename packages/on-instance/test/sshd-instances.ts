@@ -13,10 +13,9 @@ import {
   type InstanceState,
   type LaunchRequest,
   type OperationOptions,
-  type Probe,
   type StoredCapture,
-  waitForPort,
 } from '@nodepool-builder/image-builder';
+import { type Probe, waitForPort } from '@nodepool-builder/image-builder/module-kit';
 import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 
 /** How a {@link SshdInstances} differs from one where all goes well. */

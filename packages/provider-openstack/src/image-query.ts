@@ -1,4 +1,5 @@
-import { type ImageFilter, SELF } from '@nodepool-builder/image-builder';
+import type { ImageFilter } from '@nodepool-builder/image-builder';
+import { SELF } from '@nodepool-builder/image-builder/module-kit';
 import { IMAGE_NAME } from './upload/image-properties.ts';
 
 /** The query of one `GET /v2/images`. */

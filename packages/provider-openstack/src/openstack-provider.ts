@@ -1,20 +1,23 @@
-import {
-  type CandidateOptions,
-  type ClaimRequest,
-  HashThreads,
-  type ImageCandidate,
-  type ImageFilter,
-  type ImageFormat,
-  type ImageProvider,
-  isImageFormat,
-  type Leftover,
-  type Logger,
-  type OperationOptions,
-  type ProviderImage,
-  type UploadRequest,
-  type UploadResult,
+import type {
+  CandidateOptions,
+  ClaimRequest,
+  ImageCandidate,
+  ImageFilter,
+  ImageFormat,
+  ImageProvider,
+  Leftover,
+  Logger,
+  OperationOptions,
+  ProviderImage,
+  UploadRequest,
+  UploadResult,
 } from '@nodepool-builder/image-builder';
-import { BandwidthLimit, signalOf } from '@nodepool-builder/image-builder/module-kit';
+import {
+  BandwidthLimit,
+  HashThreads,
+  isImageFormat,
+  signalOf,
+} from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidate.ts';
 import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';

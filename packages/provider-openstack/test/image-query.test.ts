@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterEntry, parseImageFilter } from '@nodepool-builder/image-builder';
+import { filterEntry, parseImageFilter } from '@nodepool-builder/image-builder/module-kit';
 import { imageQueries } from '../src/image-query.ts';
 
 /** The queries as URLs have them. */

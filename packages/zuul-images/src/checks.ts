@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { type Diagnostic, imageIdFault, importedImageId } from '@nodepool-builder/image-builder';
+import type { Diagnostic } from '@nodepool-builder/image-builder';
+import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { parseApiUrl } from './api/api-url.ts';
 import { artifactFormat } from './builds/image-artifact.ts';
 import type { ZuulSettings } from './zuul-settings.ts';

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { HashThreads } from '@nodepool-builder/image-builder';
+import { HashThreads } from '@nodepool-builder/image-builder/module-kit';
 import { downloadArtifact } from '../../../packages/zuul-images/src/download/download-artifact.ts';
 import { peakMemory } from '../peak-memory.ts';
 

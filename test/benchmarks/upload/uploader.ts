@@ -5,7 +5,8 @@
 import { once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
-import { type DigestName, HashThreads, openUploadSource } from '@nodepool-builder/image-builder';
+import { openUploadSource } from '@nodepool-builder/image-builder';
+import { type DigestName, HashThreads } from '@nodepool-builder/image-builder/module-kit';
 import { peakMemory } from '../peak-memory.ts';
 
 const [address = ''] = process.argv.slice(2);

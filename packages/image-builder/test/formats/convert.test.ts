@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
 import { DiskSpace } from '../../src/formats/disk-space.ts';
-import { FORMAT_NAMES, formatRow, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
+import { formatRow } from '../../src/formats.ts';
+import { FORMAT_NAMES, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
 import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { type InstanceAddress, probeSsh } from '../../src/index.ts';
+import type { InstanceAddress } from '../../src/index.ts';
+import { probeSsh } from '../../src/instance/probe-ssh.ts';
 
 /** A server that does this with each client. */
 async function listen(t: TestContext, serve: (client: Socket) => void): Promise<InstanceAddress> {

@@ -1,7 +1,7 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { waitForPort } from '../../src/index.ts';
+import { waitForPort } from '../../src/instance/wait-for-port.ts';
 
 const ADDRESS = { host: '127.0.0.1', port: 22 };
 

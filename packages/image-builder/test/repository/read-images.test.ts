@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readImages } from '../../src/index.ts';
+import { readImages } from '../../src/repository/read-images.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 

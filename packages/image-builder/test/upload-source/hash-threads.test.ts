@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
-import { HashThreads, openUploadSource } from '../../src/index.ts';
+import { openUploadSource } from '../../src/index.ts';
+import { HashThreads } from '../../src/upload-source/hash-threads.ts';
 import { collect, coreutilsDigest, LARGE, randomFile } from './image-file.ts';
 import { startedThreads } from './started-threads.ts';
 

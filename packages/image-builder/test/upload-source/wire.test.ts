@@ -11,7 +11,8 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { openUploadSource, type UploadSource } from '../../src/index.ts';
+import { openUploadSource } from '../../src/index.ts';
+import type { UploadSource } from '../../src/upload-source.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { coreutilsDigest, LARGE, randomFile } from './image-file.ts';
 

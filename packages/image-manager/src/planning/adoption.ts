@@ -1,4 +1,4 @@
-import { parseImportedImageId } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ManagerConfiguration } from '../configuration.ts';
 import type { Build } from '../records.ts';
 

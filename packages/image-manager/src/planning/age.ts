@@ -1,4 +1,4 @@
-import { byBuild } from '@nodepool-builder/image-builder';
+import { byBuild } from '@nodepool-builder/image-builder/module-kit';
 import type { Build, Upload } from '../records.ts';
 
 /** A record's date, with the id that decides if dates are equal. */

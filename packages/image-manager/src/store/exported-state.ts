@@ -1,4 +1,4 @@
-import { parseImportedImageId } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { Ajv } from 'ajv';
 import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';

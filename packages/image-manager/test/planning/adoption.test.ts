@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { Build } from '@nodepool-builder/image-manager';
 import { buildsToAdopt } from '../../src/planning/adoption.ts';
 import { imageId, NOW, Situation } from './situation.ts';

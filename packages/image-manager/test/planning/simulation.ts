@@ -1,4 +1,4 @@
-import { importedImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import {
   type Build,
   type ManagedDiskImage,

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it, type TestContext } from 'node:test';
-import { importedImageId } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { type Postgresql, startPostgresql } from '../../../../test/fixtures/postgresql.ts';
 import { type ExportedState, exportState, importState } from '../../src/store/exported-state.ts';
 import type { StateStore } from '../../src/store/state-store.ts';

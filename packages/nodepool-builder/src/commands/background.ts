@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder';
+import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError } from './command-error.ts';
 
 /** Option of the background process: the path of its log, which also gets standard output and standard error. */

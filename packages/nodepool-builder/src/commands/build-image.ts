@@ -4,13 +4,11 @@ import {
   type BaseImageBuilder,
   type BuilderServices,
   type Checksums,
-  checksumsOf,
   FORMAT_NAMES,
-  formatRow,
   type ImageFile,
   type ImageFormat,
-  inheritedEnvironment,
 } from '@nodepool-builder/image-builder';
+import { checksumsOf, formatRow, inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';

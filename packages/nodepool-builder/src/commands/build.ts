@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { checkImageId, FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
+import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
+import { checkImageId } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';

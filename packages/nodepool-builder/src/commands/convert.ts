@@ -3,12 +3,10 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import {
   type Checksums,
   FORMAT_NAMES,
-  formatRow,
   type ImageFile,
   type ImageFormat,
-  isConvertible,
-  unlessMissing,
 } from '@nodepool-builder/image-builder';
+import { formatRow, isConvertible, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import type { BuiltFile } from './build-image.ts';

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { writeDurably } from '@nodepool-builder/image-builder';
+import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';

@@ -1,16 +1,14 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
+import type { Checksums, ImageFile, ImageFormat } from '@nodepool-builder/image-builder';
 import {
-  type Checksums,
   checkFormat,
   checksumsOf,
   convertImage,
   formatOfExtension,
   formatRow,
-  type ImageFile,
-  type ImageFormat,
   writeDurably,
-} from '@nodepool-builder/image-builder';
+} from '@nodepool-builder/image-builder/module-kit';
 import { CommandError } from './command-error.ts';
 import type { WithProgress } from './progress-display.ts';
 

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { checkImageId } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { checkImageId, JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ImageError, ImageRepository, unlessMissing } from '@nodepool-builder/image-builder';
+import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
+import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { recordedProviders } from '@nodepool-builder/on-instance';
 import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';

@@ -1,4 +1,4 @@
-import { writeDurably } from '@nodepool-builder/image-builder';
+import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import { Option } from 'commander';
 
 /** Options of commands that print JSON. */

@@ -1,14 +1,16 @@
+import type {
+  CandidateOptions,
+  ImageCandidate,
+  ImageFilter,
+  ImageProvider,
+} from '@nodepool-builder/image-builder';
 import {
-  type CandidateOptions,
   type FilterEntry,
   filterEntry,
-  type ImageCandidate,
-  type ImageFilter,
-  type ImageProvider,
   type LatestImage,
   latestImage,
   parseImageFilter,
-} from '@nodepool-builder/image-builder';
+} from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';

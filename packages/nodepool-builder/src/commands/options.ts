@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { parseDuration } from '@nodepool-builder/image-builder';
+import { parseDuration } from '@nodepool-builder/image-builder/module-kit';
 import { InvalidArgumentError, Option } from 'commander';
 
 /** Default path of nodepool's configuration. */

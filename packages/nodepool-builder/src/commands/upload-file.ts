@@ -1,13 +1,12 @@
 import { basename, dirname } from 'node:path';
-import {
-  type Checksums,
-  checksumsOf,
-  type ImageFile,
-  type ImageFormat,
-  type ImageProvider,
-  isConvertible,
-  type ProviderImage,
+import type {
+  Checksums,
+  ImageFile,
+  ImageFormat,
+  ImageProvider,
+  ProviderImage,
 } from '@nodepool-builder/image-builder';
+import { checksumsOf, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import { CommandError } from './command-error.ts';
 import { inspectFile, withConvertedFile } from './image-file.ts';
 import { jobImageId, jobUploadId } from './job-upload-id.ts';

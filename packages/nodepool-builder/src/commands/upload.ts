@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { FORMAT_NAMES, type ImageFormat, imageIdFault } from '@nodepool-builder/image-builder';
+import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
+import { imageIdFault } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';

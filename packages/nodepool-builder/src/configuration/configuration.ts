@@ -1,11 +1,11 @@
 import type {
   DiskImage,
-  FilterEntry,
   ImageFormat,
   ObjectSchema,
   ProviderEntry,
   ProviderModule,
 } from '@nodepool-builder/image-builder';
+import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { Timing } from '@nodepool-builder/image-manager';
 
 /** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */

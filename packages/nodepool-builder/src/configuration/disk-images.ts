@@ -1,10 +1,10 @@
-import {
-  type BuilderModule,
-  type Diagnostic,
-  type ObjectSchema,
-  readSettings,
-  type SettingsContext,
+import type {
+  BuilderModule,
+  Diagnostic,
+  ObjectSchema,
+  SettingsContext,
 } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import type { Finding } from './finding.ts';
 import { isMapping } from './scalar.ts';

@@ -1,4 +1,5 @@
-import { ImageError, imageIdFault, shellWords, variableFault } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { imageIdFault, shellWords, variableFault } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
 import { keysWithFormat } from './disk-images.ts';
 import type { Fault } from './fault.ts';

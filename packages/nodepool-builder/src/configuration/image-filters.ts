@@ -1,4 +1,5 @@
-import { type FilterEntry, ImageError, parseImageFilter } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { type FilterEntry, parseImageFilter } from '@nodepool-builder/image-builder/module-kit';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
 import { toText } from './scalar.ts';

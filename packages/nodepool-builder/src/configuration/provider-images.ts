@@ -1,4 +1,5 @@
-import type { BuilderModule, ProviderImages } from '@nodepool-builder/image-builder';
+import type { BuilderModule } from '@nodepool-builder/image-builder';
+import type { ProviderImages } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
 import { type Surroundings, sectionEntries } from './disk-images.ts';
 import type { Fault } from './fault.ts';

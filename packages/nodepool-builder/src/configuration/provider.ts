@@ -1,11 +1,11 @@
-import {
-  type ImageFormat,
-  type ObjectSchema,
-  type ProviderEntry,
-  type ProviderHost,
-  type ProviderModule,
-  readSettings,
+import type {
+  ImageFormat,
+  ObjectSchema,
+  ProviderEntry,
+  ProviderHost,
+  ProviderModule,
 } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type { ProviderConfiguration, ProviderImageConfiguration } from './configuration.ts';
 import { toFilterEntries } from './image-filters.ts';
 import { programPath } from './program-path.ts';

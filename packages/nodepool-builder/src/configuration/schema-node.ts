@@ -1,4 +1,4 @@
-import type { SettingsSchema } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
 /** A node of a JSON Schema, as far as the configuration uses it. */
 export type SchemaNode = SettingsSchema;

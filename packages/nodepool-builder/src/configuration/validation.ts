@@ -1,4 +1,5 @@
-import { ImageError, type ImageValidation, shellWords } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { type ImageValidation, shellWords } from '@nodepool-builder/image-builder/module-kit';
 import { programPath } from './program-path.ts';
 import type { ValidationSource } from './source.ts';
 

@@ -4,7 +4,8 @@ import {
   JobFailedError,
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
-import type { BuilderSite, BuildRequest, Logger } from '@nodepool-builder/image-builder';
+import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
+import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
 import { isOffered } from './ask-servers.ts';
 import { functionName } from './functions.ts';
 

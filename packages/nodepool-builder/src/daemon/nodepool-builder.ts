@@ -12,9 +12,9 @@ import {
   type BuilderService,
   type BuilderSite,
   ImageRepository,
-  inheritedEnvironment,
   type Logger,
 } from '@nodepool-builder/image-builder';
+import { inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration } from '../configuration/configuration.ts';
 import { runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';

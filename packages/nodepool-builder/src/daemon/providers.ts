@@ -2,13 +2,12 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
   type BuilderServices,
-  HashThreads,
   ImageError,
   type ImageProvider,
   type InstanceProvider,
   type Logger,
-  type ProviderServices,
 } from '@nodepool-builder/image-builder';
+import { HashThreads, type ProviderServices } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 

@@ -1,11 +1,6 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
-import {
-  type BaseImageBuilder,
-  type Image,
-  type ImageRepository,
-  type Logger,
-  parseImportedImageId,
-} from '@nodepool-builder/image-builder';
+import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';

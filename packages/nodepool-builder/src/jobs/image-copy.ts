@@ -1,4 +1,5 @@
-import { checksumsOf, type Image, type ImageRepository, type Logger } from '@nodepool-builder/image-builder';
+import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
+import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
 import { OtherCopyError } from './job-reply.ts';
 
 /** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */

@@ -1,11 +1,5 @@
-import {
-  createMask,
-  type ImageProvider,
-  type Logger,
-  runCommand,
-  secretValues,
-  visible,
-} from '@nodepool-builder/image-builder';
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
 
 /** A `post-upload-hook` rejected the image or failed to run. */
 export class PostUploadHookError extends Error {

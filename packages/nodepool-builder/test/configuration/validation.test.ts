@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import type { ImageValidation } from '@nodepool-builder/image-builder';
+import type { ImageValidation } from '@nodepool-builder/image-builder/module-kit';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';

@@ -1,4 +1,8 @@
-import { type MachineSettings, machineArguments, optionValue } from '@nodepool-builder/image-builder';
+import {
+  type MachineSettings,
+  machineArguments,
+  optionValue,
+} from '@nodepool-builder/image-builder/module-kit';
 import { CONFIG_DRIVE_LABEL } from './config-drive.ts';
 
 /** A kernel to boot instead of what the disk would have the BIOS boot. Paths are absolute. */

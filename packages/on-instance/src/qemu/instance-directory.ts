@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { endProcesses, ImageError, unlessMissing } from '@nodepool-builder/image-builder';
-import { RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { endProcesses, RecordType, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { INSTANCE_FILES } from './instance-arguments.ts';
 
 /** Record of the launch of an instance, for later processes. */

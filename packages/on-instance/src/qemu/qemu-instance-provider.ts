@@ -1,19 +1,21 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import {
+  ImageError,
+  type ImageFormat,
+  type InstanceProvider,
+  type LaunchRequest,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
   type Accelerator,
   asImageError,
   checkSelfContained,
   formatOfExtension,
   formatRow,
-  ImageError,
-  type ImageFormat,
-  type InstanceProvider,
   isConvertible,
-  type LaunchRequest,
-  type OperationOptions,
   runCommand,
-} from '@nodepool-builder/image-builder';
+} from '@nodepool-builder/image-builder/module-kit';
 import { writeConfigDrive } from './config-drive.ts';
 import { type DirectBoot, INSTANCE_FILES, instanceArguments } from './instance-arguments.ts';
 import { InstanceDirectory } from './instance-directory.ts';

@@ -1,18 +1,20 @@
 import {
   type CapturedImage,
   type CaptureRequest,
-  convertImage,
   FORMAT_NAMES,
   ImageError,
   type Instance,
   type InstanceAddress,
   type InstanceState,
-  isConvertible,
   type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
+  convertImage,
+  isConvertible,
+  JsonReader,
   type Probe,
   waitForPort,
-} from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder/module-kit';
 import { forwardedPort, INSTANCE_FILES } from './instance-arguments.ts';
 import type { InstanceDirectory } from './instance-directory.ts';
 import type { QmpConnection } from './qmp-connection.ts';

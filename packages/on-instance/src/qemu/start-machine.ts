@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ImageError, inheritedEnvironment, QEMU, startError } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { inheritedEnvironment, QEMU, startError } from '@nodepool-builder/image-builder/module-kit';
 import { INSTANCE_FILES } from './instance-arguments.ts';
 import type { InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';

@@ -1,5 +1,5 @@
-import { ImageError, type InstanceAddress, probeSsh } from '@nodepool-builder/image-builder';
-import { authorityOf, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
+import { authorityOf, probeSsh, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import ssh2 from 'ssh2';
 import type { Login } from '../remote-shell.ts';
 import { announcedKeys, type HostKey } from './host-key.ts';

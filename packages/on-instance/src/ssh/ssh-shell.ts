@@ -3,8 +3,13 @@ import { posix } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { asImageError, ImageError } from '@nodepool-builder/image-builder';
-import { errnoOf, LineSplitter, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  errnoOf,
+  LineSplitter,
+  unlessAborted,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
 import { piecesOf } from '../pieces-of.ts';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';

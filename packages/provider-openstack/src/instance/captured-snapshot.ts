@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import {
-  asImageError,
   ImageError,
   type ImageFormat,
-  isImageFormat,
   type OperationOptions,
   type StoredCapture,
-  writeSparse,
 } from '@nodepool-builder/image-builder';
-import { withAbort } from '@nodepool-builder/image-builder/module-kit';
+import {
+  asImageError,
+  isImageFormat,
+  withAbort,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from '../glance-image.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { ByteProgress } from '../upload/byte-progress.ts';

@@ -6,10 +6,8 @@ import {
   type InstanceAddress,
   type InstanceState,
   type OperationOptions,
-  type Probe,
-  waitForPort,
 } from '@nodepool-builder/image-builder';
-import { withAbort } from '@nodepool-builder/image-builder/module-kit';
+import { type Probe, waitForPort, withAbort } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
 import { unlessAbsent } from '../unless-absent.ts';
 import { until } from '../upload/poll.ts';

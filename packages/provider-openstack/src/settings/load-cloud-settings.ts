@@ -1,4 +1,5 @@
-import { type ImageFormat, isImageFormat } from '@nodepool-builder/image-builder';
+import type { ImageFormat } from '@nodepool-builder/image-builder';
+import { isImageFormat } from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { cloudAuth } from './cloud-auth.ts';
 import { credentialsOf } from './credentials.ts';

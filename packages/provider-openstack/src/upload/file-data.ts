@@ -1,12 +1,15 @@
 import {
   type Checksums,
-  type HashThreads,
   ImageError,
   type ImageFile,
   openUploadSource,
-  type UploadSource,
 } from '@nodepool-builder/image-builder';
-import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/module-kit';
+import {
+  type BandwidthLimit,
+  type HashThreads,
+  metered,
+  type UploadSource,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import type { ByteProgress } from './byte-progress.ts';

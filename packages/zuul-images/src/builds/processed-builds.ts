@@ -1,5 +1,5 @@
-import { asImageError, FORMAT_NAMES } from '@nodepool-builder/image-builder';
-import { DamagedRecord, Mutex, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
+import { asImageError, DamagedRecord, Mutex, RecordType } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulError } from '../api/zuul-error.ts';
 import {
   EMPTY_HISTORY,

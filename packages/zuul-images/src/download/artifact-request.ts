@@ -1,5 +1,5 @@
-import type { Checksums, HashThreads, Logger, OperationOptions } from '@nodepool-builder/image-builder';
-import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
+import type { Checksums, Logger, OperationOptions } from '@nodepool-builder/image-builder';
+import type { HashThreads, RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { ExpectedArtifact } from './expected.ts';
 import type { HeadersOfHosts } from './http-source.ts';
 

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { asImageError, ImageError, makeStateDirectory } from '@nodepool-builder/image-builder';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { asImageError, makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
 import { AddressGuard } from './address-guard.ts';
 import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
 import { nameOf, wireUrl } from './artifact-url.ts';

@@ -1,6 +1,5 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
-import { unlessMissing } from '@nodepool-builder/image-builder';
-import { STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
+import { STATE_FILE, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 

@@ -1,7 +1,11 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { unlessMissing, writeSparse } from '@nodepool-builder/image-builder';
-import { STATE_FILE, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import {
+  STATE_FILE,
+  unlessAborted,
+  unlessMissing,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
 import { BLOCK_SIZE, Blocks, type Run } from './blocks.ts';
 import { Journal, type ObjectIdentity } from './journal.ts';
 

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { type HashThreads, ImageError } from '@nodepool-builder/image-builder';
-import { createDigester, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { createDigester, type HashThreads, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Spool } from './spool.ts';
 import { type Unpacked, UnpackedFile } from './unpacked-file.ts';

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
-import { type Checksums, ImageError, writeSparse } from '@nodepool-builder/image-builder';
-import { type Digester, type Slot, SlotRing } from '@nodepool-builder/image-builder/module-kit';
+import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
+import { type Digester, type Slot, SlotRing, writeSparse } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskSpaceGuard } from './disk-space-guard.ts';
 
 /** Where unpacked bytes go, and within what bounds. */

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import { ImageError, inheritedEnvironment, startError } from '@nodepool-builder/image-builder';
-import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { errnoOf, inheritedEnvironment, startError } from '@nodepool-builder/image-builder/module-kit';
 
 /** What xz may take of memory: `xz -9` needs 65 MiB to be unpacked, in several threads several times as much. */
 const ARGUMENTS = ['--decompress', '--stdout', '--quiet', '--memlimit-decompress=512MiB'];

@@ -1,4 +1,5 @@
-import { type BuilderSite, importedImageId, type Logger } from '@nodepool-builder/image-builder';
+import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
+import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ChosenBuild, RefusedBuild } from '../builds/choose-build.ts';
 import { type BuildSource, findBuild } from '../builds/find-build.ts';

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type BuilderEntry, makeStateDirectory } from '@nodepool-builder/image-builder';
+import type { BuilderEntry } from '@nodepool-builder/image-builder';
+import { makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
 import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
 import { ProcessedBuilds } from '../builds/processed-builds.ts';
 import { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';

@@ -1,16 +1,12 @@
+import { ImageError, type Logger, type OperationOptions } from '@nodepool-builder/image-builder';
 import {
   checkDisk,
-  checkSelfContained,
-  ImageError,
-  isConvertible,
-  type Logger,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
   checkDiskSize,
+  checkSelfContained,
   DEFAULT_LARGEST_DISK,
   type DiskFile,
   diskInformation,
+  isConvertible,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactAccess } from '../builds/artifact-access.ts';
 import { withoutQuery } from '../builds/artifact-url.ts';

@@ -1,5 +1,5 @@
-import { FORMAT_NAMES, type ImageFormat, isConvertible } from '@nodepool-builder/image-builder';
-import { conversionSource } from '@nodepool-builder/image-builder/module-kit';
+import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
+import { conversionSource, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 
 /** What a conversion costs, as a part of what it would cost to fetch its source: disks are faster than networks. */
 const CONVERSION = 1 / 4;

@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import { readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeStateDirectory, unlessMissing } from '@nodepool-builder/image-builder';
 import {
   type DiskFile,
   imageFileName,
+  makeStateDirectory,
   safeName,
   syncToDisk,
+  unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
 import { withoutQuery } from '../builds/artifact-url.ts';

@@ -1,12 +1,11 @@
 import { link } from 'node:fs/promises';
 import {
   type BuildContext,
-  convertImage,
   ImageError,
   type ImageFormat,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { portion } from '@nodepool-builder/image-builder/module-kit';
+import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactAccess } from '../builds/artifact-access.ts';
 import { artifactsLeft } from '../builds/artifacts-left.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';

@@ -1,9 +1,5 @@
-import {
-  type BuildContext,
-  ImageError,
-  type ImportedBuild,
-  parseImportedImageId,
-} from '@nodepool-builder/image-builder';
+import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
+import { type ImportedBuild, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildQuery } from '../api/build-query.ts';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ZuulBuild } from '../api/zuul-build.ts';

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { BuilderSite, BuildRequest } from '@nodepool-builder/image-builder';
+import type { BuilderSite } from '@nodepool-builder/image-builder';
+import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
