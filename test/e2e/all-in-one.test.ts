@@ -15,7 +15,7 @@ async function everywhere(site: ManagedSite, count: number, imageId = ''): Promi
 }
 
 describe('--all-in-one', () => {
-  it('builds, uploads to every provider, and keeps as many as it is told to', async (t) => {
+  it('builds, uploads to every provider, and keeps the configured number of images', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ keep: 2 })] });
     const service = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     await everywhere(site, 1);
@@ -45,7 +45,7 @@ describe('--all-in-one', () => {
     assert.equal(await service.end('SIGTERM'), 0);
   });
 
-  it('goes on after a SIGKILL with what it had, and builds nothing twice', async (t) => {
+  it('resumes after SIGKILL and builds nothing twice', async (t) => {
     const site = await createManagedSite(t);
     const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     await everywhere(site, 1);
@@ -64,7 +64,7 @@ describe('--all-in-one', () => {
     assert.equal(await second.end('SIGTERM'), 0);
   });
 
-  it('is refused beside another on the same directory', async (t) => {
+  it('is refused while another owns the same directory', async (t) => {
     const site = await createManagedSite(t);
     const first = endAfter(t, await startBuilder(site.config, '--all-in-one'));
     const other = await createManagedSite(t);
@@ -77,7 +77,7 @@ describe('--all-in-one', () => {
     );
   });
 
-  it('says why when its store cannot be used, and ends', async (t) => {
+  it('exits with the reason if its store cannot be used', async (t) => {
     const site = await createManagedSite(t, { manager: { store: 'nodepool.yaml' } });
     const { code, stderr } = await runCommand('-d', '--all-in-one', '-c', site.config);
     assert.equal(code, 1);

@@ -66,7 +66,7 @@ async function failureOf(functionName: string, argument: string): Promise<Gearma
   assert.fail(`${functionName} succeeded`);
 }
 
-describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a reason of one line', () => {
+describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason of one line', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:docs', '', /is not JSON; send \{"image-id": "<id>"\}/],
@@ -102,7 +102,7 @@ describe('a job whose argument makes no sense ends in WORK_EXCEPTION, with a rea
   }
 });
 
-describe('a job that cannot be done ends in WORK_FAIL, and the log says why', () => {
+describe('a job that cannot be done ends with WORK_FAIL, and the log has the reason', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
     ['image-build:missing-command', '{"image-id": "1"}', /"\/does\/not\/exist" is not installed.*install it/],
@@ -130,7 +130,7 @@ describe('a job that cannot be done ends in WORK_FAIL, and the log says why', ()
   }
 });
 
-it('packets that are none close only their own connection', async () => {
+it('a malformed packet closes only its own connection', async () => {
   const socket = connect(server.port, '127.0.0.1');
   socket.on('error', () => {}); // the server may reset it
   socket.write('\0REQ\0\0\xff\xff\xff\xff\xff\xff');
@@ -139,7 +139,7 @@ it('packets that are none close only their own connection', async () => {
   await once(socket, 'close');
 });
 
-describe('a directory that cannot be used', { skip: isRoot ? false : 'only root may mount' }, () => {
+describe('an unusable images-dir', { skip: isRoot ? false : 'only root may mount' }, () => {
   /** A site whose images-dir is a file system of its own. */
   async function mountedSite(options: string): Promise<Site> {
     const other = await createSite(server.port);
@@ -151,7 +151,7 @@ describe('a directory that cannot be used', { skip: isRoot ? false : 'only root 
     return { ...other, remove };
   }
 
-  it('as it is read-only, refuses the start with a reason', async (t) => {
+  it('that is read-only prevents the start, with a reason', async (t) => {
     const other = await mountedSite('ro');
     undoAfter(t, () => other.remove());
     const refused = spawnBuilder(other.config);
@@ -159,13 +159,13 @@ describe('a directory that cannot be used', { skip: isRoot ? false : 'only root 
     assert.equal(await refused.ended, 1);
   });
 
-  it('as another process owns it, refuses the start with a reason', async () => {
+  it('that another process owns prevents the start, with a reason', async () => {
     const refused = spawnBuilder(site.config);
     await refused.logged(new RegExp(`${builder.child.pid}`));
     assert.equal(await refused.ended, 1);
   });
 
-  it('as it is full, fails the build, and the builder goes on', async (t) => {
+  it('that is full fails the build, and the builder continues', async (t) => {
     const other = await mountedSite('size=1m');
     const tree = join(other.directory, 'tree');
     await mkdir(tree);

@@ -41,7 +41,7 @@ function digestOf(algorithm: string, bytes: Buffer): string {
   return createHash(algorithm).update(bytes).digest('hex');
 }
 
-test('a builder of a custom program builds, converts, and leaves files with checksums that upload takes', async (t) => {
+test('a builder of a custom program builds and converts to files with checksums that upload accepts', async (t) => {
   const { config, output, pool, images } = await createBuildSite(t);
   const json = join(output, 'build.json');
   const formats = ['--format', 'qcow2', '--format', 'raw'];
@@ -89,7 +89,7 @@ test('a builder of a custom program builds, converts, and leaves files with chec
   assert.deepEqual(await readFile(join(pool, externalId)), await readFile(qcow2));
 });
 
-test('build refuses what it cannot do, and prints its log with --verbose', async (t) => {
+test('build refuses impossible requests, and prints its log with --verbose', async (t) => {
   const { config, output } = await createBuildSite(t, `${DOCS}\n  - {name: broken, builder: directory-tree}`);
   const build = (...args: readonly string[]): ReturnType<typeof runCommand> =>
     runCommand('build', ...args, '-c', config, '--output', output);
@@ -116,7 +116,7 @@ describe('disk-image-create', () => {
   const ELEMENTS = `
   - {name: mini, elements: [wait]}`;
 
-  test('SIGTERM ends the build, and only its log is left', async (t) => {
+  test('SIGTERM ends the build and leaves only its log', async (t) => {
     const { config, output, directory } = await createBuildSite(t, ELEMENTS);
     const dib = await createFakeDib(directory);
     const build = startBuild(
@@ -139,7 +139,7 @@ describe('disk-image-create', () => {
     assert.deepEqual(await readdir(output), ['1.log']);
   });
 
-  test('what a killed build left is removed by the next one, and a build beside it is left alone', async (t) => {
+  test('the next build removes what a killed one left, and does not disturb a concurrent one', async (t) => {
     const { config, output, directory } = await createBuildSite(t, ELEMENTS);
     const dib = await createFakeDib(directory);
     const args = ['mini', '-c', config, '--output', output];
@@ -199,7 +199,7 @@ test('a build of Zuul is imported without a daemon', async (t) => {
 });
 
 describe('a machine under QEMU', () => {
-  test('makes an image, and ends with the build, however the build ends', async (t) => {
+  test('makes an image, and ends when the build ends for any reason', async (t) => {
     const site = await createMiniLinuxSite(NO_SERVER, {
       node: {
         'on-instance': {

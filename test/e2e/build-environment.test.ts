@@ -62,7 +62,7 @@ it("secrets in the daemon's environment reach neither builds nor validation prog
   assert.doesNotMatch(log + builder.log.join('\n'), /secret-of|PGPASSWORD=|MYSTERY=/);
 });
 
-it('build-environment passes variables on, and logs show no value of one that is named as a secret', async (t) => {
+it('build-environment passes variables on, and logs mask values whose names suggest a secret', async (t) => {
   const { site, builder } = await start(t, 'build-environment: [MYSTERY, AWS_*]');
   const environment = await site.dib.environment();
   assert.equal(environment.get('MYSTERY'), SECRETS.MYSTERY);
@@ -75,7 +75,7 @@ it('build-environment passes variables on, and logs show no value of one that is
   }
 });
 
-it("build-environment: ['*'] passes all, as the Python builder did", async (t) => {
+it("build-environment: ['*'] passes all variables, as the Python builder did", async (t) => {
   const { site } = await start(t, "build-environment: ['*']");
   const environment = await site.dib.environment();
   for (const [name, value] of Object.entries(SECRETS)) assert.equal(environment.get(name), value, name);

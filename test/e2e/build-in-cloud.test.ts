@@ -94,7 +94,7 @@ providers:
   };
 }
 
-test('build takes the image from the cloud, and leaves no server, key pair or snapshot there', async (t) => {
+test('build downloads the image from the cloud, and leaves no server, key pair or snapshot there', async (t) => {
   const { nova, output, start, run, images } = await createCloudJob(t);
   const json = join(output, 'build.json');
   const build = ['--output', output, '--json-file', json];
@@ -115,7 +115,7 @@ test('build takes the image from the cloud, and leaves no server, key pair or sn
   assert.deepEqual(hidden, []);
 });
 
-test('reap removes instances and snapshots of killed jobs, but none of a daemon, and none that is younger', async (t) => {
+test('reap removes instances and snapshots of killed jobs, but no younger ones and none of a daemon', async (t) => {
   const { nova, output, start, run, open, images } = await createCloudJob(t);
   const request = { image: 'base', publicKey: PUBLIC_KEY, port: 22 };
   const daemon = open(randomUUID());

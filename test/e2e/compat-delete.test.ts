@@ -31,7 +31,7 @@ const CLOUD_IMAGE = 64 * 2 ** 20;
 /** Takes a directory about a second, which is long after its first progress. */
 const DIRECTORY_IMAGE = 256 * 2 ** 20;
 
-describe('an image is deleted while it is uploaded, over gearmand', () => {
+describe('deleting an image during its upload, over gearmand', () => {
   let cloud: FaultyOpenStack;
   let server: Gearmand;
   let site: CompatSite;
@@ -87,7 +87,7 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     await waitUntil('its functions to go', async () => Object.keys(await functionsOf(imageId)).length === 0);
   }
 
-  it('in the middle of a PUT: the cloud has nothing of it, and the upload fails', async () => {
+  it('during a PUT fails the upload and leaves nothing in the cloud', async () => {
     await drop('1', CLOUD_IMAGE);
     const deleted = Promise.withResolvers<void>();
     const paused = cloud.glance.inject({ method: 'PUT' }, pausesAfter(1, deleted.promise));
@@ -107,7 +107,7 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     await isGone('1');
   });
 
-  it('in the middle of a copy to a directory: the copy there is whole', async () => {
+  it('during a copy to a directory leaves a complete copy there', async () => {
     await drop('2', DIRECTORY_IMAGE);
     const digest = createHash('md5')
       .update(await readFile(join(site.images, '2.raw')))
@@ -126,7 +126,7 @@ describe('an image is deleted while it is uploaded, over gearmand', () => {
     await isGone('2');
   });
 
-  it('in the conversion before it: the conversion ends, and the upload fails', async () => {
+  it('during the conversion ends the conversion and fails the upload', async () => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '3.qcow2'), '1M']);
     await waitUntil('the image to be offered', async () => 'image-upload:3' in (await functionsOf('3')));
     const upload = client.submit('image-upload:3', uploadArgument('cloud', 'trusty'));

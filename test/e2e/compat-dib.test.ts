@@ -62,7 +62,7 @@ describe('disk-image-create', () => {
     return { output: args[index] ?? '', args: args.toSpliced(index, 1) };
   }
 
-  it('COMPAT 1.9: the arguments, in their order', async () => {
+  it("COMPAT 1.9: gets its arguments in nodepool's order", async () => {
     await client.build('debian', '1');
     const { args, output } = await argv();
     assert.deepEqual(args, ['-x', '-t', 'raw', '--no-tmpfs', '-o', 'debian-minimal', 'vm']);
@@ -73,27 +73,27 @@ describe('disk-image-create', () => {
     );
   });
 
-  it('COMPAT 1.9: the types that the providers take, each once, and the option of qcow2', async () => {
+  it('COMPAT 1.9: makes each type of the providers once, with the option for qcow2', async () => {
     await client.build('two-types', '2');
     const { args } = await argv();
     const qcow2 = ['--qemu-img-options', 'compat=0.10'];
     assert.deepEqual(args, ['-x', '-t', 'raw,qcow2', '--no-tmpfs', ...qcow2, '-o', 'debian-minimal', 'vm']);
   });
 
-  it('COMPAT 1.9, mended: without a provider it is qcow2, and no option is swallowed', async () => {
+  it('COMPAT 1.9, mended: makes qcow2 without a provider, and passes all options', async () => {
     await client.build('no-provider', '3');
     const { args } = await argv();
     assert.deepEqual(args, ['-x', '-t', 'qcow2', '--no-tmpfs', '--qemu-img-options', 'compat=0.10', '-o']);
   });
 
-  it('COMPAT 1.9, mended: quotes keep a space, and a name with "fake-" is nothing special', async () => {
+  it('COMPAT 1.9, mended: quotes keep a space, and "fake-" in a name has no effect', async () => {
     await client.build('talks', '4');
     assert.deepEqual((await argv()).args.slice(-2), ['talk', 'with space']);
     assert.equal((await client.build('fake-image', '5')).end, 'WORK_COMPLETE');
     assert.equal((await argv()).args.at(-1), 'vm');
   });
 
-  it("later nodepool's parent and abstract: a child is built with its parent's settings, the parent never", async () => {
+  it("parent and abstract of later nodepool: builds a child with its parent's settings, and never the parent", async () => {
     await client.build('child', 'child-1');
     const { args } = await argv();
     const options = ['--no-tmpfs', '--qemu-img-options', 'compat=1.1'];
@@ -106,7 +106,7 @@ describe('disk-image-create', () => {
   });
 
   for (const name of ['../../evil', 'a/b', '-x', 'n'.repeat(300)]) {
-    it(`COMPAT 1.10: a disk image called "${name.slice(0, 10)}" is built under a number, as nodepool does it`, async () => {
+    it(`COMPAT 1.10: builds a disk image named "${name.slice(0, 10)}" under a number, as nodepool does`, async () => {
       const id = `named-${name.length}`;
       const { end } = await client.build(name, id);
       assert.equal(end, 'WORK_COMPLETE');
@@ -115,7 +115,7 @@ describe('disk-image-create', () => {
     });
   }
 
-  it("COMPAT 1.9: the environment: inherited, nodepool's own, env-vars", async () => {
+  it("COMPAT 1.9: gets the inherited environment, nodepool's own variables, and env-vars", async () => {
     await client.build('debian', '6');
     const environment = await site.dib.environment();
     const { output } = await argv();
@@ -135,7 +135,7 @@ describe('disk-image-create', () => {
     });
   });
 
-  it('COMPAT 1.9: env-vars override all; a release that is not there is empty', async () => {
+  it('COMPAT 1.9: env-vars override everything; a missing release is empty', async () => {
     await client.build('overrides', '7');
     const environment = await site.dib.environment();
     assert.deepEqual(
@@ -146,7 +146,7 @@ describe('disk-image-create', () => {
     assert.equal((await site.dib.environment()).get('DIB_RELEASE'), '');
   });
 
-  it('COMPAT 1.1: each line of its output is a record of nodepool.image.build.<diskimage>, and an empty one ends it', async () => {
+  it('COMPAT 1.1: logs each line of output, and a final empty one, as nodepool.image.build.<diskimage>', async () => {
     await client.build('talks', '9');
     const mark = / INFO nodepool\.image\.build\.talks: /;
     const records = builder.log.filter((line) => mark.test(line)).map((line) => line.split(mark)[1]);
@@ -154,27 +154,27 @@ describe('disk-image-create', () => {
     assert.equal(records.at(-1), '');
   });
 
-  it('COMPAT 4: each build has a log of its own', async () => {
+  it('COMPAT 4: writes a log for each build', async () => {
     await client.build('talks', '12');
     const log = await readFile(join(site.images, '.nodepool-builder/logs/12.log'), 'utf8');
     assert.match(log, /^ {2}to stdout {2}$/m);
   });
 
-  it('COMPAT 1.8: its files are <images-dir>/<id>.<type>, with the manifest beside them', async () => {
+  it('COMPAT 1.8: writes <images-dir>/<id>.<type>, with a manifest beside them', async () => {
     await client.build('two-types', '13');
     await Promise.all(
       ['13.raw', '13.qcow2', '13.d/dib-manifest'].map((name) => stat(join(site.images, name))),
     );
   });
 
-  it('COMPAT 1.8: files that an earlier builder left are images, those of a dead build are none', async () => {
+  it('COMPAT 1.8: files of an earlier builder are images; files of a dead build are not', async () => {
     await writeFile(join(site.images, '0000000042.raw'), 'x');
     await mkdir(join(site.images, '0000000042.d'));
     const upload = await client.upload('0000000042', 'pool', 'trusty');
     assert.equal(upload.data, '{"external-id": "trusty-0000000042.raw"}');
   });
 
-  it('COMPAT 1.12: statsd: a build that succeeded', async () => {
+  it('COMPAT 1.12: statsd metrics of a successful build', async () => {
     await client.build('two-types', '10');
     await statsd.received(/^nodepool\.dib_image_build\.two-types\.status\.last_build:\d{10}\|g$/);
     const metrics = statsd.metrics.filter((metric) =>
@@ -190,7 +190,7 @@ describe('disk-image-create', () => {
     assert.ok(metrics.includes('nodepool.dib_image_build.two-types.status.rc:0|g'));
   });
 
-  it('COMPAT 1.12: statsd: of a build that failed only the keys of section 4', async () => {
+  it('COMPAT 1.12: statsd metrics of a failed build are only those of section 4', async () => {
     await client.build('fails', '11');
     await statsd.received(/^nodepool\.dib_image_build\.fails\.status\.last_build:/);
     const keys = statsd.metrics
@@ -203,7 +203,7 @@ describe('disk-image-create', () => {
     assert.ok(statsd.metrics.includes('nodepool.dib_image_build.fails.status.rc:3|g'));
   });
 
-  it('COMPAT 1.12: statsd: an upload', async () => {
+  it('COMPAT 1.12: statsd metrics of an upload', async () => {
     await client.build('debian', '14');
     await client.upload('14', 'pool', 'trusty');
     assert.match(

@@ -155,7 +155,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       });
     });
 
-    it('COMPAT 1.2: image-build is offered for every disk image at the start', async () => {
+    it('COMPAT 1.2: image-build is registered for every disk image at start', async () => {
       const builds = (await functions()).filter((name) => name.startsWith('image-build:'));
       const names = [
         'debian',
@@ -198,14 +198,14 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       );
     });
 
-    it('COMPAT 1.4: keys that are not known are ignored', async () => {
+    it('COMPAT 1.4: unknown keys are ignored', async () => {
       const argument = '{"image-id": "0000000008", "image-name": "debian", "more": [1]}';
       const build = await client.submit('image-build:debian', argument).answer;
       assert.equal(build.end, 'WORK_COMPLETE');
       assert.equal((await client.delete('0000000008')).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.4: the argument of image-delete is not looked at', async () => {
+    it('COMPAT 1.4: the argument of image-delete is ignored', async () => {
       await client.build('debian', '0000000009');
       const { answer } = client.submit('image-delete:0000000009', 'no JSON\0at all');
       assert.equal((await answer).end, 'WORK_COMPLETE');
@@ -237,13 +237,13 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       });
     }
 
-    it('COMPAT 1.5, mended: what is no image lies in images-dir, and nothing breaks', async () => {
+    it('COMPAT 1.5, mended: other files in images-dir do not disturb', async () => {
       assert.equal((await client.upload('there', 'pool', 'trusty')).end, 'WORK_COMPLETE');
       const images = (await functions()).filter((name) => name.startsWith('image-upload:'));
       assert.deepEqual(images.toSorted(), ['image-upload:tarred', 'image-upload:there']);
     });
 
-    it('COMPAT 1.5: a delete of what is not registered waits until it is', async () => {
+    it('COMPAT 1.5: a deletion of an unregistered image waits until it is registered', async () => {
       await client.build('debian', '0000000010');
       await client.delete('0000000010');
       await waitUntil('its functions to go', async () => !String(await functions()).includes('0000000010'));
@@ -255,7 +255,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await second.answer).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.8: deleting an image deletes all of its files, and those of no other', async () => {
+    it('COMPAT 1.8: deleting an image deletes all of its files and no others', async () => {
       const suffixes = ['.raw', '.qcow2', '.d/dib-manifest', '.raw.md5', '.qcow2.sha256'];
       await mkdir(join(site.images, '11.d'));
       await Promise.all(suffixes.map((suffix) => writeFile(join(site.images, `11${suffix}`), 'x')));

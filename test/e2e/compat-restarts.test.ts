@@ -58,7 +58,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       return job;
     }
 
-    it('COMPAT 1.13: what is asked for while a build runs is done in turn, uploads and deletions meanwhile', async () => {
+    it('COMPAT 1.13: requests during a build run in turn; uploads and deletions run beside the build', async () => {
       await client.build('debian', '1');
       const gated = await startGatedBuild('2');
       const later = ['3', '4'].map((id) =>
@@ -75,7 +75,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       );
     });
 
-    it('COMPAT 1.2: a builder that is restarted offers what it has, each function once', async () => {
+    it('COMPAT 1.2: a restarted builder offers its images, each function once', async () => {
       await client.build('debian', '1');
       assert.equal(await builder.end('SIGINT'), 0);
       await waitUntil('it to be gone', async () => Object.keys(await offered('image-')).length === 0);
@@ -91,7 +91,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await client.delete('1')).end, 'WORK_COMPLETE');
     });
 
-    it('COMPAT 1.1, mended: a stop waits for the build that runs, and its answer arrives', async () => {
+    it('COMPAT 1.1, mended: a stop waits for the running build, whose result arrives', async () => {
       const { answer } = await startGatedBuild('1');
       const ended = builder.end('SIGINT');
       await builder.logged(/SIGINT: finishing the running jobs/);
@@ -100,7 +100,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal(await ended, 0);
     });
 
-    it('COMPAT 1.6: a builder that dies in a build: geard tells the client so, gearmand has it done again', async () => {
+    it('COMPAT 1.6: when a builder dies during a build, geard fails the job and gearmand assigns it again', async () => {
       const { answer } = await startGatedBuild('1');
       await builder.end('SIGKILL');
       await site.dib.openGate();
@@ -118,7 +118,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(files.toSorted(), ['1.d', '1.qcow2']);
     });
 
-    it('COMPAT 1.6: the job server restarts in a build: all is offered again, each function once', async () => {
+    it('COMPAT 1.6: after the job server restarts during a build, each function is registered once', async () => {
       await client.build('debian', '1');
       const { answer } = await startGatedBuild('2');
       await server.restart();
@@ -146,7 +146,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.equal((await client.build('gated', '3')).data, '{"image-id": "3"}');
     });
 
-    it('COMPAT 1.6: a daemon that goes away in a build does the builder no harm', async () => {
+    it('COMPAT 1.6: a nodepool daemon that disconnects during a build does not disturb the builder', async () => {
       await startGatedBuild('1');
       await client.close();
       await site.dib.openGate();

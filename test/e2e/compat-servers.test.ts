@@ -48,7 +48,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    it('COMPAT 1.3: what a job of one server builds, uploads and deletes, both offer and no longer offer', async () => {
+    it('COMPAT 1.3: jobs of one server change the functions on both', async () => {
       assert.equal((await a.client.build('debian', '3')).data, '{"image-id": "3"}');
       await offered(a, [...ALL, ...of('3')]);
       await offered(b, [...ALL, ...of('3')]);
@@ -62,7 +62,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await offered(b, [...ALL, ...of('4')]);
     });
 
-    it('COMPAT 1.3: with one upload worker, uploads of both servers are done one after the other', async () => {
+    it('COMPAT 1.3: with one upload worker, uploads of both servers run one after the other', async () => {
       const uploads = [
         a.client.submit('image-upload:1', uploadArgument('pool', 'trusty')),
         b.client.submit('image-upload:2', uploadArgument('pool', 'trusty')),
@@ -80,7 +80,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       assert.deepEqual(uploaded.toSorted(), ['trusty-1.raw', 'trusty-2.raw', 'trusty-latest.raw']);
     });
 
-    it('COMPAT 1.3: a server dies in an upload of its own: the other is served on, and it too when it returns', async () => {
+    it('COMPAT 1.3: when a server dies during its upload, the other is still served, and so is it when it returns', async () => {
       const lost = a.client.submit('image-upload:1', uploadArgument('pool', 'trusty'));
       await qemuImg.waiting();
       const waiting = b.client.submit('image-upload:2', uploadArgument('pool', 'trusty'));

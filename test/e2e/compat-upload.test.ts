@@ -94,7 +94,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     return (await cloud.account.images()).filter((image) => image.nodepool_build_id === imageId);
   }
 
-  it("COMPAT 1.4, 1.11: the external-id is Glance's, and the image has its name, formats and properties", async () => {
+  it("COMPAT 1.4, 1.11: the external-id is Glance's id, and the image has its name, formats and properties", async () => {
     await client.build('debian', '1');
     const { end, data } = await client.upload('1', 'cloud-a', 'trusty');
     assert.equal(end, 'WORK_COMPLETE');
@@ -128,7 +128,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.match(image.name, /^cloud-b\/trusty-b\/2\/10\/\d{10}$/);
   });
 
-  it('several providers at once share one conversion, and each job is an image', async () => {
+  it('concurrent uploads to several providers share one conversion, and each makes an image', async () => {
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', join(site.images, '3.qcow2'), '1M']);
     const uploads = [
       client.upload('3', 'cloud-a', 'trusty'),
@@ -143,7 +143,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(converted.length, 1, String(converted));
   });
 
-  it('COMPAT 1.5, WORK_EXCEPTION: the cloud refuses; its own words are passed on, and nothing is left', async () => {
+  it('COMPAT 1.5, WORK_EXCEPTION: a refusal by the cloud is passed on with its message, and leaves nothing', async () => {
     await client.build('debian', '4');
     const body = { message: 'Quota of images is used up' };
     cloud.glance.inject({ method: 'POST', path: /\/v2\/images$/ }, answersWith(403, { body }));
@@ -158,7 +158,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     );
   });
 
-  it('COMPAT 1.5, WORK_EXCEPTION: the cloud is busy for longer than the upload may take', async () => {
+  it('COMPAT 1.5, WORK_EXCEPTION: the cloud is busy for longer than the time limit of the upload', async () => {
     await client.build('debian', '5');
     cloud.glance.inject({ times: 1000 }, answersWith(503));
     const { end, data } = await client.upload('5', 'impatient', 'trusty');
@@ -166,7 +166,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.match(data, /took longer than 2 s/);
   });
 
-  it('COMPAT 4: an upload that stalls ends after image-upload-timeout, and nothing is left', async () => {
+  it('COMPAT 4: a stalled upload ends after image-upload-timeout and leaves nothing', async () => {
     await client.build('debian', '6');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));
     const { end } = await client.upload('6', 'impatient', 'trusty');
@@ -174,7 +174,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.deepEqual(await imagesOf('6'), []);
   });
 
-  it('COMPAT 1.7: what passes by itself never gets to the daemon, which would not ask again', async () => {
+  it('COMPAT 1.7: a temporary error is retried and does not fail the job, which the daemon would not submit again', async () => {
     await client.build('debian', '7');
     cloud.glance.inject({ method: 'GET', path: /\/v2\/images\?/ }, answersWith(503));
     cloud.glance.inject({ method: 'PUT' }, cutsAfter(4));
@@ -224,7 +224,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     assert.equal(refused.hits, 1);
   });
 
-  it('COMPAT 1.12: statsd: each request to the cloud, and the upload', async () => {
+  it('COMPAT 1.12: statsd metrics of each request to the cloud and of the upload', async () => {
     await client.build('debian', '8');
     await client.upload('8', 'cloud-b', 'trusty-b');
     await statsd.received(/^nodepool\.image_update\.trusty-b\.cloud-b:1\|c$/);
@@ -234,7 +234,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     }
   });
 
-  it('an upload is on record while it runs, and no longer than until its answer', async () => {
+  it('an upload has a record until its answer', async () => {
     await client.build('debian', '9');
     const record = join(site.images, '.nodepool-builder/uploads');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));

@@ -17,7 +17,7 @@ describe('the custom builder', () => {
     assert.ok(lines.length <= 20, `${lines.length} lines`);
   });
 
-  it('makes the image of a directory, and uploads it as qcow2', async (t) => {
+  it('makes an image of a directory and uploads it as qcow2', async (t) => {
     const server = await startGearmand();
     undoAfter(t, () => server.stop());
     const directory = await mkdtemp(join(tmpdir(), 'custom-builder-'));

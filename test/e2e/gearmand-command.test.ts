@@ -100,7 +100,7 @@ test('TLS with clients’ certificates, reloaded at SIGHUP; an invalid one is lo
   await standing.version();
 });
 
-test('with --allow-shutdown it obeys shutdown and shutdown graceful, without it neither', async (t) => {
+test('shutdown and shutdown graceful work only with --allow-shutdown', async (t) => {
   const { address } = await startGearmandCommand(t);
   const deaf = new Admin(address);
   undoAfter(t, () => deaf.close());
@@ -116,7 +116,7 @@ test('with --allow-shutdown it obeys shutdown and shutdown graceful, without it 
   }
 });
 
-test('a job fails once --job-retries workers were lost with it', async (t) => {
+test('a job fails after --job-retries workers died while running it', async (t) => {
   const { address } = await startGearmandCommand(t, '-j', '1');
   const client = new Client({ servers: [address] });
   undoAfter(t, () => client.close());

@@ -37,7 +37,7 @@ function settingsOf(name: string): Record<string, unknown> {
 const ELECTED = /nodepool\.manager: elected leader; /;
 
 describe('manage', () => {
-  it('drives a builder of another process', async (t) => {
+  it('has a builder of another process build and upload', async (t) => {
     const site = await newSite(t, 'separate');
     endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);
@@ -47,7 +47,7 @@ describe('manage', () => {
     assert.equal(await manager.end('SIGTERM'), 0);
   });
 
-  it('waits for a builder, and begins when one is there', async (t) => {
+  it('waits until a builder is connected', async (t) => {
     const site = await newSite(t, 'waiting');
     const manager = spawnManager(t, site.config);
     await manager.logged(ELECTED);
@@ -59,7 +59,7 @@ describe('manage', () => {
     await manager.logged(/build waiting-0000000001-\w+ is ready/);
   });
 
-  it('ends at once at SIGTERM, and a build under way is not lost', async (t) => {
+  it('ends immediately at SIGTERM, and loses no running build', async (t) => {
     const site = await newSite(t, 'ended');
     const dib = await createFakeDib(site.directory);
     const command = join(dib.directory, 'disk-image-create');
@@ -80,7 +80,7 @@ describe('manage', () => {
     assert.equal((await site.list('dib-image-list')).length, 1);
   });
 
-  it('reads the configuration again at SIGHUP; one with a fault changes nothing', async (t) => {
+  it('reloads the configuration at SIGHUP; an invalid one changes nothing', async (t) => {
     const site = await newSite(t, 'reloaded');
     const builder = endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);
@@ -99,7 +99,7 @@ describe('manage', () => {
     assert.deepEqual(await site.built(), []);
   });
 
-  it('reads the configuration again when the file changes', async (t) => {
+  it('reloads the configuration when the file changes', async (t) => {
     const site = await newSite(t, 'watched');
     endAfter(t, await startBuilder(site.config));
     const manager = spawnManager(t, site.config);

@@ -19,7 +19,7 @@ const NOBLE = {
   keep: 2,
 };
 
-it('the manager uploads what builders take of Zuul, and keeps as many as it is told', async (t) => {
+it('the manager uploads builds imported from Zuul, and keeps the configured number', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const providers = [provider('east', { images: [{ name: 'node', diskimage: 'noble' }] })];

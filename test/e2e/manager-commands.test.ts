@@ -66,7 +66,7 @@ describe('the lists', () => {
     return outcome.stdout.trimEnd().split('\n');
   };
 
-  it('image-status shows each place of a disk image', async () => {
+  it('image-status shows where a disk image is', async () => {
     const [header, ...rows] = await table('image-status');
     assert.match(header ?? '', /^DISKIMAGE +PLACE +STATUS +READY +NEWEST +AGE$/);
     assert.equal(rows.length, 2);
@@ -133,7 +133,7 @@ describe('the lists', () => {
     );
   });
 
-  it('alien-image-list tells orphans from images of others; --dry-run lists the orphans', async () => {
+  it('alien-image-list separates orphans from images of others; --dry-run lists the orphans', async () => {
     const uploaded = join(site.directory, 'east', `docs-${imageId}.qcow2`);
     const manifest = JSON.parse(await readFile(`${uploaded}.json`, 'utf8'));
     const owner = uploadId.split('-')[1];
@@ -224,7 +224,7 @@ describe('the requests', () => {
 });
 
 describe('plan', () => {
-  it('names what is paused', async (t) => {
+  it('names paused disk images and providers', async (t) => {
     const site = await createManagedSite(t, { diskimages: [docsImage({ pause: true })] });
     endAfter(t, await startBuilder(site.config, '--embedded-gearmand'));
     const plan = await site.list('plan');

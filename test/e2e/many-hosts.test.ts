@@ -101,7 +101,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.ok((await b.images()).some((id) => id.startsWith('debian-arm64-')));
   });
 
-  it('a builder is killed in the middle of a build: another one does it, and nothing is left of the first', async (t) => {
+  it('when a builder is killed during a build, another one builds, and the first leaves nothing', async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     const [victim, other] = await whoBuilds(site);
     await victim.builder.end('SIGKILL');
@@ -114,7 +114,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.deepEqual(ready(site), image, 'one build, as far as the manager knows');
   });
 
-  it('a builder is cut off in the middle of a build: another one does it, and what the first made meanwhile goes in the end', async (t) => {
+  it("when a builder is cut off during a build, another one builds, and the first one's image is deleted in the end", async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     const [victim, other] = await whoBuilds(site);
     await victim.network.unplug();
@@ -135,7 +135,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.deepEqual(await settled(site, ['debian']), ready(site).slice(1));
   });
 
-  it('a builder is cut off in the middle of an upload of what only it has: the image is built anew', async (t) => {
+  it('when a builder is cut off during an upload of its only copy, the image is built again', async (t) => {
     const site = await startManyHosts(t, DEBIAN);
     for (const host of [site.b, site.c]) await host.holdUploads();
     await openGates(site);
@@ -155,7 +155,7 @@ describe('many hosts', { concurrency: true }, () => {
     assert.equal(hooks(victim), 1, 'the lost image is not uploaded any more');
   });
 
-  it('the job server is cut off from all builders, and comes back: everything goes on', async (t) => {
+  it('when the job server is cut off from all builders and returns, everything continues', async (t) => {
     const site = await startManyHosts(t, ALL);
     const { a, b, c } = site;
     await waitUntil('a build at each builder', () => [b, c].every((host) => atTheGate(host) === 1));

@@ -10,7 +10,7 @@ import { createSite } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-it('a builder that is killed while a hook runs: the job comes again, and so does the hook, which decides', async (t) => {
+it('after a builder was killed while a hook ran, the job is assigned again and the hook runs again', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const site = await createSite(server.port);

@@ -40,7 +40,7 @@ async function has({ site }: Host, file: string): Promise<boolean> {
   return (await readdir(site.images)).includes(file);
 }
 
-it('builders share the builds, an upload goes to the one that has the image, and one that dies loses no job', async (t) => {
+it('builders share the builds, an upload goes to the builder with the image, and a builder that dies loses no job', async (t) => {
   const server = await startGearmand();
   undoAfter(t, () => server.stop());
   const hosts = [await startHost(t, server.port), await startHost(t, server.port)] as const;

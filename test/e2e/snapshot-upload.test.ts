@@ -47,7 +47,7 @@ const PROVIDERS = (directory: string): string => `
   - {name: pool, type: directory, directory: ${join(directory, 'pool')}, image-type: raw, images: [{name: node, diskimage: debian}]}
   - {name: local, type: qemu}`;
 
-describe('an image that lies in a provider as a snapshot', () => {
+describe('an image with a snapshot in a provider', () => {
   let directory: string;
   let cloud: FaultyOpenStack;
   let nova: NovaDouble;
@@ -150,7 +150,7 @@ providers:${PROVIDERS(directory)}
     return images.filter((image) => image.id !== base && image.nodepool_build_id === imageId);
   }
 
-  it('is the result of an upload there, which carries nothing and makes it what an upload would have', async () => {
+  it('becomes the result of an upload there, without a transfer and with the properties of an upload', async () => {
     const snapshot = await build('1');
     const disk = await diskOf(snapshot);
     assert.equal(disk['/etc/made'], 'made\n');
@@ -179,7 +179,7 @@ providers:${PROVIDERS(directory)}
     assert.equal(image?.nodepool_image_name, 'node');
   });
 
-  it('belongs to one upload: for another the file is carried, as it is to other providers', async () => {
+  it('serves one upload: another upload, and other providers, get the file', async () => {
     const snapshot = await build('2');
     const unique = randomUUID();
     assert.equal(await upload('2', 'cloud', 'node', unique), snapshot.id);
@@ -191,7 +191,7 @@ providers:${PROVIDERS(directory)}
     assert.ok((await readdir(join(directory, 'pool'))).includes('node-2.raw'));
   });
 
-  it('that is gone is made up for by the file', async () => {
+  it('uploads the file if the snapshot is gone', async () => {
     const snapshot = await build('3');
     await (await cloud.account.glance()).request('DELETE', `/images/${snapshot.id}`);
     const carried = await upload('3', 'cloud', 'node', randomUUID());
@@ -201,7 +201,7 @@ providers:${PROVIDERS(directory)}
     );
   });
 
-  it('goes with the image here, unless an upload has claimed it', async () => {
+  it('deletes the snapshot with the image, unless an upload has claimed it', async () => {
     await build('4');
     const claimed = await build('5');
     await upload('5', 'cloud', 'node', randomUUID());
@@ -214,7 +214,7 @@ providers:${PROVIDERS(directory)}
     );
   });
 
-  it('that a dead process left, its image gone, is removed by the next one', async () => {
+  it('deletes a snapshot of a dead process whose image is gone', async () => {
     const kept = await build('6');
     await build('7');
     await builder.close();
@@ -227,7 +227,7 @@ providers:${PROVIDERS(directory)}
     );
   });
 
-  it('of a builder that is killed is not made if nobody waits for it, and no server is left', async () => {
+  it('a killed builder leaves no server and no snapshot if no job waits for it', async () => {
     const { killed, asking } = await begin('destroyed', '8');
     await asking.close(); // gearmand gives nobody a job that nobody waits for
     await killed.end('SIGKILL');
@@ -237,7 +237,7 @@ providers:${PROVIDERS(directory)}
     assert.deepEqual(await imagesOf('8'), []);
   });
 
-  it('of a builder that is killed is made on the same server if its job comes again', async () => {
+  it('a killed builder resumes on the same server when its job is assigned again', async () => {
     const { killed, asking, job } = await begin('resumed', '9');
     await killed.end('SIGKILL');
     const [server] = nova.servers.keys();
@@ -249,7 +249,7 @@ providers:${PROVIDERS(directory)}
     assert.deepEqual(await remains(), []);
   });
 
-  it('COMPAT 1.5: cannot be made where only machines run', async () => {
+  it('COMPAT 1.5: cannot be uploaded to a provider that only runs instances', async () => {
     await assert.rejects(
       upload('6', 'local', 'node', randomUUID()),
       /provider "local" is of type qemu: it takes no images; name another to upload to/,

@@ -52,7 +52,7 @@ async function createDirectory(t: TestContext, ...names: readonly string[]): Pro
   return directory;
 }
 
-test('Nodepool deletes images: what the job publishes is imported, and uploaded to a cloud', async (t) => {
+test("Nodepool deletes images: the job's artifact is imported and uploaded to a cloud", async (t) => {
   const directory = await createDirectory(t, 'home', 'images');
   const account = await (await openStack()).createAccount();
   const nginx = await startNginx();
@@ -144,7 +144,7 @@ async function leavePartial(pool: string, uploadId: string, hoursAgo: number): P
   return name;
 }
 
-test('Zuul deletes images: the job uploads, deletes what is old, and clears up after an aborted one', async (t) => {
+test('Zuul deletes images: the job uploads, deletes old images, and removes what an aborted job left', async (t) => {
   const directory = await createDirectory(t, 'home', 'pool');
   const [home, pool] = [join(directory, 'home'), join(directory, 'pool')];
   const oldest = await uploadVersion(pool, 10);

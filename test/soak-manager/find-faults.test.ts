@@ -35,12 +35,12 @@ async function queueWithJob(t: TestContext) {
 
 const FAULT = ['gearmand: 1 jobs of image-delete:a are left'];
 
-test('a job in the queue that a client waits for is a fault', async (t) => {
+test('a queued job with a waiting client is a fault', async (t) => {
   const { faults } = await queueWithJob(t);
   assert.deepEqual(await faults(), FAULT);
 });
 
-test('a job in the queue of a manager that was killed is no fault: gearmand lists it, and hands it to no builder', async (t) => {
+test('a queued job of a killed manager is not a fault: gearmand lists it but assigns it to no builder', async (t) => {
   const { address, client, admin, faults } = await queueWithJob(t);
   await client.close();
   await waitUntil('gearmand to see that', async () => (await admin.showJobs())[0]?.ignored);
@@ -56,7 +56,7 @@ test('a job in the queue of a manager that was killed is no fault: gearmand list
   assert.equal(given, 0);
 });
 
-test('a job in the queue that is withdrawn is no fault: gearmand lists it until a builder offers its function', async (t) => {
+test('a withdrawn job is not a fault: gearmand lists it until a builder offers its function', async (t) => {
   const { admin, handle, faults } = await queueWithJob(t);
   await admin.cancelJob(handle);
   assert.deepEqual(
@@ -66,7 +66,7 @@ test('a job in the queue that is withdrawn is no fault: gearmand lists it until 
   assert.deepEqual(await faults(), []);
 });
 
-test('a job that runs is a fault, though its client has left', async (t) => {
+test('a running job is a fault, even without a client', async (t) => {
   const { address, client, admin, faults } = await queueWithJob(t);
   const begun = Promise.withResolvers<void>();
   const end = Promise.withResolvers<string>();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { soakManager } from './soak-manager.ts';
 
 // `npm run soak:manager` does more of it.
-test('whatever fails and dies, each provider ends with exactly the images that it should have', async (t) => {
+test('each provider ends with exactly the wanted images after faults and kills', async (t) => {
   const plan = {
     diskimages: 4,
     providers: 2,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { moments } from './moments.ts';
 import { soakOnInstance } from './soak-on-instance.ts';
 
-test('the moments of kills are spread over the whole, and come back with their seed', () => {
+test('the times of kills are spread over the run and follow from the seed', () => {
   const found = moments(20, 1);
   assert.deepEqual(
     found.map((moment) => Math.floor(moment * 20)).toSorted((one, other) => one - other),
@@ -14,7 +14,7 @@ test('the moments of kills are spread over the whole, and come back with their s
 });
 
 // `npm run soak:on-instance` does more of it.
-test('a builder that is killed leaves no machine that nobody owns, and a job that comes again ends well', async (t) => {
+test('a killed builder leaves no orphaned machine, and a reassigned job succeeds', async (t) => {
   const kills = await soakOnInstance({ kills: 2, seed: 1 }, () => {}, t.signal);
   t.diagnostic(kills.map(({ phase, found }) => `${phase} (${found ?? 'forgotten'})`).join(', '));
   assert.ok(

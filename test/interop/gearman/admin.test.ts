@@ -5,7 +5,7 @@ import { SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`admin commands of ${server}`, () => {
-    test('the lists, while jobs wait and run', async (t) => {
+    test('status, workers and jobs list waiting and running jobs', async (t) => {
       const { admin, connect } = await start(t);
       assert.deepEqual(await admin.status(), []);
       const [client, worker] = [await connect(), await connect()];
@@ -72,7 +72,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       await client.submit('f').handle;
     });
 
-    test('functions are made and dropped', async (t) => {
+    test('create and drop work', async (t) => {
       const { admin, worker } = await start(t);
       await admin.createFunction('f');
       assert.deepEqual(await admin.status(), [{ name: 'f', total: 0, running: 0, availableWorkers: 0 }]);
@@ -87,7 +87,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       await assert.rejects(admin.dropFunction('f'), { code: 'server-error' });
     });
 
-    test('a job that waits is cancelled, and its client told', async (t) => {
+    test('cancelling a waiting job notifies its client', async (t) => {
       const { admin, client } = await start(t);
       const job = client.submit('f');
       await admin.cancelJob(await job.handle);

@@ -7,7 +7,7 @@ import { SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`gearman and gearadmin with ${server}`, () => {
-    test('the client of gearman and our worker', async (t) => {
+    test('the gearman command submits jobs to our worker', async (t) => {
       const { address, worker } = await start(t);
       const able = worker();
       able.setFunctions({
@@ -21,7 +21,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.notEqual((await run('gearman', address.port, ['-f', 'fails'], '')).code, 0);
     });
 
-    test('progress reaches the client of gearman', async (t) => {
+    test('progress reaches the gearman command', async (t) => {
       const { address, worker } = await start(t);
       worker().add('f', async (job) => {
         job.sendStatus(1, 4);
@@ -33,14 +33,14 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.match(stdout, /part end/);
     });
 
-    test('our client and the worker of gearman', async (t) => {
+    test('our client submits jobs to gearman -w', async (t) => {
       const { address, client } = await start(t);
       startWorker(t, address.port, 'count', 'wc', '-c');
       assert.equal(String(await client.submit('count', 'x'.repeat(100_000))).trim(), '100000');
       assert.equal(String(await client.submit('count', '')).trim(), '0');
     });
 
-    test('the client and the worker of gearman, foreground and background', async (t) => {
+    test('the gearman command runs foreground and background jobs with gearman -w', async (t) => {
       const { address, admin } = await start(t);
       startWorker(t, address.port, 'upper', 'tr', 'a-z', 'A-Z');
       assert.equal((await run('gearman', address.port, ['-f', 'upper'], 'hello')).stdout, 'HELLO');
@@ -54,7 +54,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       });
     });
 
-    test('jobs that gearman submits are served by priority', async (t) => {
+    test('jobs of the gearman command run by priority', async (t) => {
       const { address, worker } = await start(t);
       for (const [priority, payload] of [
         ['-L', 'low'],
@@ -73,7 +73,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(order, ['high', 'normal', 'low']);
     });
 
-    test('the job of a worker of gearman that is killed goes to our worker', async (t) => {
+    test('the job of a killed gearman -w runs on our worker', async (t) => {
       const { address, client, worker } = await start(t);
       const kill = startWorker(t, address.port, 'f', 'sleep', '600');
       const job = client.submit('f', 'payload');
@@ -111,7 +111,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await show('--show-unique-jobs'), ['.', 'key']);
     });
 
-    test('gearadmin makes and drops functions, and cancels jobs', async (t) => {
+    test('gearadmin creates and drops functions, and cancels jobs', async (t) => {
       const { address, admin, client } = await start(t);
       assert.equal((await run('gearadmin', address.port, ['--create-function', 'made'])).code, 0);
       assert.equal((await admin.status()).length, 1);

@@ -5,7 +5,7 @@ import { held, SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`our client and worker over ${server}`, () => {
-    test('payloads and results of any bytes and many sizes', async (t) => {
+    test('payloads and results of any bytes and many sizes arrive unchanged', async (t) => {
       const { client, worker } = await start(t);
       worker().add('reverse', (job) => job.payload.toReversed());
       for (const size of [0, 1, 255, 4095, 4096, 65_535, 65_536, 3_000_000]) {
@@ -18,7 +18,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('function names that are used: with a colon, with blanks, in UTF-8', async (t) => {
+    test('function names may contain colons, spaces and UTF-8', async (t) => {
       const { client, worker } = await start(t);
       const names = ['image-build:debian-bookworm', 'a b', 'größe', 'x'.repeat(512)];
       worker().setFunctions(new Map(names.map((name) => [name, (job) => job.function])));
@@ -46,7 +46,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'done');
     });
 
-    test('failures and exceptions, and the next job is served', async (t) => {
+    test('a worker serves the next job after a failure and after an exception', async (t) => {
       const { client, worker } = await start(t);
       worker().setFunctions({
         fails: () => Promise.reject(new JobFailure('no')),
@@ -61,7 +61,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await client.submit('works')), 'done');
     });
 
-    test('a background job runs after its client is gone', async (t) => {
+    test('a background job runs after its client has disconnected', async (t) => {
       const { address, client, worker } = await start(t);
       const submitter = new Client({ servers: [address] });
       const handle = await submitter.submit('f', 'payload', { background: true }).handle;
@@ -78,7 +78,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(ran, `${handle} payload`);
     });
 
-    test('the status of a running job', async (t) => {
+    test('getStatus returns the status of a running job', async (t) => {
       const { client, worker } = await start(t);
       const { handler, started, end } = held();
       const able = worker();
@@ -100,7 +100,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal((await client.status(await job.handle)).known, false);
     });
 
-    test('urgent jobs first', async (t) => {
+    test('jobs of high priority run first', async (t) => {
       const { client, worker } = await start(t);
       const order: string[] = [];
       const jobs = (['low', 'normal', 'high'] as const).map((priority) =>
@@ -114,7 +114,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(order, ['high', 'normal', 'low']);
     });
 
-    test('jobs of one key are one job, and each of their clients gets the result', async (t) => {
+    test('jobs with the same unique key run once, and each client gets the result', async (t) => {
       const { client, worker } = await start(t);
       let runs = 0;
       const jobs = Array.from({ length: 3 }, () => client.submit('f', '', { unique: 'key' }));
@@ -128,7 +128,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(runs, 1);
     });
 
-    test('many jobs over several workers, each with its own result', async (t) => {
+    test('many jobs over several workers get their own results', async (t) => {
       const { client, worker } = await start(t);
       for (let workers = 0; workers < 3; workers += 1) worker(4).add('echo', (job) => job.payload);
       const results = Array.from({ length: 1000 }, (_, index) => client.submit('echo', String(index)).result);

@@ -60,8 +60,8 @@ async function type(socket: Socket, line: string): Promise<string> {
 }
 
 for (const [server, start] of Object.entries(SERVERS)) {
-  suite(`what an operator types to ${server}`, () => {
-    test('each reply, byte by byte', async (t) => {
+  suite(`the admin text protocol of ${server}`, () => {
+    test('replies are equal to the documented bytes', async (t) => {
       const { address } = await start(t);
       const socket = connect(address);
       t.after(() => socket.destroy());
@@ -94,7 +94,7 @@ const TWO_ATTEMPTS: Readonly<Record<string, (t: TestContext) => Promise<number>>
 };
 
 for (const [server, start] of Object.entries(TWO_ATTEMPTS)) {
-  test(`a job that two workers died of fails, by ${server}`, async (t) => {
+  test(`${server} fails a job after two workers died while running it`, async (t) => {
     const { admin, connect: open } = site(t, await start(t));
     const client = await open();
     const [, handle = ''] = await client.ask('SUBMIT_JOB', 'f', '', '');

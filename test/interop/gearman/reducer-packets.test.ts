@@ -4,7 +4,7 @@ import { SERVERS } from './site.ts';
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`jobs with a reducer, by ${server}`, () => {
-    test('the reducer reaches who grabs with GRAB_JOB_ALL, and the data is what follows the aggregator', async (t) => {
+    test('GRAB_JOB_ALL returns the reducer, and the data after the aggregator', async (t) => {
       const { connect } = await start(t);
       const [client, worker] = [await connect(), await connect()];
       worker.send('CAN_DO', 'f');
@@ -21,7 +21,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await client.next(), ['WORK_COMPLETE', first, 'done']);
     });
 
-    test('without a reducer, or to GRAB_JOB_UNIQ and GRAB_JOB, it is a job as any other', async (t) => {
+    test('GRAB_JOB_UNIQ and GRAB_JOB return the job without its reducer', async (t) => {
       const { connect } = await start(t);
       const [client, worker] = [await connect(), await connect()];
       worker.send('CAN_DO', 'f');
@@ -38,7 +38,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('one in the background outlives its client', async (t) => {
+    test('a background job with a reducer outlives its client', async (t) => {
       const { admin, connect } = await start(t);
       const [client, worker] = [await connect(), await connect()];
       const [, handle] = await client.ask('SUBMIT_REDUCE_JOB_BACKGROUND', 'f', 'a', 'sum', '', 'x');

@@ -13,8 +13,8 @@ async function offered({ admin }: Site): Promise<string[]> {
 }
 
 for (const [server, start] of Object.entries(SERVERS)) {
-  suite(`functions come and go over ${server}`, () => {
-    test('what is declared is what the server knows', async (t) => {
+  suite(`functions are registered and deregistered with ${server}`, () => {
+    test('the server lists exactly the declared functions', async (t) => {
       const site = await start(t);
       const worker = site.worker();
       for (const names of [['a', 'b'], ['b', 'c'], [], ['a']]) {
@@ -27,7 +27,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal((await site.admin.status()).find(({ name }) => name === 'a')?.availableWorkers, 1);
     });
 
-    test('thousands of functions are gone as fast as they came', async (t) => {
+    test('thousands of functions are deregistered as fast as they were registered', async (t) => {
       const site = await start(t);
       const worker = site.worker();
       worker.setFunctions(new Map(Array.from({ length: 4000 }, (_, index) => [`f${index}`, () => {}])));
@@ -38,7 +38,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await site.client.submit('stays')), 'done');
     });
 
-    test('a function added while the worker sleeps gets the job that waited for it', async (t) => {
+    test('a function added while the worker sleeps gets the waiting job', async (t) => {
       const { client, worker } = await start(t);
       const able = worker();
       able.add('f', () => 'done');
@@ -50,7 +50,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'done at last');
     });
 
-    test('a job that runs while its function is removed runs once, and its result arrives', async (t) => {
+    test('removing the function of a running job does not interrupt the job', async (t) => {
       const site = await start(t);
       const { handler, started, end } = held();
       const worker = site.worker();
@@ -74,7 +74,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await site.client.submit('g')), 'done');
     });
 
-    test('a job that may be assigned just when its function is removed runs, and once', async (t) => {
+    test('a job assigned while its function is being removed runs once', async (t) => {
       const site = await start(t);
       const worker = site.worker();
       let runs = 0;
@@ -95,7 +95,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(runs, rounds);
     });
 
-    test('the job of a worker that breaks off goes to another', async (t) => {
+    test('the job of a disconnected worker runs on another', async (t) => {
       const site = await start(t);
       const job = site.client.submit('f', 'payload');
       const lost = await site.connect();
@@ -107,7 +107,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.equal(String(await job), 'payload again');
     });
 
-    test('close drains: the result arrives, and the jobs that wait are left to others', async (t) => {
+    test('close waits for the running job and leaves waiting jobs to other workers', async (t) => {
       const site = await start(t);
       const { handler, started, end } = held();
       const worker = site.worker();

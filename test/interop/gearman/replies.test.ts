@@ -57,7 +57,7 @@ async function runningJob({ connect }: Site): Promise<[client: RawPeer, worker: 
 
 for (const [server, start] of Object.entries(SERVERS)) {
   suite(`packets to ${server}`, () => {
-    test('each type of packet, out of the blue', async (t) => {
+    test('replies to each packet type without context', async (t) => {
       const { connect } = await start(t);
       for (const [name, { senders, arguments: names }] of Object.entries(PACKETS)) {
         const peer = await connect();
@@ -71,7 +71,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('a key of 65 bytes, an unknown option and a server’s magic are ERRORs that break nothing', async (t) => {
+    test('a key of 65 bytes, an unknown option and the magic of a server get an ERROR and keep the connection', async (t) => {
       const peer = await (await start(t)).connect();
       peer.send('SUBMIT_JOB', 'f', 'x'.repeat(65), '');
       peer.send('OPTION_REQ', 'nonsense');
@@ -80,7 +80,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(codes, ['ERROR ARGUMENT_TOO_LARGE', 'ERROR UNKNOWN_OPTION', 'ERROR INVALID_MAGIC']);
     });
 
-    test('what is no packet ends the connection, and no other', async (t) => {
+    test('a malformed packet closes only its own connection', async (t) => {
       const { connect } = await start(t);
       const witness = await connect();
       const unknownMagic = encodePacket('REQ', 'PRE_SLEEP').fill('X', 1, 4);
@@ -93,7 +93,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await answers(witness), []);
     });
 
-    test('what a worker sends goes to the client, byte by byte', async (t) => {
+    test('packets of a worker reach the client unchanged', async (t) => {
       const [client, worker, handle] = await runningJob(await start(t));
       worker.send('WORK_STATUS', handle, '1', '3');
       worker.send('WORK_DATA', handle, '\0\0');
@@ -113,7 +113,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await answers(client), []);
     });
 
-    test('an exception goes to who asked for exceptions; others get WORK_FAIL', async (t) => {
+    test('an exception reaches clients that requested exceptions; others get WORK_FAIL', async (t) => {
       for (const asks of [true, false]) {
         const site = await start(t);
         const client = await site.connect();
@@ -131,7 +131,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       }
     });
 
-    test('a job of another worker cannot be ended', async (t) => {
+    test('a worker cannot end a job of another worker', async (t) => {
       const site = await start(t);
       const [client, worker, handle] = await runningJob(site);
       const stranger = await site.connect();
@@ -145,7 +145,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       assert.deepEqual(await client.next(), ['WORK_COMPLETE', handle, 'true']);
     });
 
-    test('a sleeper is woken once for many jobs', async (t) => {
+    test('a sleeping worker gets one NOOP for many jobs', async (t) => {
       const { connect } = await start(t);
       const [client, worker] = [await connect(), await connect()];
       worker.send('CAN_DO', 'f');

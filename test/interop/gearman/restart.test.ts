@@ -10,7 +10,7 @@ async function gearmandSite(t: TestContext): Promise<Site & { gearmand: Gearmand
   return { ...site(t, gearmand.port), gearmand };
 }
 
-test('after gearmand was killed and restarted the functions are there again, and jobs are done', async (t) => {
+test('after gearmand was killed and restarted, functions are registered again and jobs run', async (t) => {
   const { gearmand, admin, client, worker } = await gearmandSite(t);
   const able = worker();
   able.setFunctions({ f: () => 'f', g: () => 'g' });
@@ -26,7 +26,7 @@ test('after gearmand was killed and restarted the functions are there again, and
   }
 });
 
-test('what is declared while gearmand is away is what it learns', async (t) => {
+test('functions declared while gearmand is down are registered when it returns', async (t) => {
   const { gearmand, admin, client, worker } = await gearmandSite(t);
   const able = worker();
   able.setFunctions({ f: () => 'f', g: () => 'g' });
@@ -38,7 +38,7 @@ test('what is declared while gearmand is away is what it learns', async (t) => {
   assert.deepEqual((await admin.status()).map(({ name }) => name).toSorted(), ['g', 'h']);
 });
 
-test('a job that ran when gearmand was killed is told, and its slot serves the next job', async (t) => {
+test('a job that ran when gearmand was killed learns of it, and its slot serves the next job', async (t) => {
   const { gearmand, client, worker } = await gearmandSite(t);
   const { handler, started } = held();
   const lost = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ test('a job that ran when gearmand was killed is told, and its slot serves the n
   assert.equal(String(await client.submit('next')), 'served');
 });
 
-test('a job may be resubmitted to gearmand once it is back', async (t) => {
+test('a lost job is resubmitted when gearmand returns', async (t) => {
   const { gearmand, client, worker } = await gearmandSite(t);
   const job = client.submit('f', 'payload', { onServerLost: 'resubmit' });
   await job.handle;
@@ -66,7 +66,7 @@ test('a job may be resubmitted to gearmand once it is back', async (t) => {
   assert.equal(String(await job), 'payload');
 });
 
-test('close ends worker and client while gearmand is away', async (t) => {
+test('close ends worker and client while gearmand is down', async (t) => {
   const { gearmand, client, worker } = await gearmandSite(t);
   const able = worker();
   able.add('f', () => 'f');

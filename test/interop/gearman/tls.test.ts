@@ -49,7 +49,7 @@ test('client, worker and admin with certificates work with gearmand behind stunn
   assert.equal((await admin.status())[0]?.name, 'echo');
 });
 
-test('without a certificate, or with one that is not known, no job is taken', async (t) => {
+test('the server accepts no job without a certificate or with an unknown one', async (t) => {
   const { address, ca } = await secured(t);
   const stranger = await selfSigned();
   for (const tls of [{ ca }, { ...stranger, ca }]) {
@@ -57,7 +57,7 @@ test('without a certificate, or with one that is not known, no job is taken', as
   }
 });
 
-test('a server with another name than the wanted one gets no job', async (t) => {
+test('a client submits nothing to a server with a wrong host name', async (t) => {
   const { address, ca, clients } = await secured(t);
   const tls = { ...clients[0], ca, servername: 'jobs.example.org' };
   await assert.rejects(clientOf(t, { ...address, tls }).submit('f').handle, { code: 'connect-failed' });
@@ -84,7 +84,7 @@ test("Debian's gearmand --ssl speaks plain text, and no client, worker or admin 
   assert.deepEqual(await admin.status(), []);
 });
 
-test('a worker takes its renewed certificate to its next connection, and does not lose the present one', async (t) => {
+test('a worker uses a renewed certificate for its next connection and keeps the present connection', async (t) => {
   const { address, ca, clients, restart } = await secured(t);
   let certificate: Certificate = clients[0];
   const used: Certificate[] = [];

@@ -9,12 +9,12 @@ import { quickstartConfiguration, withoutImages } from '../../../scripts/quickst
 const root = join(import.meta.dirname, '../../..');
 const templateFile = join(root, 'examples/quickstart/nodepool.yaml');
 
-test("the quickstart's nodepool.yaml can be used as it is", async () => {
+test("the quickstart's nodepool.yaml is valid unchanged", async () => {
   const { warnings } = await loadConfiguration(templateFile);
   assert.deepEqual(warnings, []);
 });
 
-test("the quickstart's configuration is the template, with what this machine has", async (t) => {
+test("the quickstart fills the template with this machine's settings", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
@@ -51,7 +51,7 @@ test("the quickstart's configuration is the template, with what this machine has
   );
 });
 
-test('without images it has the same providers, and nothing that goes there', async (t) => {
+test('without images it has the same providers and no uploads', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'quickstart-'));
   t.after(() => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
