@@ -7,7 +7,7 @@ const SAMPLES = new Map([
   ['other', [300, 100, 1500]],
 ]);
 
-test('contenders take turns, and what warms them up does not count', async () => {
+test('contenders take turns, and warm-ups do not count', async () => {
   const order: string[] = [];
   const contender = (name: string) => ({ name, sample: async () => order.push(name) });
   const samples = await compare([contender('a'), contender('b')], {
@@ -20,7 +20,7 @@ test('contenders take turns, and what warms them up does not count', async () =>
   assert.deepEqual(samples.get('b'), [4, 6, 8, 10, 12, 14, 16, 18, 20]);
 });
 
-test('no further sample is taken once it is aborted', async () => {
+test('takes no sample after an abort', async () => {
   const aborted = new AbortController();
   let taken = 0;
   const sample = async () => {
@@ -58,7 +58,7 @@ test('the best has the greatest median, and a name without samples is refused', 
   assert.throws(() => ratioOf(SAMPLES, 'one', 'none'), /"none" was not measured/);
 });
 
-test('one figure is taken out of samples that hold several', () => {
+test('selects one figure of samples with several', () => {
   const samples = new Map([['a', [{ time: 1 }, { time: 2 }]]]);
   assert.deepEqual([...figureOf(samples, ({ time }) => time)], [['a', [1, 2]]]);
 });

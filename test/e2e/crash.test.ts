@@ -105,8 +105,8 @@ async function assertWhole(...imageIds: readonly string[]): Promise<void> {
   });
 }
 
-describe('SIGKILL, and a restart', () => {
-  it('in the middle of a build: the job is done once, and the image is whole', async () => {
+describe('SIGKILL and a restart', () => {
+  it('during a build: the job runs once, and the image is complete', async () => {
     const duration = await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const ids = ['warm-up'];
     for (const [index, moment] of moments(duration).entries()) {
@@ -116,7 +116,7 @@ describe('SIGKILL, and a restart', () => {
     }
   });
 
-  it('in the middle of an upload: the image is there once, whole, and nothing else', async () => {
+  it('during an upload: the cloud has one complete image and nothing else', async () => {
     const argument = '{"provider": "pool", "image-name": "docs"}';
     await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const duration = await durationOf('image-upload:warm-up', argument);
@@ -133,7 +133,7 @@ describe('SIGKILL, and a restart', () => {
     }
   });
 
-  it('in the middle of a deletion: the image is gone, and the job has its answer', async () => {
+  it('during a deletion: the image is gone, and the job is answered', async () => {
     await durationOf('image-build:docs', '{"image-id": "warm-up"}');
     const duration = await durationOf('image-delete:warm-up', '');
     for (const [index, moment] of moments(duration).entries()) {
@@ -148,7 +148,7 @@ describe('SIGKILL, and a restart', () => {
     }
   });
 
-  it('in the middle of disk-image-create: its processes, mounts and loop devices are undone', async () => {
+  it('during disk-image-create: its processes, mounts and loop devices are removed', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
     // A job that fails earlier ends the test with its reason.
     await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);

@@ -50,7 +50,7 @@ async function startBuild(): Promise<Promise<Buffer>[]> {
 }
 
 describe('SIGTERM and SIGINT', () => {
-  it('let the build that runs finish, and its result arrives', async () => {
+  it('let the running build finish, and its result arrives', async () => {
     const [result] = await startBuild();
     const ended = builder.end('SIGTERM');
     await builder.logged(/SIGTERM: finishing the running jobs/);
@@ -61,7 +61,7 @@ describe('SIGTERM and SIGINT', () => {
     assert.ok(existsSync(join(site.images, '0001.qcow2')));
   });
 
-  it('sent a second time stop the build, and leave nothing of it', async () => {
+  it('stop the build at the second signal, and leave nothing of it', async () => {
     const [result] = await startBuild();
     const failed = assert.rejects(result ?? Promise.resolve(), { code: 'job-failed' });
     const ended = builder.end('SIGINT');
@@ -75,7 +75,7 @@ describe('SIGTERM and SIGINT', () => {
 });
 
 describe('SIGHUP', () => {
-  it('puts a changed configuration in force', async () => {
+  it('applies a changed configuration', async () => {
     await site.configure(DOCS);
     builder.child.kill('SIGHUP');
     await builder.logged(/read .*nodepool\.yaml again/);
@@ -86,7 +86,7 @@ describe('SIGHUP', () => {
     assert.equal(await builder.end('SIGTERM'), 0);
   });
 
-  it('reports a faulty configuration and keeps the one that is in force', async () => {
+  it('reports an invalid configuration and keeps the current one', async () => {
     await writeFile(site.config, 'images-dir: [\n');
     builder.child.kill('SIGHUP');
     await builder.logged(/the configuration stays as it was: .*nodepool\.yaml:2:1: /);

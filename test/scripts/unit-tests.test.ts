@@ -34,7 +34,7 @@ const files = {
   'packages/core/src/testing/fixture.ts': '// Not a unit test: it starts a server.\n',
 };
 
-test('a test file that starts programs, itself or by a helper, is no unit test', async (t) => {
+test('a test file that starts programs, itself or in a helper, is not a unit test', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'unit-tests-'));
   t.after(() => rm(directory, { recursive: true }));
   for (const [path, source] of Object.entries(files)) {

@@ -21,7 +21,7 @@ function decoding(decoder: NonNullable<NodeLibrary['decoder']>): NodeLibrary {
   return { work: () => {}, connect: () => () => Promise.resolve(Buffer.alloc(0)), decoder };
 }
 
-test('whole passes are counted, also of a decoder that ends its work later', async (t) => {
+test('counts complete passes, also of a decoder that finishes later', async (t) => {
   const library = decoding((onPacket) => {
     const decoder = new PacketDecoder({ onPacket: () => void setImmediate(onPacket) });
     return (chunk) => decoder.decode(chunk);
@@ -31,7 +31,7 @@ test('whole passes are counted, also of a decoder that ends its work later', asy
   assert.equal(bytes, (packets / 3) * 120_036);
 });
 
-test('a decoder that finds too many packets is refused', async (t) => {
+test('refuses a decoder that finds too many packets', async (t) => {
   const twice = decoding((onPacket) => () => [onPacket(), onPacket(), onPacket(), onPacket()]);
   await assert.rejects(decodeFile(twice, await recorded(t), 1), / packets were decoded, and \d+ were there/);
 });

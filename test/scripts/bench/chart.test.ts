@@ -25,7 +25,7 @@ test('each group has its title once, and text is escaped', () => {
   assert.match(CHART, />R&amp;D &lt;1</);
 });
 
-test('the picture is high enough for all of it', () => {
+test('the picture is high enough for all bars', () => {
   const height = Number(/viewBox="0 0 \d+ (\d+)"/.exec(CHART)?.[1]);
   const lowest = Math.max(...Array.from(CHART.matchAll(/ y="(\d+)"/g), ([, y]) => Number(y)));
   assert.ok(height > lowest, `${height} > ${lowest}`);

@@ -19,7 +19,7 @@ test('a row for each measurement says whether its bar is met', () => {
   ]);
 });
 
-test('results take the place of earlier ones, and the rest of the page stays', async () => {
+test('results replace earlier ones, and the rest of the page stays', async () => {
   const page = await readFile(join(import.meta.dirname, '../../../docs/benchmarks.md'), 'utf8');
   const [first, second] = ['Results one:\n\n| $& |', 'Results two'];
   const once = replaceResults(page, first);

@@ -4,7 +4,7 @@ import { debianFromApt } from '../../../scripts/quickstart/debian-mirror.ts';
 
 const noLists = (path: string): string => assert.fail(`${path} was read`);
 
-test('takes release, updates and security from what apt serves', () => {
+test("takes release, updates and security from apt's sources", () => {
   const { release, mirror, envVars } = debianFromApt(
     `http://mirror.test/debian/ trixie main Debian
 http://mirror.test/debian/ trixie contrib Debian
@@ -26,7 +26,7 @@ security:deb http://security.test/debian-security trixie-security main`,
   });
 });
 
-test('passes over a CD and follows a list of mirrors, and brings certificates for HTTPS', () => {
+test('skips a CD, follows a list of mirrors, and adds certificates for HTTPS', () => {
   const { mirror, envVars } = debianFromApt(
     `cdrom:[Debian GNU/Linux 12]/ bookworm main Debian
 mirror+file:/etc/apt/mirrors/debian.list/ bookworm main Debian
@@ -47,7 +47,7 @@ for (const [machine, output] of [
   ['with a CD alone', 'cdrom:[Debian GNU/Linux 12]/ bookworm main Debian\n'],
   ['with nothing but updates', 'http://mirror.test/debian/ bookworm-updates main Debian\n'],
 ] as const) {
-  test(`a machine ${machine} is told what to do`, () => {
+  test(`a machine ${machine} gets a remedy`, () => {
     assert.throws(() => debianFromApt(output, noLists), /run apt-get update; elsewhere set DIB_RELEASE/);
   });
 }

@@ -4,14 +4,14 @@ import { progressIn } from '../../../scripts/quickstart/progress.ts';
 
 const TIME = '2026-11-21 22:39:12,172';
 
-test('what the manager does is news', () => {
+test("reports the manager's progress", () => {
   assert.deepEqual(progressIn(`${TIME} INFO nodepool.manager: build debian-1 is ready`), {
     kind: 'news',
     text: 'build debian-1 is ready',
   });
 });
 
-test('so is the end of a phase of disk-image-create, and nothing else of its output', () => {
+test('reports the end of each phase of disk-image-create, and no other output', () => {
   const line = (text: string): string => `${TIME} INFO nodepool.image.build.debian: ${TIME} | ${text}`;
   assert.deepEqual(progressIn(line('dib-run-parts Target: install.d')), {
     kind: 'news',
@@ -20,7 +20,7 @@ test('so is the end of a phase of disk-image-create, and nothing else of its out
   assert.equal(progressIn(line('dib-run-parts Script     Seconds')), undefined);
 });
 
-test('a build or an upload that failed is a failure', () => {
+test('reports a failed build or upload as a failure', () => {
   for (const text of [
     'build debian-1 failed: exit code 3',
     'upload 2-a of debian-1 to local failed: the disk is full',
@@ -29,6 +29,6 @@ test('a build or an upload that failed is a failure', () => {
   }
 });
 
-test('other loggers tell nothing', () => {
+test('ignores other loggers', () => {
   assert.equal(progressIn(`${TIME} INFO gear.Worker: connected to the job server`), undefined);
 });
