@@ -46,19 +46,22 @@ export interface LogFileTarget {
   readonly truncate?: boolean;
   /** True if the file is reopened after logrotate has moved it. */
   readonly watched?: boolean;
-  readonly rotation?: SizeRotationSettings | TimeRotationSettings;
+  readonly rotation?: SizeRotation | TimeRotation;
 }
 
-/** Rotates a file before it reaches a size; `<file>.1` is the newest old file. */
-export interface SizeRotationSettings {
+/** Rotates a file before it reaches a size, as Python's RotatingFileHandler does: `<file>.1` is the newest old file. */
+export interface SizeRotation {
   readonly by: 'size';
   readonly maxBytes: number;
   /** Number of old files to keep. */
   readonly backups: number;
 }
 
-/** Rotates a file at intervals; an old file has its start time in its name. */
-export interface TimeRotationSettings {
+/**
+ * Rotates a file at intervals, as Python's TimedRotatingFileHandler does: an old file has its start time in its name,
+ * `<file>.2016-11-18_14`.
+ */
+export interface TimeRotation {
   readonly by: 'time';
   readonly unit: TimeUnit;
   /** Number of units; ignored for weekdays. */

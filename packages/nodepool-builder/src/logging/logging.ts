@@ -1,10 +1,9 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { createLogger, format, transports, type Logger as WinstonLogger } from 'winston';
-import type { LogOutput, LogSettings } from './log-settings.ts';
-import { openTarget } from './log-target.ts';
+import { createLogger, format, transports } from 'winston';
+import { openTarget } from './log-file.ts';
+import type { LogOutput, LogSettings, LogThreshold } from './log-settings.ts';
 import { defaultLogSettings } from './read-log-settings.ts';
-import type { LogLevel, LogRecord } from './record-format.ts';
-import { type Route, routesOf } from './routes.ts';
+import { LOG_LEVELS, type LogLevel, type LogRecord } from './record-format.ts';
 
 /** Winston's own copy of a record. A transport writes the text under {@link MESSAGE}. */
 type Info = Parameters<ReturnType<typeof format.json>['transform']>[0];
@@ -40,16 +39,12 @@ export function openLogging(settings: LogSettings = defaultLogSettings('info')):
   return {
     logger: (name) => root.child({ logger: name }),
     close: async () => {
-      await flush(root);
+      const { promise: finished, resolve } = Promise.withResolvers<void>();
+      root.once('finish', resolve).end();
+      await finished;
       for (const target of targets) target.close();
     },
   };
-}
-
-async function flush(root: WinstonLogger): Promise<void> {
-  const finished = new Promise<void>((resolve) => root.once('finish', () => resolve()));
-  root.end();
-  await finished;
 }
 
 /** Sets the time once, so that it is the same at each output. */
@@ -78,4 +73,37 @@ function toRecord(info: Info): LogRecord {
     ...(typeof stack === 'string' && { stack }),
     meta,
   };
+}
+
+/** Returns the outputs of a record, by the rules of Python's logging. */
+type Route = (logger: string, level: LogLevel) => ReadonlySet<LogOutput>;
+
+/** Makes the route for some settings. */
+export function routesOf({ loggers }: LogSettings): Route {
+  const known = new Map<string, ReadonlySet<LogOutput>>(); // one entry per logger and level
+  return (logger, level) => {
+    const key = `${level} ${logger}`;
+    const route = known.get(key) ?? findRoute(loggers, logger, level);
+    known.set(key, route);
+    return route;
+  };
+}
+
+function findRoute(loggers: LogSettings['loggers'], logger: string, level: LogLevel): ReadonlySet<LogOutput> {
+  const chain = ancestry(logger).flatMap((name) => loggers.get(name) ?? []);
+  if (!passes(level, chain.find((settings) => settings.level !== undefined)?.level)) return new Set();
+  const last = chain.findIndex((settings) => !settings.propagate);
+  const reached = last === -1 ? chain : chain.slice(0, last + 1);
+  return new Set(reached.flatMap(({ outputs }) => outputs).filter((output) => passes(level, output.level)));
+}
+
+/** Returns a name and the names above it: `nodepool.image`, `nodepool`, and the empty name of the root. */
+function ancestry(logger: string): readonly string[] {
+  const parts = logger.split('.');
+  return [...parts.map((_part, index) => parts.slice(0, parts.length - index).join('.')), ''];
+}
+
+function passes(level: LogLevel, threshold: LogThreshold | undefined): boolean {
+  if (threshold === undefined) return true;
+  return threshold !== 'silent' && LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(threshold);
 }

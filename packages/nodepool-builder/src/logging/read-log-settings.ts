@@ -1,8 +1,12 @@
-import { readText } from '../configuration/read-document.ts';
-import type { LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
+import { dirname, resolve } from 'node:path';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { ConfigurationError } from '../configuration/fault.ts';
+import { parseDocument, readText } from '../configuration/read-document.ts';
+import { schemaFaults } from '../configuration/schema-faults.ts';
+import type { LoggerSettings, LogOutput, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
-import { type LogLevel, textFormat } from './record-format.ts';
-import { parseYamlSettings } from './yaml-settings.ts';
+import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-format.ts';
 
 /** Rotation of the log of a background process. */
 const ROTATION = { by: 'size', maxBytes: 10 * 1024 * 1024, backups: 6 } as const;
@@ -31,4 +35,59 @@ export async function readLogSettings(file: string): Promise<ReadLogSettings> {
   const text = await readText(file, '-l');
   const isIni = /^(?:[^\S\n]*(?:[#;][^\n]*)?\n)*[^\S\n]*\[/.test(text);
   return isIni ? parsePythonSettings(file, text) : parseYamlSettings(file, text);
+}
+
+const FORMATS = { text: textFormat, json: jsonFormat };
+
+const OUTPUT = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['type'],
+  properties: {
+    type: { enum: ['stderr', 'file'] },
+    format: { enum: ['text', 'json'], default: 'text' },
+    filename: { type: 'string', minLength: 1, format: 'path' },
+    'max-size': { type: 'integer', minimum: 1 },
+    // includes the current file
+    'max-files': { type: 'integer', minimum: 2, default: 7 },
+  },
+  if: { properties: { type: { const: 'stderr' } } },
+  else: { required: ['filename'] },
+} as const satisfies SettingsSchema;
+
+const SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    level: { enum: LOG_LEVELS, default: 'info' },
+    loggers: { type: 'object', additionalProperties: { enum: [...LOG_LEVELS, 'silent'] } },
+    outputs: { type: 'array', items: OUTPUT },
+  },
+} as const satisfies SettingsSchema;
+
+/** Parses our own format. File names are relative to the directory of the file. */
+function parseYamlSettings(file: string, text: string): ReadLogSettings {
+  const document = parseDocument(file, text);
+  const faults = schemaFaults(document, SCHEMA);
+  if (faults.some(({ severity }) => severity === 'error')) throw new ConfigurationError(file, faults);
+  const absolute = (path: string): string => resolve(dirname(file), path);
+  const { level, loggers = {}, outputs } = readSettings(SCHEMA, document.value, absolute);
+  const outputsOfRoot = outputs?.map(toOutput) ?? [
+    { target: { type: 'stderr' } as const, format: textFormat },
+  ];
+  const named = Object.entries(loggers).map(([name, threshold]): [string, LoggerSettings] => [
+    name,
+    { level: threshold, outputs: [], propagate: true },
+  ]);
+  const root: LoggerSettings = { level, outputs: outputsOfRoot, propagate: true };
+  return { settings: { loggers: new Map([...named, ['', root]]) }, warnings: faults };
+}
+
+function toOutput(output: SettingsOf<typeof OUTPUT>): LogOutput {
+  const { filename, 'max-size': maxBytes, 'max-files': files } = output;
+  const format = FORMATS[output.format];
+  if (output.type === 'stderr' || filename === undefined) return { target: { type: 'stderr' }, format };
+  const rotation =
+    maxBytes === undefined ? {} : { rotation: { by: 'size', maxBytes, backups: files - 1 } as const };
+  return { target: { type: 'file', filename, ...rotation }, format };
 }

@@ -1,5 +1,3 @@
-import { localTime } from './local-time.ts';
-
 /** The levels of winston that this program uses, most severe first. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 
@@ -44,4 +42,14 @@ export function jsonFormat({ time, level, logger, message, stack, meta }: LogRec
 /** Appends the record's stack trace, if it has one. */
 export function withStack(text: string, { stack }: LogRecord): string {
   return stack === undefined ? text : `${text}\n${stack}`;
+}
+
+/** Formats a local time as Python's logging does: `2016-05-01 14:02:11,123`. */
+export function localTime(time: Date): string {
+  return asUtc(time).toISOString().slice(0, -1).replace('T', ' ').replace('.', ',');
+}
+
+/** Shifts a time by the local time zone: the UTC parts of the result are the local parts of the time. */
+export function asUtc(time: Date): Date {
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
 }

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import type { LogTarget, TimeUnit } from '../log-settings.ts';
-import type { PythonName, PythonValue } from './literal.ts';
 
 /** Arguments of a handler by name. */
-type Arguments = ReadonlyMap<string, PythonValue>;
+type Arguments = Readonly<Record<string, unknown>>;
 
 /** A handler of Python's logging, with the equivalent target. */
 interface Handler {
@@ -52,7 +51,7 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
         unit: unitOf(args),
         interval: Math.max(1, countOf(args, 'interval', 1)),
         backups: countOf(args, 'backupCount', 0),
-        utc: args.get('utc') === true,
+        utc: args.utc === true,
       },
     }),
   },
@@ -61,36 +60,65 @@ export const HANDLERS: Readonly<Record<string, Handler>> = {
 /**
  * Maps the arguments of a handler to their names.
  *
+ * @param args literal of a tuple
+ * @param kwargs literal of a dictionary
  * @throws HandlerArgumentError
  */
-export function bindArguments(
-  { parameters }: Handler,
-  positional: PythonValue,
-  keywords: PythonValue,
-): Arguments {
-  const list = Array.isArray(positional) ? (positional as readonly PythonValue[]) : undefined;
-  if (list === undefined) throw new HandlerArgumentError('args must be a tuple, such as (sys.stderr,)');
-  if (!(keywords instanceof Map)) throw new HandlerArgumentError('kwargs must be a dictionary');
-  if (list.length > parameters.length) {
+export function bindArguments({ parameters }: Handler, args: string, kwargs: string): Arguments {
+  const positional = parseLiteral(args);
+  const named = parseLiteral(kwargs);
+  if (!Array.isArray(positional))
+    throw new HandlerArgumentError('args must be a tuple, such as (sys.stderr,)');
+  if (Array.isArray(named)) throw new HandlerArgumentError('kwargs must be a dictionary');
+  if (positional.length > parameters.length) {
     throw new HandlerArgumentError(`it takes at most ${parameters.length} arguments`);
   }
-  const named = [...(keywords as ReadonlyMap<PythonValue, PythonValue>)].map(
-    ([key, value]) => [typeof key === 'string' ? key : '', value] as const,
-  );
-  return new Map([...list.map((value, index) => [parameters[index] ?? '', value] as const), ...named]);
+  return {
+    ...Object.fromEntries(positional.map((value, index) => [parameters[index], value])),
+    ...Object(named),
+  };
 }
 
-function fileOf(args: Arguments): { type: 'file'; filename: string } {
-  const filename = args.get('filename');
+/** Tokens whose notation in JSON differs: strings, names, commas after a last item, and parentheses. */
+const TOKEN = /([rub]{0,2})('''|"""|'|")((?:\\.|(?!\2).)*)\2|[a-z_][\w.]*|,(?=\s*[)\]}])|[()]/gis;
+
+const AS_JSON: Readonly<Record<string, string>> = {
+  '(': '[',
+  ')': ']',
+  ',': '',
+  True: 'true',
+  False: 'false',
+  None: 'null',
+};
+
+/**
+ * Parses a literal of Python without evaluating it: strings, numbers, tuples, lists and dictionaries. A name such as
+ * `sys.stdout` becomes text.
+ *
+ * @throws HandlerArgumentError
+ */
+export function parseLiteral(literal: string): unknown {
+  const json = literal.replaceAll(TOKEN, (token, prefix: string, _quote, body: string | undefined) => {
+    if (body === undefined) return AS_JSON[token] ?? JSON.stringify(token);
+    return JSON.stringify(/r/i.test(prefix) ? body : body.replaceAll(/\\(['"\\])/g, '$1'));
+  });
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new HandlerArgumentError(`${literal} is not a tuple or dictionary of strings and numbers`, {
+      cause,
+    });
+  }
+}
+
+function fileOf({ filename }: Arguments): { type: 'file'; filename: string } {
   if (typeof filename === 'string' && filename !== '') return { type: 'file', filename: resolve(filename) };
   throw new HandlerArgumentError('the first argument must be a file name');
 }
 
-function streamOf(args: Arguments): 'stdout' | 'stderr' {
-  const stream = args.get('stream') ?? null;
-  const name = isName(stream) ? stream.name : stream;
-  if (name === null || name === 'sys.stderr') return 'stderr';
-  if (name === 'sys.stdout') return 'stdout';
+function streamOf({ stream }: Arguments): 'stdout' | 'stderr' {
+  if (stream == null || stream === 'sys.stderr') return 'stderr';
+  if (stream === 'sys.stdout') return 'stdout';
   throw new HandlerArgumentError('stream must be sys.stdout or sys.stderr');
 }
 
@@ -101,17 +129,13 @@ function unitOf(args: Arguments): TimeUnit {
 }
 
 function textOf(args: Arguments, name: string, standard: string): string {
-  const value = args.get(name) ?? standard;
+  const value = args[name] ?? standard;
   if (typeof value === 'string') return value;
   throw new HandlerArgumentError(`"${name}" must be text`);
 }
 
 function countOf(args: Arguments, name: string, standard: number): number {
-  const value = args.get(name) ?? standard;
+  const value = args[name] ?? standard;
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
   throw new HandlerArgumentError(`"${name}" must be a whole number`);
-}
-
-function isName(value: PythonValue): value is PythonName {
-  return typeof value === 'object' && value !== null && 'name' in value;
 }

@@ -1,83 +1,104 @@
-/** A value with its line, counted from 1. */
-export interface IniValue {
-  readonly text: string;
+import { ConfigurationError, type Fault } from '../../configuration/fault.ts';
+
+interface IniValue {
+  text: string;
   readonly line: number;
 }
 
-/** Sections by name. */
-export type IniFile = ReadonlyMap<string, IniSection>;
-
-/** A section, with its values by key in lower case. */
-export interface IniSection {
+/** A section of an INI file. Keys are in lower case. */
+export class IniSection {
+  readonly #file: string;
   /** Line of its header. */
-  readonly line: number;
-  readonly values: ReadonlyMap<string, IniValue>;
+  readonly #line: number;
+  readonly values = new Map<string, IniValue>();
+
+  constructor(file: string, line: number) {
+    this.#file = file;
+    this.#line = line;
+  }
+
+  /** Returns a value as it is written. */
+  raw(key: string): string | undefined {
+    return this.values.get(key)?.text;
+  }
+
+  /** Returns a value with each `%(key)s` replaced by that value of the section, and `%%` by `%`. */
+  text(key: string): string | undefined {
+    return this.raw(key)?.replaceAll(/%(?:%|\((\w+)\)s)/g, (whole, other: string | undefined) =>
+      other === undefined ? '%' : (this.raw(other.toLowerCase()) ?? whole),
+    );
+  }
+
+  /** @throws ConfigurationError */
+  required(key: string): string {
+    const text = this.text(key);
+    if (text === undefined) throw this.error(key, `the section lacks "${key}"`);
+    return text;
+  }
+
+  error(key: string, reason: string, options?: ErrorOptions): ConfigurationError {
+    return iniError(this.#file, this.#lineOf(key), reason, options);
+  }
+
+  warning(key: string, reason: string, remedy: string): Fault {
+    return { line: this.#lineOf(key), column: 1, severity: 'warning', reason, remedy };
+  }
+
+  #lineOf(key: string): number {
+    return this.values.get(key)?.line ?? this.#line;
+  }
 }
 
-/** A text is not a valid INI file. */
-export class IniError extends Error {
-  override readonly name = 'IniError';
-  readonly line: number;
-
-  constructor(message: string, line: number) {
-    super(message);
-    this.line = line;
-  }
+export function iniError(
+  file: string,
+  line: number,
+  reason: string,
+  options?: ErrorOptions,
+): ConfigurationError {
+  const remedy = 'correct it, or write YAML';
+  return new ConfigurationError(file, [{ line, column: 1, severity: 'error', reason, remedy }], options);
 }
 
 /**
  * Parses an INI file as Python's `configparser` does: `key = value` or `key: value`, with longer values on indented
  * lines, and comments after `#` or `;`. Every section has the values of `[DEFAULT]`.
  *
- * @throws IniError
+ * @param file path for messages
+ * @throws ConfigurationError
  */
-export function parseIni(text: string): IniFile {
-  const sections = new Map<string, { line: number; values: Map<string, IniValue> }>();
-  let current: Map<string, IniValue> | undefined;
-  let key: string | undefined;
+export function parseIni(file: string, text: string): ReadonlyMap<string, IniSection> {
+  const sections = new Map<string, IniSection>();
+  let section: IniSection | undefined;
+  let value: IniValue | undefined;
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
-    const line = index + 1;
     if (/^\s*(?:[#;]|$)/.test(raw)) continue;
-    const previous = key === undefined ? undefined : current?.get(key);
-    if (/^\s/.test(raw) && key !== undefined && previous !== undefined) {
-      current?.set(key, {
-        text: `${previous.text}\n${withoutComment(raw.trim())}`.trim(),
-        line: previous.line,
-      });
+    if (/^\s/.test(raw) && value !== undefined) {
+      value.text = `${value.text}\n${withoutComment(raw)}`.trim();
       continue;
     }
-    const header = /^\[([^\]]+)\]/.exec(raw);
-    if (header !== null) {
-      const name = header[1] ?? '';
-      const section = sections.get(name) ?? { line, values: new Map<string, IniValue>() };
+    const line = index + 1;
+    const name = /^\[([^\]]+)\]/.exec(raw)?.[1];
+    if (name !== undefined) {
+      section = sections.get(name) ?? new IniSection(file, line);
       sections.set(name, section);
-      current = section.values;
-      key = undefined;
+      value = undefined;
       continue;
     }
-    const option = /^\s*([^:=\s][^:=]*)[:=](.*)$/.exec(raw);
-    if (option === null) throw new IniError('expected a [section] or "key = value"', line);
-    if (current === undefined) throw new IniError('expected a [section] first', line);
-    key = (option[1] ?? '').trimEnd().toLowerCase();
-    current.set(key, { text: withoutComment((option[2] ?? '').trimStart()), line });
+    const [, key, written = ''] = /^\s*([^:=\s][^:=]*)[:=](.*)$/.exec(raw) ?? [];
+    if (section === undefined || key === undefined) {
+      throw iniError(file, line, 'expected a [section], then "key = value" lines');
+    }
+    value = { text: withoutComment(written), line };
+    section.values.set(key.trimEnd().toLowerCase(), value);
   }
-  const { values: defaults } = sections.get('DEFAULT') ?? { values: new Map<string, IniValue>() };
-  return new Map(
-    [...sections].map(([name, { line, values }]) => [
-      name,
-      { line, values: new Map([...defaults, ...values]) },
-    ]),
-  );
+  const defaults = sections.get('DEFAULT')?.values ?? [];
+  for (const { values } of sections.values()) {
+    for (const [key, standard] of defaults) if (!values.has(key)) values.set(key, standard);
+  }
+  return sections;
 }
 
 /** Removes a comment after a value, as Python 2 did: after a space and a semicolon. */
 function withoutComment(text: string): string {
   return text.replace(/\s;.*$/, '').trim();
-}
-
-/** Replaces each `%(key)s` in a value by that value of the section, and `%%` by `%`. */
-export function interpolated({ values }: IniSection, { text }: IniValue): string {
-  return text.replaceAll(/%(?:%|\((\w+)\)s)/g, (whole, key: string | undefined) =>
-    key === undefined ? '%' : (values.get(key.toLowerCase())?.text ?? whole),
-  );
 }

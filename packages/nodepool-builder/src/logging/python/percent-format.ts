@@ -1,6 +1,11 @@
-import { localTime } from '../local-time.ts';
-import { type LogRecord, PYTHON_LEVELS, type RecordFormat, withStack } from '../record-format.ts';
-import { strftime, unknownDirective } from './strftime.ts';
+import {
+  asUtc,
+  type LogRecord,
+  localTime,
+  PYTHON_LEVELS,
+  type RecordFormat,
+  withStack,
+} from '../record-format.ts';
 
 /** Supported fields of Python's log records. */
 const FIELDS: Readonly<Record<string, (record: LogRecord, datefmt: string) => string | number>> = {
@@ -27,6 +32,36 @@ const CONVERSIONS: Readonly<
   f: (value, precision = 6) => Number(value).toFixed(precision),
 };
 
+/** Directives of `strftime` by letter, in the C locale; `iso` has the local time as `2016-05-01T04:02:11.007Z`. */
+const TIME_DIRECTIVES: Readonly<Record<string, (iso: string, time: Date) => string>> = {
+  Y: (iso) => iso.slice(0, 4),
+  y: (iso) => iso.slice(2, 4),
+  m: (iso) => iso.slice(5, 7),
+  d: (iso) => iso.slice(8, 10),
+  H: (iso) => iso.slice(11, 13),
+  I: (_iso, time) => String(time.getHours() % 12 || 12).padStart(2, '0'),
+  p: (_iso, time) => (time.getHours() < 12 ? 'AM' : 'PM'),
+  M: (iso) => iso.slice(14, 16),
+  S: (iso) => iso.slice(17, 19),
+  j: (iso) => {
+    const sinceNewYear = Date.parse(iso.slice(0, 10)) - Date.parse(iso.slice(0, 4));
+    return String(sinceNewYear / 86_400_000 + 1).padStart(3, '0');
+  },
+  A: (_iso, time) => time.toLocaleDateString('en-US', { weekday: 'long' }),
+  a: (_iso, time) => time.toLocaleDateString('en-US', { weekday: 'short' }),
+  B: (_iso, time) => time.toLocaleDateString('en-US', { month: 'long' }),
+  b: (_iso, time) => time.toLocaleDateString('en-US', { month: 'short' }),
+  F: (iso) => iso.slice(0, 10),
+  T: (iso) => iso.slice(11, 19),
+  s: (_iso, time) => String(Math.floor(time.getTime() / 1000)),
+  z: (_iso, time) => {
+    const minutes = -time.getTimezoneOffset();
+    const [hour, minute] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+    return `${minutes < 0 ? '-' : '+'}${String(hour * 100 + minute).padStart(4, '0')}`;
+  },
+  '%': () => '%',
+};
+
 /** Returns why a format is not supported; undefined if it is. */
 export function formatError(format: string, datefmt: string): string | undefined {
   for (const [directive, field, , , , conversion = ''] of format.matchAll(DIRECTIVE)) {
@@ -35,11 +70,16 @@ export function formatError(format: string, datefmt: string): string | undefined
     }
   }
   if (format.replaceAll(DIRECTIVE, '').includes('%')) return 'a "%" starts no directive';
-  const unknown = unknownDirective(datefmt);
-  return unknown === undefined ? undefined : `${unknown} in datefmt is not supported`;
+  for (const [directive, letter = ''] of datefmt.matchAll(/%(.?)/gs)) {
+    if (!Object.hasOwn(TIME_DIRECTIVES, letter)) return `${directive} in datefmt is not supported`;
+  }
+  return undefined;
 }
 
-/** Makes a format from Python's `%` notation, such as `%(asctime)s %(levelname)-8s %(name)s: %(message)s`. */
+/**
+ * Makes a format from Python's `%` notation, such as `%(asctime)s %(levelname)-8s %(name)s: %(message)s`. Neither it
+ * nor `datefmt` has a {@link formatError}.
+ */
 export function percentFormat(format: string, datefmt: string): RecordFormat {
   return (record) =>
     withStack(
@@ -54,4 +94,12 @@ export function percentFormat(format: string, datefmt: string): RecordFormat {
       }),
       record,
     );
+}
+
+function strftime(format: string, time: Date): string {
+  const iso = asUtc(time).toISOString();
+  return format.replaceAll(
+    /%(.)/gs,
+    (whole, letter: string) => TIME_DIRECTIVES[letter]?.(iso, time) ?? whole,
+  );
 }

@@ -1,9 +1,8 @@
-import { ConfigurationError, type Fault } from '../../configuration/fault.ts';
+import type { Fault } from '../../configuration/fault.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
 import { bindArguments, HANDLERS, HandlerArgumentError } from './handlers.ts';
-import { IniError, type IniFile, type IniSection, interpolated, parseIni } from './ini-file.ts';
-import { LiteralError, parseLiteral } from './literal.ts';
+import { type IniSection, iniError, parseIni } from './ini-file.ts';
 import { formatError, percentFormat } from './percent-format.ts';
 
 /** Thresholds by Python level. CRITICAL means none, because our highest level is ERROR. */
@@ -24,157 +23,96 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
  * @throws ConfigurationError for a file that Python would reject, too
  */
 export function parsePythonSettings(file: string, text: string): ReadLogSettings {
+  const sections = parseIni(file, text);
+  const warnings: Fault[] = [];
+  const section = (name: string): IniSection => {
+    const found = sections.get(name);
+    if (found !== undefined) return found;
+    throw iniError(file, 1, `the section [${name}] is missing`);
+  };
+  /** Reads the sections that `keys` of a section names. */
+  const named = <T>(
+    list: string,
+    prefix: string,
+    read: (named: IniSection, key: string) => T,
+  ): Map<string, T> => {
+    const keys = commaList(section(list).required('keys'));
+    return new Map(keys.map((key) => [key, read(section(`${prefix}_${key}`), key)]));
+  };
+  const formats = named('formatters', 'formatter', (formatter) => formatOf(formatter, warnings));
+  const outputs = named('handlers', 'handler', (handler) => outputOf(handler, formats, warnings));
+  const loggers = named('loggers', 'logger', (logger, key): [string, LoggerSettings] => [
+    key === 'root' ? '' : logger.required('qualname'),
+    loggerOf(logger, outputs),
+  ]);
+  if (!loggers.has('root')) throw section('loggers').error('', 'the keys of [loggers] lack "root"');
+  return { settings: { loggers: new Map(loggers.values()) }, warnings };
+}
+
+function loggerOf(section: IniSection, outputs: ReadonlyMap<string, LogOutput | undefined>): LoggerSettings {
+  const names = commaList(section.text('handlers'));
+  const unknown = names.find((name) => !outputs.has(name));
+  if (unknown !== undefined) {
+    throw section.error('handlers', `the handler "${unknown}" is not among the keys of [handlers]`);
+  }
+  return {
+    ...levelOf(section),
+    outputs: names.flatMap((name) => outputs.get(name) ?? []),
+    propagate: (section.text('propagate') ?? '1') !== '0',
+  };
+}
+
+/** Returns undefined for a handler without output, or an unsupported handler. */
+function outputOf(
+  section: IniSection,
+  formats: ReadonlyMap<string, RecordFormat>,
+  warnings: Fault[],
+): LogOutput | undefined {
+  const name = section.required('class');
+  const handler = HANDLERS[name.replace(/^logging\./, '')];
+  if (handler === undefined) {
+    const remedy = `use one of ${Object.keys(HANDLERS).join(', ')}`;
+    const reason = `the handler class ${name} is not supported`;
+    warnings.push(section.warning('class', reason, remedy));
+    return undefined;
+  }
+  const formatter = section.text('formatter') ?? '';
+  const format = formatter === '' ? percentFormat('%(message)s', '') : formats.get(formatter);
+  if (format === undefined) {
+    const reason = `the formatter "${formatter}" is not among the keys of [formatters]`;
+    throw section.error('formatter', reason);
+  }
+  const level = levelOf(section);
   try {
-    const reader = new PythonSettingsReader(parseIni(text));
-    return { settings: { loggers: reader.loggers() }, warnings: reader.warnings };
+    const [args, kwargs] = [section.text('args') ?? '()', section.text('kwargs') ?? '{}'];
+    const target = handler.target(bindArguments(handler, args, kwargs));
+    return target && { target, format, ...level };
   } catch (error) {
-    if (!(error instanceof IniError)) throw error;
-    throw new ConfigurationError(
-      file,
-      [
-        {
-          line: error.line,
-          column: 1,
-          severity: 'error',
-          reason: error.message,
-          remedy: 'correct it, or write YAML',
-        },
-      ],
-      { cause: error },
-    );
+    if (!(error instanceof HandlerArgumentError)) throw error;
+    throw section.error('args', `args of ${name}: ${error.message}`, { cause: error });
   }
 }
 
-class PythonSettingsReader {
-  readonly warnings: Fault[] = [];
-  readonly #file: IniFile;
+function formatOf(section: IniSection, warnings: Fault[]): RecordFormat {
+  // Python does not interpolate these values.
+  const raw = (key: string): string => section.raw(key) ?? '';
+  const format = raw('format') || '%(message)s';
+  const isPercent = ['', '%'].includes(raw('style')) && ['', 'logging.Formatter'].includes(raw('class'));
+  const reason = isPercent ? formatError(format, raw('datefmt')) : 'only formats with "%" are supported';
+  if (reason === undefined) return percentFormat(format, raw('datefmt'));
+  const remedy = 'the default format is used instead';
+  warnings.push(section.warning('format', `the format cannot be used: ${reason}`, remedy));
+  return textFormat;
+}
 
-  constructor(file: IniFile) {
-    this.#file = file;
-  }
-
-  loggers(): ReadonlyMap<string, LoggerSettings> {
-    const formats = new Map(
-      this.#named('formatters', 'formatter').map(([key, section]) => [key, this.#format(section)]),
-    );
-    const outputs = new Map(
-      this.#named('handlers', 'handler').map(([key, section]) => [key, this.#output(section, formats)]),
-    );
-    const loggers = new Map(
-      this.#named('loggers', 'logger').map(([key, section]) => {
-        const name = key === 'root' ? '' : this.#required(section, 'qualname');
-        return [name, this.#logger(section, outputs)];
-      }),
-    );
-    if (!loggers.has(''))
-      throw new IniError('the keys of [loggers] lack "root"', this.#section('loggers').line);
-    return loggers;
-  }
-
-  #logger(section: IniSection, outputs: ReadonlyMap<string, LogOutput | undefined>): LoggerSettings {
-    const level = this.#level(section);
-    const names = commaList(this.#text(section, 'handlers'));
-    for (const name of names) {
-      if (!outputs.has(name)) {
-        throw new IniError(
-          `the handler "${name}" is not among the keys of [handlers]`,
-          this.#lineOf(section, 'handlers'),
-        );
-      }
-    }
-    return {
-      ...(level !== undefined && { level }),
-      outputs: names.flatMap((name) => outputs.get(name) ?? []),
-      propagate: (this.#text(section, 'propagate') ?? '1') !== '0',
-    };
-  }
-
-  /** Returns undefined for a handler without output, or an unsupported handler. */
-  #output(section: IniSection, formats: ReadonlyMap<string, RecordFormat>): LogOutput | undefined {
-    const name = this.#required(section, 'class');
-    const handler = HANDLERS[name.replace(/^logging\./, '')];
-    if (handler === undefined) {
-      const known = Object.keys(HANDLERS).join(', ');
-      this.#warn(section, 'class', `the handler class ${name} is not supported`, `use one of ${known}`);
-      return undefined;
-    }
-    const formatter = this.#text(section, 'formatter') ?? '';
-    if (formatter !== '' && !formats.has(formatter)) {
-      const reason = `the formatter "${formatter}" is not among the keys of [formatters]`;
-      throw new IniError(reason, this.#lineOf(section, 'formatter'));
-    }
-    const level = this.#level(section);
-    try {
-      const args = bindArguments(
-        handler,
-        parseLiteral(this.#text(section, 'args') ?? '()'),
-        parseLiteral(this.#text(section, 'kwargs') ?? '{}'),
-      );
-      const target = handler.target(args);
-      if (target === undefined) return undefined;
-      const format = formats.get(formatter) ?? percentFormat('%(message)s', '');
-      return { target, format, ...(level !== undefined && { level }) };
-    } catch (error) {
-      if (!(error instanceof LiteralError || error instanceof HandlerArgumentError)) throw error;
-      throw new IniError(`args of ${name}: ${error.message}`, this.#lineOf(section, 'args'));
-    }
-  }
-
-  #format(section: IniSection): RecordFormat {
-    // Python does not interpolate these values.
-    const raw = (key: string): string => section.values.get(key)?.text ?? '';
-    const format = raw('format') || '%(message)s';
-    const isPercent = ['', '%'].includes(raw('style')) && ['', 'logging.Formatter'].includes(raw('class'));
-    const reason = isPercent ? formatError(format, raw('datefmt')) : 'only formats with "%" are supported';
-    if (reason === undefined) return percentFormat(format, raw('datefmt'));
-    this.#warn(
-      section,
-      'format',
-      `the format cannot be used: ${reason}`,
-      'the default format is used instead',
-    );
-    return textFormat;
-  }
-
-  #level(section: IniSection): LogThreshold | undefined {
-    const name = this.#text(section, 'level') ?? 'NOTSET';
-    if (Object.hasOwn(LEVELS, name)) return LEVELS[name];
+function levelOf(section: IniSection): { readonly level?: LogThreshold } {
+  const name = section.text('level') ?? 'NOTSET';
+  if (!Object.hasOwn(LEVELS, name)) {
     const known = Object.keys(LEVELS).join(', ');
-    throw new IniError(`the level "${name}" is not one of ${known}`, this.#lineOf(section, 'level'));
+    throw section.error('level', `the level "${name}" is not one of ${known}`);
   }
-
-  /** Returns the sections that `keys` of a section names. */
-  #named(list: string, prefix: string): readonly (readonly [key: string, section: IniSection])[] {
-    return commaList(this.#required(this.#section(list), 'keys')).map((key) => [
-      key,
-      this.#section(`${prefix}_${key}`),
-    ]);
-  }
-
-  #section(name: string): IniSection {
-    const section = this.#file.get(name);
-    if (section === undefined) throw new IniError(`the section [${name}] is missing`, 1);
-    return section;
-  }
-
-  #text(section: IniSection, key: string): string | undefined {
-    const value = section.values.get(key);
-    return value && interpolated(section, value);
-  }
-
-  #required(section: IniSection, key: string): string {
-    const text = this.#text(section, key);
-    if (text === undefined) throw new IniError(`the section lacks "${key}"`, section.line);
-    return text;
-  }
-
-  #lineOf(section: IniSection, key: string): number {
-    return section.values.get(key)?.line ?? section.line;
-  }
-
-  #warn(section: IniSection, key: string, reason: string, remedy: string): void {
-    this.warnings.push({ line: this.#lineOf(section, key), column: 1, severity: 'warning', reason, remedy });
-  }
+  const level = LEVELS[name];
+  return level === undefined ? {} : { level };
 }
 
 function commaList(text = ''): readonly string[] {

@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { ConfigurationError, formatFault } from '../../../src/configuration/fault.ts';
 import type { LogTarget } from '../../../src/logging/log-settings.ts';
+import { routesOf } from '../../../src/logging/logging.ts';
 import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
-import { routesOf } from '../../../src/logging/routes.ts';
 
 /** A typical configuration: a file for all records, one without debug records, and one for the output of builds. */
 const SITE = `[loggers]
@@ -190,7 +190,7 @@ describe('an unsupported part', () => {
     [
       'a call',
       SITE.replace('(sys.stdout,)', '(open("/tmp/x"),)'),
-      /conf:34:1: args of StreamHandler: unexpected "\("/,
+      /conf:34:1: args of StreamHandler: .* is not a tuple or dictionary of strings and numbers/,
     ],
     ['an odd stream', SITE.replace('(sys.stdout,)', '(sys.stdin,)'), /must be sys\.stdout or sys\.stderr/],
     ['no file', SITE.replace("('/var/log/nodepool/images/image.log',)", '(5,)'), /must be a file name/],

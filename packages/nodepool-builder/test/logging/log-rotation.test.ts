@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { TimeRotation } from '../../../src/logging/file/time-rotation.ts';
-import type { TimeRotationSettings } from '../../../src/logging/log-settings.ts';
-import { temporaryDirectory } from '../../temporary-directory.ts';
+import { timeRotation } from '../../src/logging/log-rotation.ts';
+import type { TimeRotation } from '../../src/logging/log-settings.ts';
+import { temporaryDirectory } from '../temporary-directory.ts';
 
 const HOUR = 3_600_000;
 
 /** Makes a file whose last write was at `written`, with the clock of its rotation. */
-function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRotationSettings>) {
+function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRotation>) {
   const directory = temporaryDirectory(t);
   const path = join(directory, 'b.log');
   const clock = { now: written };
@@ -18,7 +18,7 @@ function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRot
     utimesSync(path, clock.now / 1000, clock.now / 1000);
   };
   write();
-  const rotation = new TimeRotation(
+  const rotation = timeRotation(
     path,
     { by: 'time', unit: 'H', interval: 1, backups: 0, utc: true, ...settings },
     () => clock.now,
@@ -31,13 +31,13 @@ describe('a log file that is rotated by time', () => {
     const start = Date.UTC(2016, 10, 18, 14, 30);
     const { clock, write, rotation, names } = rotatingFile(t, start, { interval: 8 });
     clock.now = start + 8 * HOUR - 1;
-    assert.equal(rotation.isDue(), false);
+    assert.equal(rotation.isDue(5, 5), false);
     clock.now += 1;
-    assert.equal(rotation.isDue(), true);
+    assert.equal(rotation.isDue(5, 5), true);
     rotation.rotate();
     write();
     assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_14']);
-    assert.equal(rotation.isDue(), false);
+    assert.equal(rotation.isDue(5, 5), false);
     clock.now += 8 * HOUR;
     rotation.rotate();
     assert.deepEqual(names(), ['b.log.2016-11-18_14', 'b.log.2016-11-18_22']);
@@ -54,7 +54,7 @@ describe('a log file that is rotated by time', () => {
     assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_16', 'b.log.2016-11-18_17']);
   });
 
-  const cases: readonly (readonly [unit: TimeRotationSettings['unit'], due: number, suffix: string])[] = [
+  const cases: readonly (readonly [unit: TimeRotation['unit'], due: number, suffix: string])[] = [
     ['S', Date.UTC(2016, 10, 18, 14, 30, 1), '2016-11-18_14-30-00'],
     ['M', Date.UTC(2016, 10, 18, 14, 31), '2016-11-18_14-30'],
     ['D', Date.UTC(2016, 10, 19, 14, 30), '2016-11-18'],
@@ -68,9 +68,9 @@ describe('a log file that is rotated by time', () => {
     it(`with unit ${unit} is due at ${new Date(due).toISOString()}`, (t) => {
       const { clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14, 30), { unit });
       clock.now = due - 1;
-      assert.equal(rotation.isDue(), false);
+      assert.equal(rotation.isDue(5, 5), false);
       clock.now = due;
-      assert.equal(rotation.isDue(), true);
+      assert.equal(rotation.isDue(5, 5), true);
       rotation.rotate();
       assert.deepEqual(names(), [`b.log.${suffix}`]);
     });
@@ -82,8 +82,8 @@ describe('a log file that is rotated by time', () => {
       utc: false,
     });
     clock.now = new Date(2016, 10, 19).getTime() - 1;
-    assert.equal(rotation.isDue(), false);
+    assert.equal(rotation.isDue(5, 5), false);
     clock.now += 1;
-    assert.equal(rotation.isDue(), true);
+    assert.equal(rotation.isDue(5, 5), true);
   });
 });
