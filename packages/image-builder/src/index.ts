@@ -8,7 +8,10 @@ export { DirectoryProvider } from './directory/directory-provider.ts';
 export type { DiskImage } from './disk-image.ts';
 export { ImageError, type ImageErrorCode } from './errors.ts';
 export { FORMAT_NAMES, type ImageFormat } from './formats.ts';
+export { HashedReader } from './hashed-reader.ts';
 export type { ImageFilter } from './image-filter/image-filter.ts';
+export { latestImage } from './image-filter/latest-image.ts';
+export { parseImageFilter } from './image-filter/parse-filter.ts';
 export { splitTags } from './image-filter/split-tags.ts';
 export type {
   CapturedImage,
@@ -55,4 +58,3 @@ export type {
   UploadRequest,
   UploadResult,
 } from './types.ts';
-export { openUploadSource } from './upload-source.ts';

@@ -14,7 +14,6 @@ export {
   withAbort,
   withTimeout,
 } from './cancellation.ts';
-export { checksumsOf } from './checksums.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { createAjv } from './create-ajv.ts';
 export { shellWords } from './dib/shell-words.ts';
@@ -31,13 +30,15 @@ export {
 export { type DiskFile, diskInformation } from './formats/disk-information.ts';
 export { checkDisk, checkSelfContained } from './formats/self-contained.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
+export { Digester, type Slot } from './hashed-reader/digester.ts';
+export { checksumsOf } from './hashed-reader.ts';
 export { type Clock, SYSTEM_CLOCK } from './http/clock.ts';
 export { type HttpAnswer, HttpClient, type HttpRequest, textOf } from './http/http-client.ts';
 export { type NetworkFault, networkFailure } from './http/network-failure.ts';
 export { RetryBudget, type RetryLimits, RetryPolicy, retryAfterSeconds } from './http/retry-policy.ts';
 export { type FilterEntry, SELF } from './image-filter/image-filter.ts';
-export { type LatestImage, latestImage } from './image-filter/latest-image.ts';
-export { filterEntry, parseImageFilter } from './image-filter/parse-filter.ts';
+export type { LatestImage } from './image-filter/latest-image.ts';
+export { filterEntry } from './image-filter/parse-filter.ts';
 export { checkImageId, imageIdFault } from './image-id.ts';
 export { type ImportedBuild, importedImageId, parseImportedImageId } from './imported-image-id.ts';
 export { authorityOf } from './instance/authority-of.ts';
@@ -68,9 +69,4 @@ export { readSettings, type SettingsSchema } from './settings-schema.ts';
 export { SingleFlight } from './single-flight.ts';
 export { writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
-export { createDigester } from './upload-source/create-digester.ts';
-export type { Digester, DigestName } from './upload-source/digests.ts';
-export { HashThreads } from './upload-source/hash-threads.ts';
-export { type Slot, SlotRing } from './upload-source/slot-ring.ts';
-export { UploadSource } from './upload-source.ts';
 export type { ImageValidation } from './validation/validation-settings.ts';

@@ -6,7 +6,6 @@ import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 import type { ImageProvider, Logger } from './types.ts';
-import type { HashThreads } from './upload-source/hash-threads.ts';
 
 /** A problem with a setting that a schema cannot express. */
 export interface Diagnostic {
@@ -246,7 +245,6 @@ export interface ProviderServices<P = unknown> {
 export interface ImageServices<P = unknown> extends ProviderServices<P> {
   /** Disk formats to accept, the best first. */
   readonly formats: readonly ImageFormat[];
-  readonly threads: HashThreads;
   /** Reports the duration of a request to the cloud, in milliseconds. */
   readonly onTask: (task: string, milliseconds: number) => void;
 }

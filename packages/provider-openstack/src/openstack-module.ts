@@ -104,7 +104,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     const prepared = await loadCloudSettings(request, host);
     return { prepared, imageType: prepared.imageFormat };
   },
-  openImages(entry, { prepared, formats, logger, environment, threads, onTask }) {
+  openImages(entry, { prepared, formats, logger, environment, onTask }) {
     const { 'bandwidth-limit': bandwidthLimit, 'image-upload-timeout': uploadTimeout } = entry;
     return new OpenStackProvider({
       name: entry.name,
@@ -113,7 +113,6 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       logger,
       session: { rate: entry.rate, proxyEnv: environment },
       retry: { ...RETRY, limit: entry['upload-retry-limit'] },
-      threads,
       onTask,
       ...imageImport(entry),
       ...(uploadTimeout !== undefined && { uploadTimeout }),

@@ -12,12 +12,7 @@ import type {
   UploadRequest,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import {
-  BandwidthLimit,
-  HashThreads,
-  isImageFormat,
-  signalOf,
-} from '@nodepool-builder/image-builder/module-kit';
+import { BandwidthLimit, isImageFormat, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { findCandidates } from './candidate.ts';
 import { claimSnapshot } from './claim-snapshot.ts';
 import type { CloudSettings } from './cloud-settings.ts';
@@ -80,8 +75,6 @@ export interface OpenStackProviderOptions {
   readonly bandwidthLimit?: number;
   /** Called for each request that succeeded. */
   readonly onTask?: OnTask;
-  /** What digests are computed in, for several providers to share. Default: threads of its own, when they are needed. */
-  readonly threads?: HashThreads;
 }
 
 const DEFAULT_RETRY: TransferRetries = { attempts: 3, delay: 5 };
@@ -106,17 +99,15 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   readonly formats: readonly ImageFormat[];
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
-  readonly #threads: HashThreads;
   /** The end of what is under way for each upload. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #cloud: Promise<OpenCloud> | undefined;
 
   constructor(options: OpenStackProviderOptions) {
-    const { name, formats, bandwidthLimit, threads = new HashThreads() } = options;
+    const { name, formats, bandwidthLimit } = options;
     this.name = name;
     this.formats = formats;
     this.#options = options;
-    this.#threads = threads;
     this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
   }
 
@@ -143,7 +134,6 @@ export class OpenStackProvider implements ImageProvider, Disposable {
         stallTimeout,
         progress,
         limit: this.#limit,
-        threads: this.#threads,
         logger,
         signal,
       };

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { ImageFilter, UploadRequest } from '@nodepool-builder/image-builder';
-import { latestImage } from '@nodepool-builder/image-builder/module-kit';
+import { type ImageFilter, latestImage, type UploadRequest } from '@nodepool-builder/image-builder';
 import type { OpenStackApi } from '../../../test/fixtures/openstack/openstack-api.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import type { OpenStackProvider } from '../src/index.ts';

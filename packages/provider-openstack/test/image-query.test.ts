@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterEntry, parseImageFilter } from '@nodepool-builder/image-builder/module-kit';
+import { parseImageFilter } from '@nodepool-builder/image-builder';
+import { filterEntry } from '@nodepool-builder/image-builder/module-kit';
 import { imageQueries } from '../src/image-query.ts';
 
 /** The queries as URLs have them. */

@@ -4,16 +4,13 @@
  */
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { HashThreads } from '@nodepool-builder/image-builder/module-kit';
 import { downloadArtifact } from '../../../packages/zuul-images/src/download/download-artifact.ts';
 import { peakMemory } from '../peak-memory.ts';
-
-const threads = new HashThreads();
 
 for await (const order of createInterface(process.stdin)) {
   const [url = '', destination = '', connections] = order.split(' ');
   const stateDirectory = join(dirname(destination), 'state');
   const begin = performance.now();
-  await downloadArtifact({ url, destination, stateDirectory, connections: Number(connections) }, { threads });
+  await downloadArtifact({ url, destination, stateDirectory, connections: Number(connections) });
   console.log((performance.now() - begin) / 1000, await peakMemory(process.pid));
 }

@@ -1,40 +1,38 @@
 /**
- * Puts a file to a server, again and again: takes lines of `PATH DIGEST...` and answers each with the seconds that it
- * took and the most bytes of memory that this process ever had.
+ * Puts a file to a server, again and again: takes lines of `PATH` (or `PATH known`, for a file with known checksums)
+ * and answers each with the seconds that it took and the peak memory of this process in bytes.
  */
 import { once } from 'node:events';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
-import { openUploadSource } from '@nodepool-builder/image-builder';
-import { type DigestName, HashThreads } from '@nodepool-builder/image-builder/module-kit';
+import { type Checksums, HashedReader } from '@nodepool-builder/image-builder';
 import { peakMemory } from '../peak-memory.ts';
 
 const [address = ''] = process.argv.slice(2);
 const agent = new Agent({ keepAlive: true });
-const threads = new HashThreads();
 
 for await (const order of createInterface(process.stdin)) {
-  const [path = '', ...digests] = order.split(' ');
+  const [path = '', known] = order.split(' ');
   const begin = performance.now();
-  await upload(path, digests as DigestName[]);
+  await upload(path, known === undefined ? undefined : { md5: '', sha256: '' });
   console.log((performance.now() - begin) / 1000, await peakMemory(process.pid));
 }
 
-async function upload(path: string, digests: readonly DigestName[]): Promise<void> {
-  const source = await openUploadSource(path, { digests, threads });
+async function upload(path: string, checksums: Checksums | undefined): Promise<void> {
+  const reader = await HashedReader.open(path, { checksums });
   const outgoing = request(`${address}/v2/images/image/file`, {
     method: 'PUT',
     agent,
-    headers: { 'content-length': source.size },
+    headers: { 'content-length': reader.size },
   });
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
-  for await (const piece of source.pieces()) await written(outgoing, piece);
+  for await (const piece of reader.pieces()) await written(outgoing, piece);
   outgoing.end();
   const [answer] = await answered;
   if (answer.statusCode !== 204) throw new Error(`the server answers ${answer.statusCode}`);
   answer.resume();
-  await source.digests;
-  await source.close();
+  await reader.checksums;
+  await reader.close();
 }
 
 async function written(outgoing: ClientRequest, piece: Buffer): Promise<void> {

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, open } from 'node:fs/promises';
-import { checksumsOf } from '../checksums.ts';
 import { ImageError } from '../errors.ts';
+import { checksumsOf } from '../hashed-reader.ts';
 import type { Checksums, ImageFile } from '../types.ts';
 import { PUBLISHED } from './partial-file.ts';
 import { type CopyOptions, sparseCopy } from './sparse-copy.ts';

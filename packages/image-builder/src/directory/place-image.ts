@@ -1,7 +1,7 @@
 import { link, lstat, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { checksumsOf } from '../checksums.ts';
 import { ImageError } from '../errors.ts';
+import { checksumsOf } from '../hashed-reader.ts';
 import { unlessMissing } from '../system-error.ts';
 import type { Checksums, UploadRequest } from '../types.ts';
 import { copyImage } from './copy-image.ts';

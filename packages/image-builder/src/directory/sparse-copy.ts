@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 import type { BandwidthLimit } from '../bandwidth-limit.ts';
+import { HashedReader } from '../hashed-reader.ts';
 import { metered } from '../metered.ts';
 import { writeSparse } from '../sparse.ts';
 import type { Checksums, OperationOptions } from '../types.ts';
-import { openUploadSource } from '../upload-source.ts';
 import { PUBLISHED } from './partial-file.ts';
 
 /** Settings of {@link sparseCopy}. */
@@ -22,14 +22,10 @@ export interface CopyOptions extends OperationOptions {
 export async function sparseCopy(
   source: string,
   target: string,
-  { limit, signal = new AbortController().signal, onProgress }: CopyOptions = {},
+  { limit, signal = new AbortController().signal, ...options }: CopyOptions = {},
 ): Promise<Checksums> {
-  const from = await openUploadSource(source, {
-    digests: ['md5', 'sha256'],
-    signal,
-    mayBeRemoved: true, // a deletion does not wait for copies
-    ...(onProgress && { onProgress }),
-  });
+  // A deletion does not wait for copies.
+  const from = await HashedReader.open(source, { ...options, signal, mayBeRemoved: true });
   try {
     const to = await open(target, 'wx', PUBLISHED);
     try {
@@ -43,8 +39,8 @@ export async function sparseCopy(
     } finally {
       await to.close();
     }
-    return await from.digests;
+    return await from.checksums;
   } finally {
-    await from[Symbol.asyncDispose]();
+    await from.close();
   }
 }

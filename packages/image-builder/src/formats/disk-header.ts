@@ -1,4 +1,4 @@
-import { SteadyFile } from '../upload-source/steady-file.ts';
+import { SteadyFile } from '../hashed-reader/steady-file.ts';
 
 /** Drivers of qemu-img whose formats have a header. */
 export type DiskDriver = 'qcow2' | 'vmdk' | 'vpc' | 'vhdx' | 'vdi';

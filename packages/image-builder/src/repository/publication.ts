@@ -1,10 +1,10 @@
 import { lstat, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checksumsOf } from '../checksums.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { checkSelfContained } from '../formats/self-contained.ts';
 import type { ImageFormat } from '../formats.ts';
+import { checksumsOf } from '../hashed-reader.ts';
 import { type Manifest, type ManifestFile, manifestTime, writeManifest } from '../manifest.ts';
 import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';

@@ -1,16 +1,12 @@
-import type {
-  CandidateOptions,
-  ImageCandidate,
-  ImageFilter,
-  ImageProvider,
-} from '@nodepool-builder/image-builder';
 import {
-  type FilterEntry,
-  filterEntry,
-  type LatestImage,
+  type CandidateOptions,
+  type ImageCandidate,
+  type ImageFilter,
+  type ImageProvider,
   latestImage,
   parseImageFilter,
-} from '@nodepool-builder/image-builder/module-kit';
+} from '@nodepool-builder/image-builder';
+import { type FilterEntry, filterEntry, type LatestImage } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';

@@ -1,5 +1,4 @@
-import type { ImageCandidate, ImageProvider } from '@nodepool-builder/image-builder';
-import { latestImage } from '@nodepool-builder/image-builder/module-kit';
+import { type ImageCandidate, type ImageProvider, latestImage } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import type { Modules } from '../modules.ts';
 import { CommandError } from './command-error.ts';

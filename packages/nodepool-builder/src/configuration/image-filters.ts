@@ -1,5 +1,5 @@
-import { ImageError } from '@nodepool-builder/image-builder';
-import { type FilterEntry, parseImageFilter } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, parseImageFilter } from '@nodepool-builder/image-builder';
+import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { Fault } from './fault.ts';
 import { toFault } from './finding.ts';
 import { toText } from './scalar.ts';

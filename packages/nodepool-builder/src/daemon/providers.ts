@@ -7,7 +7,7 @@ import {
   type InstanceProvider,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { HashThreads, type ProviderServices } from '@nodepool-builder/image-builder/module-kit';
+import type { ProviderServices } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 
@@ -38,7 +38,6 @@ export interface InstanceOptions {
 export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
   readonly #used: Set<string>;
-  readonly #threads = new HashThreads();
   #byName: ReadonlyMap<string, Opened> = new Map();
 
   constructor(options: ProvidersOptions) {
@@ -109,7 +108,6 @@ export class Providers implements BuilderServices, Disposable {
     return module.openImages?.(entry, {
       ...this.#services(prepared),
       formats: [imageType],
-      threads: this.#threads,
       onTask: (task, milliseconds) => this.#options.onTask?.(name, task, milliseconds),
     });
   }

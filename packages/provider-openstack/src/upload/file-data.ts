@@ -1,15 +1,5 @@
-import {
-  type Checksums,
-  ImageError,
-  type ImageFile,
-  openUploadSource,
-} from '@nodepool-builder/image-builder';
-import {
-  type BandwidthLimit,
-  type HashThreads,
-  metered,
-  type UploadSource,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type Checksums, HashedReader, ImageError, type ImageFile } from '@nodepool-builder/image-builder';
+import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/module-kit';
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import type { ByteProgress } from './byte-progress.ts';
@@ -18,8 +8,6 @@ import type { ByteProgress } from './byte-progress.ts';
 export interface FileDataOptions {
   readonly progress: ByteProgress;
   readonly limit: BandwidthLimit | undefined;
-  /** Shared by uploads at the same time. */
-  readonly threads: HashThreads;
   /** Seconds. */
   readonly stallTimeout: number;
   readonly signal: AbortSignal;
@@ -28,11 +16,11 @@ export interface FileDataOptions {
 /** A file on its way to a cloud. What is not known of it is digested while it goes out. */
 export class FileData {
   readonly #file: ImageFile;
-  readonly #source: UploadSource<keyof Checksums>;
+  readonly #source: HashedReader;
   readonly #options: FileDataOptions;
   #begun = false;
 
-  private constructor(file: ImageFile, source: UploadSource<keyof Checksums>, options: FileDataOptions) {
+  private constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {
     this.#file = file;
     this.#source = source;
     this.#options = options;
@@ -40,10 +28,11 @@ export class FileData {
 
   /** @throws OpenStackError `image-missing-on-disk` */
   static async open(file: ImageFile, options: FileDataOptions): Promise<FileData> {
-    const digests = file.checksums === undefined ? (['md5', 'sha256'] as const) : [];
-    const { threads, signal } = options;
     try {
-      const source = await openUploadSource(file.path, { digests, threads, signal });
+      const source = await HashedReader.open(file.path, {
+        checksums: file.checksums,
+        signal: options.signal,
+      });
       if (source.size === file.size) return new FileData(file, source, options);
       await source.close();
       throw new ImageError(
@@ -65,7 +54,7 @@ export class FileData {
   async checksums(): Promise<Checksums> {
     if (this.#file.checksums !== undefined) return this.#file.checksums;
     if (!this.#begun) await drain(this.#pieces());
-    return await this.#source.digests;
+    return await this.#source.checksums;
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Checksums, Logger, OperationOptions } from '@nodepool-builder/image-builder';
-import type { HashThreads, RetryLimits } from '@nodepool-builder/image-builder/module-kit';
+import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { ExpectedArtifact } from './expected.ts';
 import type { HeadersOfHosts } from './http-source.ts';
 
@@ -40,8 +40,6 @@ export interface ArtifactRequest {
 /** Settings of `downloadArtifact`. Progress is in percent; there is none if the server sends no size. */
 export interface DownloadOptions extends OperationOptions {
   readonly logger?: Logger;
-  /** Threads shared by all hashing of one process. Default: threads of its own. */
-  readonly threads?: HashThreads;
   /** Milliseconds without data after which a connection counts as lost. Default: a minute. */
   readonly stall?: number;
   /** Default: eight attempts, with delays from one second to two minutes. */

@@ -76,7 +76,7 @@ interface Transfer extends Pick<Unpacking, 'spool' | 'coding' | 'file' | 'name' 
 async function transfer(
   { found, ...parts }: Transfer,
   { connections = DEFAULT_CONNECTIONS, expected = {} }: ArtifactRequest,
-  { signal: download, onBytes, onProgress, threads, retryPolicy, logger }: AttemptOptions,
+  { signal: download, onBytes, onProgress, retryPolicy, logger }: AttemptOptions,
 ): Promise<UnpackedObject> {
   const fetch = async (signal: AbortSignal): Promise<void> => {
     const fetching = { ...parts, onBytes, signal };
@@ -87,7 +87,6 @@ async function transfer(
   const unpack = async (signal: AbortSignal): Promise<UnpackedObject> =>
     await unpackObject({
       ...parts,
-      threads,
       withCrc32: expected.crc32 !== undefined,
       signal,
       onProgress: (done) => progress?.({ done, total: found.size ?? 0 }),

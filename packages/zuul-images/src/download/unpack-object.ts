@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { createDigester, type HashThreads, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
+import { Digester, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Spool } from './spool.ts';
 import { type Unpacked, UnpackedFile } from './unpacked-file.ts';
@@ -19,7 +19,6 @@ export interface Unpacking {
   /** Most bytes of the unpacked file. */
   readonly limit: number;
   readonly space: DiskSpaceGuard;
-  readonly threads: HashThreads | undefined;
   readonly withCrc32: boolean;
   readonly signal: AbortSignal;
   /** Called with how many bytes of the object have been unpacked. */
@@ -39,10 +38,10 @@ export interface UnpackedObject extends Unpacked {
  * @throws the signal's reason
  */
 export async function unpackObject(unpacking: Unpacking): Promise<UnpackedObject> {
-  const { spool, coding, name, limit, space, threads } = unpacking;
+  const { spool, coding, name, limit, space } = unpacking;
   // Of a packed object nobody knows how large it gets.
   const size = coding === undefined ? spool.size : undefined;
-  const digester = createDigester(['md5', 'sha256'], size ?? Number.POSITIVE_INFINITY, threads);
+  const digester = new Digester(size);
   const stored = new StoredBytes(unpacking);
   let file: FileHandle | undefined;
   let unpacked: UnpackedFile | undefined;

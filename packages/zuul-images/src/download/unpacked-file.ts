@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
-import { type Digester, type Slot, SlotRing, writeSparse } from '@nodepool-builder/image-builder/module-kit';
+import { type Digester, type Slot, writeSparse } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskSpaceGuard } from './disk-space-guard.ts';
 
 /** Where unpacked bytes go, and within what bounds. */
@@ -25,7 +25,6 @@ export interface Unpacked {
 /** A file that is written and digested in one pass, out of the digester's memory, which bounds what is under way. */
 export class UnpackedFile {
   readonly #options: UnpackedFileOptions;
-  readonly #ring: SlotRing;
   #slot: Slot | undefined;
   #filled = 0;
   #size = 0;
@@ -34,7 +33,6 @@ export class UnpackedFile {
 
   constructor(options: UnpackedFileOptions) {
     this.#options = options;
-    this.#ring = new SlotRing(options.digester.memory);
   }
 
   /**
@@ -46,7 +44,7 @@ export class UnpackedFile {
     const { name, limit } = this.#options;
     if (this.#size + this.#filled + bytes.length > limit) throw tooLarge(name, limit);
     for (let taken = 0; taken < bytes.length; ) {
-      this.#slot ??= await this.#ring.take();
+      this.#slot ??= await this.#options.digester.slot();
       const copied = bytes.copy(this.#slot.bytes, this.#filled, taken);
       taken += copied;
       this.#filled += copied;
@@ -73,13 +71,10 @@ export class UnpackedFile {
   #flush(): void {
     const slot = this.#slot;
     if (slot === undefined) return;
-    const work = this.#store(slot, this.#filled, this.#size).then(
-      () => this.#ring.give(slot),
-      (error: unknown) => {
-        this.#fault ??= error instanceof Error ? error : new Error(String(error));
-        this.#ring.give(slot);
-      },
-    );
+    const work = this.#store(slot, this.#filled, this.#size).catch((error: unknown) => {
+      this.#fault ??= error instanceof Error ? error : new Error(String(error));
+    });
+    slot.done = work;
     this.#underWay.add(work);
     void work.then(() => this.#underWay.delete(work));
     this.#size += this.#filled;
@@ -87,14 +82,15 @@ export class UnpackedFile {
     this.#filled = 0;
   }
 
-  async #store({ begin, bytes }: Slot, length: number, position: number): Promise<void> {
+  async #store(slot: Slot, length: number, position: number): Promise<void> {
     const { file, digester, space } = this.#options;
-    const write = async (): Promise<void> => {
-      if (file !== undefined) await space.take(await writeSparse(file, bytes.subarray(0, length), position));
-    };
-    // The slot may be filled anew only when both have ended, also where one has failed.
-    const [, written] = await Promise.allSettled([digester.update({ begin, end: begin + length }), write()]);
-    if (written.status === 'rejected') throw written.reason;
+    const digested = digester.update(slot, length);
+    try {
+      if (file !== undefined)
+        await space.take(await writeSparse(file, slot.bytes.subarray(0, length), position));
+    } finally {
+      await digested; // only then may the slot be filled again
+    }
   }
 
   #throwFault(): void {

@@ -7,7 +7,6 @@ import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import { crc32, zstdCompressSync } from 'node:zlib';
 import type { Progress } from '@nodepool-builder/image-builder';
-import { HashThreads } from '@nodepool-builder/image-builder/module-kit';
 import { mountTmpfs } from '../../../image-builder/test/temporary-directory.ts';
 import { withCode } from '../../../image-builder/test/with-code.ts';
 import { DownloadFixture, imageContent, md5, nginxFor, sha256 } from './download-fixture.ts';
@@ -41,7 +40,7 @@ describe('an artifact on nginx', () => {
       const artifact = await fixture.download(
         `${nginx.url}/image.raw${suffix}`,
         { expected },
-        { onProgress: (progress) => seen.push(progress), threads: new HashThreads() },
+        { onProgress: (progress) => seen.push(progress) },
       );
       assert.deepEqual(artifact, {
         size: SIZE,

@@ -6,14 +6,14 @@ import { coreutilsDigest, LARGE, randomFile } from './image-file.ts';
 
 const run = promisify(execFile);
 
-/** What a program does with a source that it never closes, and how that ends. */
+/** Programs that never close their reader. */
 const PROGRAMS: readonly (readonly [name: string, body: string])[] = [
-  ['breaks off', 'for await (const piece of source.pieces()) break;'],
-  ['stops in the middle', 'await source.pieces().next();'],
-  ['reads all of it', 'for await (const piece of source.pieces()); await source.digests;'],
+  ['breaks off', 'for await (const piece of reader.pieces()) break;'],
+  ['stops in the middle', 'await reader.pieces().next();'],
+  ['reads all of it', 'for await (const piece of reader.pieces()); await reader.checksums;'],
 ];
 
-/** Both ways in which the package is loaded: its sources, and compiled. */
+/** Flags of Node.js that load the package from its sources, or compiled. */
 const WAYS: readonly (readonly [name: string, flags: readonly string[]])[] = [
   ['from its sources', ['--conditions=@nodepool-builder/source']],
   ['compiled', []],
@@ -24,9 +24,9 @@ for (const [way, flags] of WAYS) {
     test(`a process that ${name} ends by itself, ${way}`, async (t) => {
       const { path } = await randomFile(t, 2 * LARGE);
       const program = `
-        import { openUploadSource } from '@nodepool-builder/image-builder';
-        const source = await openUploadSource(process.argv[1], { digests: ['md5', 'sha256'] });
-        source.digests.then(({ md5 }) => console.log(md5));
+        import { HashedReader } from '@nodepool-builder/image-builder';
+        const reader = await HashedReader.open(process.argv[1]);
+        reader.checksums.then(({ md5 }) => console.log(md5));
         ${body}`;
       const args = [...flags, '--input-type=module', '--eval', program, '--', path];
       const { stdout } = await run(process.execPath, args, { cwd: import.meta.dirname, timeout: 60_000 });

@@ -6,12 +6,6 @@ import { asImageError, errnoOf } from '../system-error.ts';
 /** Errors of open(2) for a symbolic link and for a socket or a device without a driver. */
 const NOT_REGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO', 'ENODEV']);
 
-/** Settings of {@link SteadyFile.open}. */
-export interface SteadyFileOptions {
-  /** Whether the file may be removed while it is read. Default false. */
-  readonly mayBeRemoved?: boolean;
-}
-
 /** A regular file that must not change while it is read. */
 export class SteadyFile {
   readonly path: string;
@@ -22,11 +16,10 @@ export class SteadyFile {
   readonly #mayBeRemoved: boolean;
 
   /**
-   * Opens a file for reading.
-   *
+   * @param mayBeRemoved whether the file may be removed while it is read
    * @throws ImageError `image-missing`, `directory-not-usable`
    */
-  static async open(path: string, { mayBeRemoved = false }: SteadyFileOptions = {}): Promise<SteadyFile> {
+  static async open(path: string, mayBeRemoved = false): Promise<SteadyFile> {
     try {
       // Without these flags, open waits for a writer of a FIFO, and follows a symbolic link to any file of the host.
       const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -50,9 +43,8 @@ export class SteadyFile {
   }
 
   /**
-   * Reads at `position` into `bytes`, as many bytes as fit.
+   * Fills `bytes` from a position of the file, and returns the filled part.
    *
-   * @returns the filled part of `bytes`
    * @throws ImageError `image-changed` if the file ends before its size
    */
   async read(bytes: Buffer, position: number): Promise<Buffer> {
@@ -63,11 +55,7 @@ export class SteadyFile {
     return bytes.subarray(0, bytesRead);
   }
 
-  /**
-   * Checks that the file still has its name and has not changed since it was opened.
-   *
-   * @throws ImageError `image-changed`, `image-missing`
-   */
+  /** @throws ImageError `image-changed`, `image-missing` unless the file still has its name and its content */
   async check(): Promise<void> {
     const { dev, ino, size, mtimeNs } = this.#state;
     const now = await stat(this.path, { bigint: true }).catch(async (error: unknown) => {
@@ -81,8 +69,8 @@ export class SteadyFile {
   }
 
   /** Waits for pending reads. */
-  async close(): Promise<void> {
-    await this.#handle.close();
+  close(): Promise<void> {
+    return this.#handle.close();
   }
 }
 

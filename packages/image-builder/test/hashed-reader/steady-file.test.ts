@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, open, rename, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { SteadyFile } from '../../src/hashed-reader/steady-file.ts';
 import type { ImageErrorCode } from '../../src/index.ts';
-import { SteadyFile } from '../../src/upload-source/steady-file.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 import { withCode } from '../with-code.ts';
 import { randomFile } from './image-file.ts';
@@ -49,7 +49,7 @@ for (const [name, change, code] of CHANGES) {
 
 test('a file that may be removed is read to its end, but must not change', async (t) => {
   const { path, content } = await randomFile(t, SIZE);
-  const file = await SteadyFile.open(path, { mayBeRemoved: true });
+  const file = await SteadyFile.open(path, true);
   t.after(() => file.close());
   const writer = await open(path, 'r+');
   t.after(() => writer.close());

@@ -1,0 +1,192 @@
+import { createHash } from 'node:crypto';
+import { extname } from 'node:path';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
+import type { Checksums } from '../types.ts';
+import type { HashOrder, Range } from './hash-worker.ts';
+
+const NAMES: readonly (keyof Checksums)[] = ['md5', 'sha256'];
+
+/** Size in bytes above which threads are used: starting them takes as long as digesting a smaller file. */
+const WORTH_THREADS = 16 * 2 ** 20;
+
+/** Bytes of a slot: smaller ones need more messages, larger ones do not fit in the processor's cache. */
+const SLOT_SIZE = 512 * 1024;
+
+/** One on the wire, one being filled, and four for threads that lag behind. */
+const SLOTS = 6;
+
+/** A part of the memory of a {@link Digester}. */
+export interface Slot {
+  readonly begin: number;
+  readonly bytes: Buffer;
+  /** Settled when the slot may be filled again. */
+  done: Promise<unknown>;
+}
+
+/** A hash that is being computed. */
+interface RunningHash {
+  readonly name: string;
+  update(bytes: Range): Promise<unknown>;
+  digest(): Promise<string>;
+  close(): void;
+}
+
+/** Computes the checksums of one file from the slots that its user fills, one after the other. */
+export class Digester {
+  readonly #memory: SharedArrayBuffer;
+  readonly #slots: readonly Slot[];
+  readonly #hashes: readonly RunningHash[];
+  #turn = 0;
+  #isOpen = true;
+
+  /**
+   * @param size of the file in bytes, if it is known
+   * @param isNeeded whether to compute anything; default true
+   */
+  constructor(size: number = Number.POSITIVE_INFINITY, isNeeded = true) {
+    const memory = POOL.take();
+    this.#memory = memory;
+    this.#slots = Array.from({ length: SLOTS }, (_, index) => {
+      const begin = index * SLOT_SIZE;
+      return { begin, bytes: Buffer.from(memory, begin, SLOT_SIZE), done: Promise.resolve() };
+    });
+    const names = isNeeded ? NAMES : [];
+    this.#hashes = names.map((name) =>
+      size < WORTH_THREADS ? inlineHash(name, memory) : new ThreadHash(name, memory),
+    );
+  }
+
+  /** Waits until the next slot may be filled. Slots take turns. */
+  async slot(): Promise<Slot> {
+    const slot = this.#slots[this.#turn % SLOTS] as Slot;
+    this.#turn += 1;
+    await slot.done;
+    return slot;
+  }
+
+  /** Digests the first bytes of a slot as the next ones of the file. Never rejects: {@link digest} has the error. */
+  update(slot: Slot, length: number): Promise<unknown> {
+    const range = { begin: slot.begin, end: slot.begin + length };
+    slot.done = Promise.allSettled(this.#hashes.map((hash) => hash.update(range)));
+    return slot.done;
+  }
+
+  /** Rejects if a thread has died. */
+  async digest(): Promise<Checksums> {
+    const digests = this.#hashes.map(async (hash) => [hash.name, await hash.digest()]);
+    return Object.fromEntries(await Promise.all(digests)) as Checksums;
+  }
+
+  /** Releases the memory and the threads. */
+  async close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const hash of this.#hashes) hash.close();
+    await POOL.give(this.#memory);
+  }
+}
+
+function inlineHash(name: string, memory: SharedArrayBuffer): RunningHash {
+  const hash = createHash(name);
+  return {
+    name,
+    update: async ({ begin, end }) => hash.update(new Uint8Array(memory, begin, end - begin)),
+    digest: async () => hash.digest('hex'),
+    close: () => {},
+  };
+}
+
+/** A hash in a thread. It keeps the process alive only while an answer is due. */
+class ThreadHash implements RunningHash {
+  readonly name: string;
+  readonly #port: MessagePort;
+  readonly #due: PromiseWithResolvers<string>[] = [];
+  #hasEnded = false;
+
+  constructor(name: string, memory: SharedArrayBuffer) {
+    this.name = name;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.on('message', (answer: string) => this.#next()?.resolve(answer));
+    port1.on('close', () => {
+      this.#hasEnded = true;
+      while (this.#due.length > 0) this.#next()?.reject(this.#ended());
+    });
+    port1.unref();
+    const order: HashOrder = { name, memory, port: port2 };
+    POOL.thread(name).postMessage(order, [port2]);
+  }
+
+  update(bytes: Range): Promise<string> {
+    return this.#ask(bytes);
+  }
+
+  digest(): Promise<string> {
+    return this.#ask(undefined);
+  }
+
+  close(): void {
+    this.#port.close();
+  }
+
+  async #ask(bytes: Range | undefined): Promise<string> {
+    if (this.#hasEnded) throw this.#ended();
+    const answer = Promise.withResolvers<string>();
+    this.#due.push(answer);
+    this.#port.ref();
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    this.#port.postMessage(bytes);
+    return await answer.promise;
+  }
+
+  #next(): PromiseWithResolvers<string> | undefined {
+    const answer = this.#due.shift();
+    if (this.#due.length === 0) this.#port.unref();
+    return answer;
+  }
+
+  #ended(): Error {
+    return new Error(`the thread that computes ${this.name} has ended`);
+  }
+}
+
+/** Program of a thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */
+const PROGRAM = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url);
+
+/** Memories, and a thread for each digest, that all digesters of this process share. A thread takes 17 MB of memory. */
+class Pool {
+  /** Reused: the garbage collector ignores the size of shared memory and would let it accumulate. */
+  readonly #memories: SharedArrayBuffer[] = [];
+  readonly #threads = new Map<string, Worker>();
+  #users = 0;
+
+  take(): SharedArrayBuffer {
+    this.#users += 1;
+    return this.#memories.pop() ?? new SharedArrayBuffer(SLOTS * SLOT_SIZE);
+  }
+
+  /** The last user ends the threads. */
+  async give(memory: SharedArrayBuffer): Promise<void> {
+    this.#memories.push(memory);
+    this.#users -= 1;
+    if (this.#users > 0) return;
+    const threads = [...this.#threads.values()];
+    this.#threads.clear();
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  }
+
+  thread(name: string): Worker {
+    const running = this.#threads.get(name);
+    if (running !== undefined) return running;
+    // Without the flags of this process: with `--input-type`, for example, the program would not start.
+    const thread = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
+    const forget = (): void => {
+      if (this.#threads.get(name) === thread) this.#threads.delete(name);
+    };
+    thread.on('error', forget).on('exit', forget).unref();
+    this.#threads.set(name, thread);
+    return thread;
+  }
+}
+
+const POOL = new Pool();
