@@ -21,7 +21,6 @@ export const IMAGE_ERRORS = {
   'disk-full': { retriable: true },
   'directory-not-usable': { retriable: false },
   'directory-locked': { retriable: false },
-  'manifest-damaged': { retriable: false },
   'cleanup-failed': { retriable: true },
   'provider-refused': { retriable: false },
   'invalid-filter': { retriable: false },

@@ -39,7 +39,7 @@ export type {
   ProviderModule,
   SettingsContext,
 } from './modules.ts';
-export { ImageRepository, type ImageRepositoryOptions } from './repository.ts';
+export { ImageRepository } from './repository.ts';
 export type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 export type {
   CandidateOptions,

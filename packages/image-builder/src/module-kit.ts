@@ -61,9 +61,9 @@ export {
   QEMU,
 } from './qemu/machine-arguments.ts';
 export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
+export { readImages } from './repository/image-reader.ts';
 export { imageFileName } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
-export { readImages } from './repository/read-images.ts';
 export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';
 export { SingleFlight } from './single-flight.ts';

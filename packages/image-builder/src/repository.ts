@@ -7,14 +7,12 @@ import { conversionSource, convertImage, isConvertible } from './formats/convert
 import { DiskSpace } from './formats/disk-space.ts';
 import { checkSelfContained } from './formats/self-contained.ts';
 import { checkFormats, FORMAT_NAMES, type ImageFormat } from './formats.ts';
-import type { Manifest } from './manifest.ts';
+import { type Manifest, readManifest } from './manifest.ts';
 import { portion, steadyProgress } from './progress.ts';
-import { emptyTrash } from './repository/deletion.ts';
+import { emptyTrash, PendingDeletes } from './repository/deletion.ts';
 import { DirectoryLock } from './repository/directory-lock.ts';
-import { ImageCatalog } from './repository/image-catalog.ts';
-import { readManifestOrWarn } from './repository/image-reader.ts';
+import { ImageCatalog, type ImageCatalogListener } from './repository/image-catalog.ts';
 import { imageFileName, Layout } from './repository/layout.ts';
-import { PendingDeletes } from './repository/pending-deletes.ts';
 import { describeFiles, refuseExisting } from './repository/publication.ts';
 import { recover } from './repository/recovery.ts';
 import { Staging } from './repository/staging.ts';
@@ -35,12 +33,6 @@ export interface ImageRepositoryEvents {
   deleteForgotten: [imageId: string];
 }
 
-/** Settings of {@link ImageRepository.open}. */
-export interface ImageRepositoryOptions {
-  readonly logger?: Logger;
-  readonly signal?: AbortSignal;
-}
-
 /** Resources for making one image. */
 export interface BuildSite extends Required<OperationOptions> {
   /** Directory for the files. */
@@ -56,9 +48,6 @@ export interface FileOptions extends OperationOptions {
   readonly largestDisk?: number;
 }
 
-/** Makes the files of an image in a staging directory and returns their manifest. */
-export type MakeImage = (site: BuildSite) => Promise<Manifest>;
-
 /** The images of one directory, which is owned by one process. */
 export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #layout: Layout;
@@ -72,6 +61,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   readonly #conversions = new SingleFlight<ImageFile>();
   readonly #space = new DiskSpace();
   readonly #deletes = new SingleFlight<void>();
+  readonly #report = (error: unknown): void => void this.#logger?.error(String(error));
   #lock: DirectoryLock | undefined;
 
   private constructor(directory: string, logger: Logger | undefined) {
@@ -82,14 +72,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     this.#pendingDeletes = new PendingDeletes(this.#layout, (imageId) =>
       this.emit('deleteForgotten', imageId),
     );
-    const listener = {
-      added: (image: Image): void => {
-        this.forgetDelete(image.id).catch((error: unknown) => logger?.warn(String(error)));
-        this.emit('added', image);
+    const listener: ImageCatalogListener = {
+      onImage: (event, image) => {
+        if (event === 'added') this.forgetDelete(image.id).catch(this.#report);
+        this.emit(event, image);
       },
-      removed: (image: Image): void => void this.emit('removed', image),
-      changed: (image: Image): void => void this.emit('changed', image),
-      returned: () => this.#takeOwnership(),
+      onReturn: () => this.#takeOwnership(),
     };
     this.#catalog = new ImageCatalog(this.#layout, listener, logger);
   }
@@ -101,12 +89,18 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
    */
   static async open(
     directory: string,
-    { logger, signal }: ImageRepositoryOptions = {},
+    { logger, signal }: { readonly logger?: Logger; readonly signal?: AbortSignal } = {},
   ): Promise<ImageRepository> {
     let repository: ImageRepository | undefined;
     try {
       repository = new ImageRepository(await realpath(directory), logger);
-      await repository.#start(signal);
+      signal?.throwIfAborted();
+      await repository.#takeOwnership();
+      await recover(repository.#layout, logger);
+      await repository.#pendingDeletes.load();
+      signal?.throwIfAborted();
+      await repository.#catalog.start();
+      signal?.throwIfAborted();
       return repository;
     } catch (error) {
       await repository?.close();
@@ -178,7 +172,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   }
 
   /**
-   * Adds an image that `make` makes; for builders. If the image exists under the same name, it is returned. Concurrent
+   * Adds an image whose files `make` writes to a staging directory. If the image exists under the same name, it is returned. Concurrent
    * calls share one build: a job server may assign a job twice.
    *
    * @throws ImageError `image-exists` if the id belongs to another image; what `make` throws
@@ -186,7 +180,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
   async add(
     imageId: string,
     imageName: string,
-    make: MakeImage,
+    make: (site: BuildSite) => Promise<Manifest>,
     options: OperationOptions = {},
   ): Promise<Image> {
     const there = this.get(imageId);
@@ -240,16 +234,6 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     await this.close();
   }
 
-  async #start(signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
-    await this.#takeOwnership();
-    await recover(this.#layout, this.#logger);
-    await this.#pendingDeletes.load();
-    signal?.throwIfAborted();
-    await this.#catalog.start();
-    signal?.throwIfAborted();
-  }
-
   async #takeOwnership(): Promise<void> {
     await this.#lock?.release();
     await this.#layout.create();
@@ -258,14 +242,14 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       this.#logger?.error(
         `the process that held the lock on "${this.directory}" was killed; locking it again`,
       );
-      this.#takeOwnership().catch((error: unknown) => this.#logger?.error(String(error)));
+      this.#takeOwnership().catch(this.#report);
     });
   }
 
   async #build(
     imageId: string,
     imageName: string,
-    make: MakeImage,
+    make: (site: BuildSite) => Promise<Manifest>,
     flight: Required<OperationOptions>,
   ): Promise<Image> {
     this.#building.set(imageId, imageName);
@@ -283,12 +267,12 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         });
         const image = await this.#catalog.publish(staging, manifest, manifest.files);
         isPublished = true;
-        await state.clear().catch((error: unknown) => this.#logger?.error(String(error)));
+        await state.clear().catch(this.#report);
         return image;
       });
     } finally {
       for (const settle of settles) {
-        await settle(isPublished).catch((error: unknown) => this.#logger?.error(String(error)));
+        await settle(isPublished).catch(this.#report);
       }
       state.release();
       this.#building.delete(imageId);
@@ -315,7 +299,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         onProgress: portion(progress, 80, 100),
       });
       if (!this.images.has(imageId)) throw notFound(imageId);
-      const known = await readManifestOrWarn(imageId, this.#layout, this.#logger);
+      const known = await readManifest(this.#layout.manifest(imageId), imageId, this.#logger);
       const others = known?.files.filter((file) => file.format !== format) ?? [];
       const manifest: Manifest = { version: 1, 'image-id': imageId, ...known, files: [...others, ...fresh] };
       const image = await this.#catalog.publish(staging, manifest, fresh);
@@ -335,7 +319,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       await this.forgetDelete(imageId);
       throw error;
     }
-    await emptyTrash(this.#layout, imageId).catch((error: unknown) => this.#logger?.error(String(error)));
+    await emptyTrash(this.#layout, imageId).catch(this.#report);
   }
 
   /** Runs `work` with a staging directory and removes the directory afterwards. */
@@ -344,7 +328,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     try {
       return await work(staging);
     } finally {
-      await staging.clear().catch((error: unknown) => this.#logger?.error(String(error)));
+      await staging.clear().catch(this.#report);
     }
   }
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type Manifest, readManifest, writeManifest } from '../src/manifest.ts';
+import { MANIFEST, type Manifest, readManifest } from '../src/manifest.ts';
+import { RecordingLogger } from './recording-logger.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
-import { withCode } from './with-code.ts';
 
-const MANIFEST: Manifest = {
+const RECORD: Manifest = {
   version: 1,
   'image-id': 'debian-1',
   'image-name': 'debian',
@@ -18,8 +18,8 @@ const MANIFEST: Manifest = {
 
 test('a manifest is read as it was written', async (t) => {
   const path = join(await temporaryDirectory(t), 'debian-1.json');
-  await writeManifest(path, MANIFEST);
-  assert.deepEqual(await readManifest(path, 'debian-1'), MANIFEST);
+  await MANIFEST.write(path, RECORD);
+  assert.deepEqual(await readManifest(path, 'debian-1'), RECORD);
 });
 
 test('an image without a manifest has none', async (t) => {
@@ -27,30 +27,29 @@ test('an image without a manifest has none', async (t) => {
 });
 
 const DAMAGED = {
-  'cut short': JSON.stringify(MANIFEST).slice(0, 40),
+  'cut short': JSON.stringify(RECORD).slice(0, 40),
   empty: '',
   'no object': '[]',
-  'another version': JSON.stringify({ ...MANIFEST, version: 2 }),
-  'another image': JSON.stringify({ ...MANIFEST, 'image-id': 'debian-2' }),
-  'a name that is no string': JSON.stringify({ ...MANIFEST, 'image-name': 5 }),
-  'no files': JSON.stringify({ ...MANIFEST, files: undefined }),
+  'another version': JSON.stringify({ ...RECORD, version: 2 }),
+  'another image': JSON.stringify({ ...RECORD, 'image-id': 'debian-2' }),
+  'a name that is no string': JSON.stringify({ ...RECORD, 'image-name': 5 }),
+  'no files': JSON.stringify({ ...RECORD, files: undefined }),
   'a file of an unknown format': JSON.stringify({
-    ...MANIFEST,
-    files: [{ ...MANIFEST.files[0], format: 'x' }],
+    ...RECORD,
+    files: [{ ...RECORD.files[0], format: 'x' }],
   }),
   'a file without checksums': JSON.stringify({
-    ...MANIFEST,
-    files: [{ ...MANIFEST.files[0], md5: undefined }],
+    ...RECORD,
+    files: [{ ...RECORD.files[0], md5: undefined }],
   }),
 };
 
 for (const [what, text] of Object.entries(DAMAGED)) {
-  test(`a manifest is damaged: ${what}`, async (t) => {
+  test(`a damaged manifest is logged and ignored: ${what}`, async (t) => {
     const path = join(await temporaryDirectory(t), 'debian-1.json');
     await writeFile(path, text);
-    await assert.rejects(
-      readManifest(path, 'debian-1'),
-      withCode('manifest-damaged', /debian-1\.json" is damaged: /),
-    );
+    const logger = new RecordingLogger();
+    assert.equal(await readManifest(path, 'debian-1', logger), undefined);
+    assert.match(logger.lines.join('\n'), /^warn the manifest ".*debian-1\.json" is damaged: /);
   });
 }

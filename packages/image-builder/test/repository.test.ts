@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageRepository } from '../src/index.ts';
+import type { Manifest } from '../src/manifest.ts';
 import { describeFiles } from '../src/repository/publication.ts';
-import type { MakeImage } from '../src/repository.ts';
+import type { BuildSite } from '../src/repository.ts';
 import { keeperOf } from './lock-keeper.ts';
 import { RepositoryFixture } from './repository-fixture.ts';
 import { mountTmpfs, temporaryDirectory } from './temporary-directory.ts';
@@ -20,7 +21,7 @@ class Maker {
     this.#imageId = imageId;
   }
 
-  readonly make: MakeImage = async ({ staging }) => {
+  readonly make = async ({ staging }: BuildSite): Promise<Manifest> => {
     this.runs += 1;
     await writeFile(staging.path(`${this.#imageId}.raw`), 'content');
     const files = await describeFiles(staging, this.#imageId, ['raw']);

@@ -7,6 +7,9 @@ import { STATE_FILE } from '../modes.ts';
 import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { Layout } from './layout.ts';
 
+/** Milliseconds for which the end of a delete is remembered without an acknowledgement. */
+export const DELETE_MEMORY = 600_000;
+
 /** Suffixes after `<image-id>.` of the names of an image's files. */
 const SUFFIXES: ReadonlySet<string> = new Set([
   'd',
@@ -27,11 +30,12 @@ export function belongsTo(imageId: string, name: string): boolean {
 }
 
 /**
- * Moves all files of an image from `images-dir` into the trash. After a crash {@link beganDeletes} returns the image,
- * so that the delete is completed.
+ * Moves all files of an image from `images-dir` into the trash. After a crash its name in `layout.deletes` remains, so
+ * that the delete is completed.
  */
 export async function withdraw(layout: Layout, imageId: string): Promise<void> {
-  await mark(join(layout.deletes, imageId));
+  const began = join(layout.deletes, imageId);
+  await mark(began);
   try {
     const names = (await readdir(layout.root)).filter((name) => belongsTo(imageId, name));
     for (const name of names) {
@@ -40,33 +44,10 @@ export async function withdraw(layout: Layout, imageId: string): Promise<void> {
     }
     await rm(layout.manifest(imageId), { force: true });
   } catch (error) {
-    await rm(join(layout.deletes, imageId), { force: true });
+    await rm(began, { force: true });
     throw error;
   }
-  await unlessMissing(rename(join(layout.deletes, imageId), join(layout.deleted, imageId)));
-}
-
-/** Removes the files that {@link withdraw} moved, which takes time for big files. */
-export async function emptyTrash(layout: Layout, imageId?: string): Promise<void> {
-  const names = await readdir(layout.trash);
-  for (const name of names) {
-    if (imageId === undefined || belongsTo(imageId, name)) await removeTree(join(layout.trash, name));
-  }
-}
-
-/** Images whose delete was interrupted by a crash. */
-export async function beganDeletes(layout: Layout): Promise<string[]> {
-  return await readdir(layout.deletes);
-}
-
-/** Deleted images whose delete job may be assigned again. */
-export async function endedDeletes(layout: Layout): Promise<string[]> {
-  return await readdir(layout.deleted);
-}
-
-/** Removes the record of a delete that has ended. */
-export async function forget(layout: Layout, imageId: string): Promise<void> {
-  await rm(join(layout.deleted, imageId), { force: true });
+  await unlessMissing(rename(began, join(layout.deleted, imageId)));
 }
 
 async function mark(path: string): Promise<void> {
@@ -76,5 +57,59 @@ async function mark(path: string): Promise<void> {
   } catch (error) {
     // A full disk must not prevent a delete. A crash during this one leaves some formats, each of them complete.
     if (!['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '')) throw error;
+  }
+}
+
+/** Removes the files that {@link withdraw} moved, which takes time for big files. */
+export async function emptyTrash(layout: Layout, imageId?: string): Promise<void> {
+  for (const name of await readdir(layout.trash)) {
+    if (imageId === undefined || belongsTo(imageId, name)) await removeTree(join(layout.trash, name));
+  }
+}
+
+/**
+ * Deletes whose end the job server has not acknowledged. If this process dies first, the job server assigns the job
+ * again, for an image that no longer exists.
+ */
+export class PendingDeletes {
+  readonly #layout: Layout;
+  readonly #onForgotten: (imageId: string) => void;
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  constructor(layout: Layout, onForgotten: (imageId: string) => void) {
+    this.#layout = layout;
+    this.#onForgotten = onForgotten;
+  }
+
+  get ids(): ReadonlySet<string> {
+    return new Set(this.#timers.keys());
+  }
+
+  has(imageId: string): boolean {
+    return this.#timers.has(imageId);
+  }
+
+  /** Loads the deletes of the previous process. */
+  async load(): Promise<void> {
+    for (const imageId of await readdir(this.#layout.deleted)) this.add(imageId);
+  }
+
+  add(imageId: string): void {
+    clearTimeout(this.#timers.get(imageId));
+    // A file that cannot be removed is harmless: this process decides from memory.
+    const timer = setTimeout(() => void this.forget(imageId).catch(() => undefined), DELETE_MEMORY);
+    this.#timers.set(imageId, timer.unref());
+  }
+
+  async forget(imageId: string): Promise<void> {
+    clearTimeout(this.#timers.get(imageId));
+    if (!this.#timers.delete(imageId)) return;
+    this.#onForgotten(imageId);
+    await rm(join(this.#layout.deleted, imageId), { force: true });
+  }
+
+  close(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
   }
 }

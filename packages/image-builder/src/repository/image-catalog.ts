@@ -1,54 +1,69 @@
-import { rm, stat } from 'node:fs/promises';
+import { type FSWatcher, watch } from 'node:fs';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { FORMAT_NAMES } from '../formats.ts';
+import { imageIdFault } from '../image-id.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import type { Image, Logger } from '../types.ts';
 import { withdraw } from './deletion.ts';
-import { DirectoryObserver } from './directory-observer.ts';
-import { parseImageFileName } from './image-file-name.ts';
-import { isSameImage, readImage } from './image-reader.ts';
-import { imageFileName, type Layout } from './layout.ts';
+import { readImage } from './image-reader.ts';
+import { imageFileName, type Layout, parseImageFileName } from './layout.ts';
 import { Mutex } from './mutex.ts';
 import { publish } from './publication.ts';
-import { manifestIds } from './recovery.ts';
+import { type Occasion, SettledFiles } from './settled-files.ts';
 import type { Staging } from './staging.ts';
+import { fileKey } from './writers.ts';
+
+/** Milliseconds between two full scans, which find changes without an inotify event (NFS, queue overflow). */
+const RESCAN_INTERVAL = 60_000;
+
+/** The same while the directory cannot be watched or does not exist. */
+const UNWATCHED_INTERVAL = 1_000;
 
 /** Concurrently read manifests: each takes a file descriptor. */
 const READ_AT_ONCE = 64;
 
 /** Receives the changes of an {@link ImageCatalog}. */
 export interface ImageCatalogListener {
-  added(image: Image): void;
-  removed(image: Image): void;
-  changed(image: Image): void;
-  /** The directory was missing or has been replaced. */
-  returned(): Promise<void>;
+  onImage(event: 'added' | 'removed' | 'changed', image: Image): void;
+  /** A missing directory is back, or the directory has been replaced. */
+  onReturn(): Promise<void>;
 }
 
-/** All images in the directory, including those that other programs put there. */
+/** All images in the directory, including those that other programs put there. It follows every change. */
 export class ImageCatalog {
   readonly images: Map<string, Image> = new Map();
   readonly #layout: Layout;
   readonly #listener: ImageCatalogListener;
   readonly #logger: Logger | undefined;
-  readonly #observer: DirectoryObserver;
+  readonly #files: SettledFiles;
   /** Held during each change and each scan of the directory, so that a scan never sees a change half-done. */
   readonly #mutex = new Mutex();
+  readonly #refused = new Set<string>();
+  #pending = new Map<string, Occasion>();
+  #watcher: FSWatcher | undefined;
+  #identity: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #closed = false;
 
-  constructor(layout: Layout, listener: ImageCatalogListener, logger: Logger | undefined) {
+  constructor(layout: Layout, listener: ImageCatalogListener, logger?: Logger) {
     this.#layout = layout;
     this.#listener = listener;
     this.#logger = logger;
-    this.#observer = new DirectoryObserver({
-      directory: layout.root,
-      mutex: this.#mutex,
-      onChanges: (names) => this.#refresh(names),
-      onReturn: () => listener.returned(),
-      logger,
+    this.#files = new SettledFiles(layout.root, {
+      onDue: (names) => {
+        for (const name of names) this.#note(name, 'again');
+      },
+      onRefused: (name, reason) => this.#refuse(name, reason),
     });
   }
 
+  /** Begins to watch the directory, and reports all present images. */
   async start(): Promise<void> {
-    await this.#observer.start();
+    this.#identity = fileKey(await stat(this.#layout.root));
+    this.#watch();
+    await this.#mutex.run(() => this.#scan('moved'));
+    this.#scheduleRescan();
     const known = this.#knownIds();
     for (const imageId of await manifestIds(this.#layout)) {
       if (!known.has(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
@@ -61,8 +76,7 @@ export class ImageCatalog {
     return await this.#mutex.run(async () => {
       await publish(this.#layout, staging, manifest, fresh);
       for (const { format } of fresh) {
-        const state = await stat(this.#layout.image(imageId, format));
-        this.#observer.files.add(imageFileName(imageId, format), state);
+        this.#files.add(imageFileName(imageId, format), await stat(this.#layout.image(imageId, format)));
       }
       await this.#refreshImage(imageId);
       const image = this.images.get(imageId);
@@ -77,17 +91,102 @@ export class ImageCatalog {
     await this.#mutex.run(async () => {
       try {
         await withdraw(this.#layout, imageId);
-        for (const name of names) this.#observer.files.delete(name);
+        for (const name of names) this.#files.delete(name);
       } finally {
-        await this.#observer.files.look(new Map(names.map((name) => [name, 'moved'])));
+        await this.#files.check(names, () => 'moved');
         await this.#refreshImage(imageId);
       }
     });
   }
 
   async close(): Promise<void> {
-    this.#observer.close();
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#watcher?.close();
+    this.#files.close();
     await this.#mutex.idle();
+  }
+
+  #watch(): void {
+    const { root } = this.#layout;
+    const failed = (error: unknown): void => {
+      this.#logger?.warn(`"${root}" cannot be watched; scanning it every second: ${String(error)}`);
+      this.#watcher?.close();
+      this.#watcher = undefined;
+    };
+    try {
+      this.#watcher = watch(root, (event, name) => {
+        if (name === null || name === basename(root))
+          void this.#rescan(); // the directory itself changed
+        else if (this.#isImageFile(name)) this.#note(name, event === 'change' ? 'changed' : 'moved');
+      });
+      this.#watcher.on('error', failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** Schedules a check of a file, together with all others that change until the mutex is free. */
+  #note(name: string, occasion: Occasion): void {
+    if (this.#closed) return;
+    const first = this.#pending.size === 0;
+    this.#pending.set(name, this.#pending.get(name) === 'changed' ? 'changed' : occasion);
+    if (first) this.#mutex.run(() => this.#checkPending()).catch((error: unknown) => this.#report(error));
+  }
+
+  async #checkPending(): Promise<void> {
+    const occasions = this.#pending;
+    this.#pending = new Map();
+    if (this.#closed) return;
+    await this.#refresh(await this.#files.check(occasions.keys(), (name) => occasions.get(name) ?? 'again'));
+  }
+
+  async #scan(occasion: Occasion): Promise<void> {
+    const names = (await readdir(this.#layout.root)).filter((name) => this.#isImageFile(name));
+    const all = new Set([...names, ...this.#files.names()]);
+    await this.#refresh(await this.#files.check(all, () => occasion));
+  }
+
+  #scheduleRescan(): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    const interval = this.#watcher === undefined ? UNWATCHED_INTERVAL : RESCAN_INTERVAL;
+    this.#timer = setTimeout(() => void this.#rescan(), interval).unref();
+  }
+
+  /** Scans the whole directory, and schedules the next scan. */
+  async #rescan(): Promise<void> {
+    try {
+      await this.#mutex.run(async () => {
+        if (this.#closed) return;
+        await this.#checkDirectory();
+        if (this.#identity !== undefined) await this.#scan('found');
+      });
+    } catch (error) {
+      this.#report(error);
+    }
+    this.#scheduleRescan();
+  }
+
+  /** Detects that the directory disappeared, and watches it again when it is back. */
+  async #checkDirectory(): Promise<void> {
+    const { root } = this.#layout;
+    const identity = await stat(root).then(fileKey, () => undefined);
+    if (identity !== this.#identity) {
+      const before = this.#identity;
+      this.#identity = undefined;
+      this.#watcher?.close();
+      this.#watcher = undefined;
+      if (before !== undefined) {
+        this.#logger?.error(`"${root}" has disappeared with all its images; restore it`);
+        await this.#refresh(this.#files.names().filter((name) => this.#files.delete(name)));
+      }
+      if (identity === undefined) return;
+      await this.#listener.onReturn();
+      this.#identity = identity;
+      this.#logger?.info(`"${root}" is back`);
+    }
+    if (this.#watcher === undefined) this.#watch();
   }
 
   async #refresh(names: readonly string[]): Promise<void> {
@@ -99,14 +198,14 @@ export class ImageCatalog {
 
   async #refreshImage(imageId: string): Promise<void> {
     const before = this.images.get(imageId);
-    const image = await readImage(imageId, this.#layout, this.#observer.files, this.#logger);
+    const image = await readImage(imageId, this.#layout, this.#files, this.#logger);
     if (image !== undefined) {
       this.images.set(imageId, image);
-      if (before === undefined) this.#listener.added(image);
-      else if (!isSameImage(before, image)) this.#listener.changed(image);
+      if (before === undefined) this.#listener.onImage('added', image);
+      else if (JSON.stringify(before) !== JSON.stringify(image)) this.#listener.onImage('changed', image);
     } else if (before !== undefined) {
       this.images.delete(imageId);
-      this.#listener.removed(before);
+      this.#listener.onImage('removed', before);
       // A file that is being rewritten keeps the manifest.
       if (!this.#knownIds().has(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
     }
@@ -114,6 +213,30 @@ export class ImageCatalog {
 
   /** Ids of all files, including incomplete ones. */
   #knownIds(): Set<string | undefined> {
-    return new Set(this.#observer.files.names().map((name) => parseImageFileName(name)?.imageId));
+    return new Set(this.#files.names().map((name) => parseImageFileName(name)?.imageId));
   }
+
+  /** Whether a file may be an image. Logs once why a file with such a name is not an image. */
+  #isImageFile(name: string): boolean {
+    const parsed = parseImageFileName(name);
+    const fault = parsed && imageIdFault(parsed.imageId);
+    if (fault !== undefined) this.#refuse(name, `its id ${fault}; rename it`);
+    return parsed !== undefined && fault === undefined;
+  }
+
+  #refuse(name: string, reason: string): void {
+    if (this.#refused.has(name)) return;
+    this.#refused.add(name);
+    this.#logger?.warn(`${JSON.stringify(name)} is not offered as an image: ${reason}`);
+  }
+
+  #report(error: unknown): void {
+    this.#logger?.error(`"${this.#layout.root}" could not be read: ${String(error)}`);
+  }
+}
+
+/** Ids of all manifests. */
+async function manifestIds(layout: Layout): Promise<string[]> {
+  const names = await readdir(layout.manifests);
+  return names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
 }

@@ -1,24 +1,25 @@
-import { ImageError } from '../errors.ts';
+import { readdir, realpath } from 'node:fs/promises';
 import { FORMAT_NAMES } from '../formats.ts';
-import { type Manifest, type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
-import { errnoOf } from '../system-error.ts';
+import { imageIdFault } from '../image-id.ts';
+import { type ManifestFile, manifestTime, readManifest } from '../manifest.ts';
+import { asImageError } from '../system-error.ts';
 import type { Image, ImageFile, Logger } from '../types.ts';
-import { imageFileName, type Layout } from './layout.ts';
-import type { FileState, SettledFiles } from './settled-files.ts';
+import { imageFileName, Layout, parseImageFileName } from './layout.ts';
+import { type FileState, SettledFiles } from './settled-files.ts';
 
 /** Reads an image from its files and its manifest; undefined if no file is complete. */
 export async function readImage(
   imageId: string,
   layout: Layout,
   settled: SettledFiles,
-  logger: Logger | undefined,
+  logger?: Logger,
 ): Promise<Image | undefined> {
   const present = FORMAT_NAMES.flatMap((format) => {
     const state = settled.get(imageFileName(imageId, format));
     return state === undefined ? [] : [{ format, state }];
   });
   if (present.length === 0) return undefined;
-  const manifest = await readManifestOrWarn(imageId, layout, logger);
+  const manifest = await readManifest(layout.manifest(imageId), imageId, logger);
   const files = present.map(({ format, state }): ImageFile => {
     const known = manifest?.files.find((file) => file.format === format && describes(file, state));
     return {
@@ -39,27 +40,35 @@ export async function readImage(
   };
 }
 
-/** Whether two images have the same public properties. */
-export function isSameImage(one: Image, other: Image): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-/** Manifest of an image; a damaged one is logged and ignored. Only its owner can read it. */
-export async function readManifestOrWarn(
-  imageId: string,
-  layout: Layout,
-  logger: Logger | undefined,
-): Promise<Manifest | undefined> {
-  try {
-    return await readManifest(layout.manifest(imageId), imageId);
-  } catch (error) {
-    if (errnoOf(error) === 'EACCES') return undefined;
-    if (!(error instanceof ImageError)) throw error;
-    logger?.warn(error.message);
-    return undefined;
-  }
-}
-
 function describes(file: ManifestFile, state: FileState): boolean {
   return file.size === state.size && file.mtime === manifestTime(state.mtimeMs);
+}
+
+/**
+ * Reads the complete images of a directory once, without locking it: another process may own it.
+ *
+ * @throws ImageError `directory-not-usable`
+ */
+export async function readImages(directory: string): Promise<Image[]> {
+  try {
+    const layout = new Layout(await realpath(directory));
+    const parsed = (await readdir(layout.root)).flatMap((name) => {
+      const imageId = parseImageFileName(name)?.imageId;
+      return imageId === undefined || imageIdFault(imageId) !== undefined ? [] : [{ name, imageId }];
+    });
+    const files = new SettledFiles(layout.root);
+    await files.check(
+      parsed.map(({ name }) => name),
+      () => 'moved',
+    );
+    files.close();
+    const images: Image[] = [];
+    for (const imageId of new Set(parsed.map((file) => file.imageId))) {
+      const image = await readImage(imageId, layout, files);
+      if (image !== undefined) images.push(image);
+    }
+    return images;
+  } catch (error) {
+    throw asImageError(error, `reading "${directory}"`);
+  }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { formatRow, type ImageFormat } from '../formats.ts';
+import { formatOfExtension, formatRow, type ImageFormat } from '../formats.ts';
 import { makeStateDirectory } from '../modes.ts';
 
 /** Name of the directory for state below `images-dir`. */
@@ -64,4 +64,17 @@ export class Layout {
 /** `<image-id>.<extension>`. */
 export function imageFileName(imageId: string, format: ImageFormat): string {
   return `${imageId}.${formatRow(format).extension}`;
+}
+
+/**
+ * Splits `<image-id>.<extension>` at the last dot. Undefined for files that are not images: hidden files, checksum
+ * files, unknown extensions. The id may be invalid.
+ */
+export function parseImageFileName(
+  name: string,
+): { readonly imageId: string; readonly format: ImageFormat } | undefined {
+  const dot = name.lastIndexOf('.');
+  const format = formatOfExtension(name.slice(dot + 1));
+  if (dot <= 0 || name.startsWith('.') || format === undefined) return undefined;
+  return { imageId: name.slice(0, dot), format };
 }

@@ -5,7 +5,7 @@ import { ImageError } from '../errors.ts';
 import { checkSelfContained } from '../formats/self-contained.ts';
 import type { ImageFormat } from '../formats.ts';
 import { checksumsOf } from '../hashed-reader.ts';
-import { type Manifest, type ManifestFile, manifestTime, writeManifest } from '../manifest.ts';
+import { MANIFEST, type Manifest, type ManifestFile, manifestTime } from '../manifest.ts';
 import { IMAGE_DIRECTORY, IMAGE_FILE, setMode } from '../modes.ts';
 import { RecordType } from '../record-directory.ts';
 import { unlessMissing } from '../system-error.ts';
@@ -14,8 +14,8 @@ import { imageFileName, type Layout } from './layout.ts';
 import type { Staging } from './staging.ts';
 
 /** Its presence in a staging directory means that everything is ready and only the renames remain. */
-const JOURNAL = '.publication.json';
-const MANIFEST = '.manifest.json';
+const JOURNAL_NAME = '.publication.json';
+const MANIFEST_NAME = '.manifest.json';
 
 interface Journal {
   readonly imageId: string;
@@ -23,11 +23,17 @@ interface Journal {
   readonly names: readonly string[];
 }
 
-const JOURNAL_TYPE = new RecordType({
+const JOURNAL = new RecordType({
   type: 'object',
   required: ['imageId', 'names'],
   properties: { imageId: { type: 'string' }, names: { type: 'array', items: { type: 'string' } } },
 });
+
+interface FoundFile {
+  readonly format: ImageFormat;
+  readonly path: string;
+  readonly size: number;
+}
 
 /**
  * Prepares finished files: reads each once for its checksums, and flushes it to disk.
@@ -44,8 +50,7 @@ export async function describeFiles(
   const total = found.reduce((sum, { size }) => sum + size, 0);
   const described: ManifestFile[] = [];
   let before = 0;
-  for (const { format, size } of found) {
-    const path = staging.path(imageFileName(imageId, format));
+  for (const { format, path, size } of found) {
     const checksums = await checksumsOf(path, {
       ...(signal && { signal }),
       onProgress: ({ done }) => onProgress?.({ done: before + done, total }),
@@ -60,7 +65,7 @@ export async function describeFiles(
 }
 
 /**
- * Sizes of the files that a build must have made.
+ * Finds the files that a build must have made.
  *
  * @throws ImageError `image-missing` if one does not exist or is empty, `image-not-self-contained`
  */
@@ -68,22 +73,20 @@ export async function findFiles(
   staging: Staging,
   imageId: string,
   formats: readonly ImageFormat[],
-): Promise<{ format: ImageFormat; size: number }[]> {
-  return await Promise.all(
-    formats.map(async (format) => ({ format, size: await sizeOf(staging, imageId, format) })),
-  );
-}
-
-async function sizeOf(staging: Staging, imageId: string, format: ImageFormat): Promise<number> {
-  const name = imageFileName(imageId, format);
-  const path = staging.path(name);
-  const state = await unlessMissing(lstat(path));
-  if (state?.isFile() && state.size > 0) {
+): Promise<FoundFile[]> {
+  const find = async (format: ImageFormat): Promise<FoundFile> => {
+    const name = imageFileName(imageId, format);
+    const path = staging.path(name);
+    const state = await unlessMissing(lstat(path));
+    if (!state?.isFile() || state.size === 0) {
+      const what =
+        state === undefined ? 'was not made' : state.isFile() ? 'is empty' : 'is not a regular file';
+      throw new ImageError('image-missing', `image file ${name} ${what}; see the build's log for the reason`);
+    }
     await checkSelfContained({ path });
-    return state.size;
-  }
-  const what = state === undefined ? 'was not made' : state.isFile() ? 'is empty' : 'is not a regular file';
-  throw new ImageError('image-missing', `image file ${name} ${what}; see the build's log for the reason`);
+    return { format, path, size: state.size };
+  };
+  return await Promise.all(formats.map(find));
 }
 
 /**
@@ -116,21 +119,17 @@ export async function publish(
   fresh: readonly ManifestFile[],
 ): Promise<void> {
   const imageId = manifest['image-id'];
-  await refuseExisting(
-    layout,
-    imageId,
-    fresh.map(({ format }) => format),
-  );
+  const formats = fresh.map(({ format }) => format);
+  await refuseExisting(layout, imageId, formats);
   const companions = await companionsOf(layout, staging, imageId, fresh);
-  const images = fresh.map(({ format }) => imageFileName(imageId, format));
-  await writeManifest(staging.path(MANIFEST), manifest);
-  const journal: Journal = { imageId, names: [...companions, ...images] };
-  await JOURNAL_TYPE.write(staging.path(JOURNAL), journal);
+  const names = [...companions, ...formats.map((format) => imageFileName(imageId, format))];
+  await MANIFEST.write(staging.path(MANIFEST_NAME), manifest);
+  await JOURNAL.write(staging.path(JOURNAL_NAME), { imageId, names });
   try {
-    await carryOut(layout, staging, journal);
+    await carryOut(layout, staging, { imageId, names });
   } catch (error) {
-    await rm(staging.path(JOURNAL));
-    for (const name of journal.names) await moveIfThere(join(layout.root, name), staging.path(name));
+    await rm(staging.path(JOURNAL_NAME));
+    for (const name of names) await moveIfThere(join(layout.root, name), staging.path(name));
     throw error;
   }
 }
@@ -142,16 +141,15 @@ export async function publish(
  * @throws DamagedRecord
  */
 export async function completePublication(layout: Layout, staging: Staging): Promise<string | undefined> {
-  const journal = await JOURNAL_TYPE.read(staging.path(JOURNAL));
-  if (journal === undefined) return undefined;
-  await carryOut(layout, staging, journal);
-  return journal.imageId;
+  const journal = await JOURNAL.read(staging.path(JOURNAL_NAME));
+  if (journal !== undefined) await carryOut(layout, staging, journal);
+  return journal?.imageId;
 }
 
 /** Performs the remaining renames. */
 async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Journal): Promise<void> {
   for (const name of names) await moveIfThere(staging.path(name), join(layout.root, name));
-  await moveIfThere(staging.path(MANIFEST), layout.manifest(imageId));
+  await moveIfThere(staging.path(MANIFEST_NAME), layout.manifest(imageId));
   await syncToDisk(layout.root);
   await syncToDisk(layout.manifests);
 }

@@ -1,11 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BUILD_LOG, IMAGE_FILE, limitMode, STATE_FILE, tightenStateDirectory } from '../modes.ts';
-import { unlessMissing } from '../system-error.ts';
 import type { Logger } from '../types.ts';
-import { beganDeletes, emptyTrash, withdraw } from './deletion.ts';
-import { parseImageFileName } from './image-file-name.ts';
-import type { Layout } from './layout.ts';
+import { emptyTrash, withdraw } from './deletion.ts';
+import { type Layout, parseImageFileName } from './layout.ts';
 import { completePublication } from './publication.ts';
 import { Staging } from './staging.ts';
 import { removeUnusedState } from './state-directory.ts';
@@ -22,7 +20,7 @@ export async function recover(layout: Layout, logger: Logger | undefined): Promi
       logger?.error(`"${join(layout.staging, name)}" could not be cleaned up: ${String(error)}`),
     );
   }
-  for (const imageId of await beganDeletes(layout)) {
+  for (const imageId of await readdir(layout.deletes)) {
     await withdraw(layout, imageId);
     logger?.info(`image ${imageId}: completed its interrupted delete`);
   }
@@ -55,10 +53,4 @@ async function tightenModes(layout: Layout, logger: Logger | undefined): Promise
       logger?.warn(`"${name}" stays writable for other users: ${String(error)}; change its mode to 0644`);
     }
   }
-}
-
-/** Ids of all manifests. */
-export async function manifestIds(layout: Layout): Promise<string[]> {
-  const names = (await unlessMissing(readdir(layout.manifests))) ?? [];
-  return names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
 }

@@ -4,42 +4,27 @@ import { join } from 'node:path';
 import { fileKey, findWriters, type Writers } from './writers.ts';
 
 /** The state of a file at one moment. */
-export interface FileState {
-  readonly size: number;
-  readonly mtimeMs: number;
-  readonly dev: number;
-  readonly ino: number;
-}
+export type FileState = Pick<Stats, 'size' | 'mtimeMs' | 'dev' | 'ino'>;
 
 /**
- * Why a file is checked: it was `present` at the start, a file was `moved`, created or removed under its name, its
- * content was `changed`, a scan `found` it without an event, or it is checked `again` because it was not settled.
+ * Why a file is checked: it was present at the start, `moved`, created or removed under its name; its content was
+ * `changed`; a scan `found` it without an event; or it is checked `again` because it was not settled.
  */
-export type Occasion = 'present' | 'moved' | 'changed' | 'found' | 'again';
+export type Occasion = 'moved' | 'changed' | 'found' | 'again';
 
 /** Milliseconds without a change after which a file counts as settled if its writer might be invisible. */
 export const QUIET_PERIOD = 2_000;
 
-/** First and longest delay between two checks of a file that is not settled, in milliseconds; it doubles. */
+/** First and longest delay between two checks of files that are not settled, in milliseconds; it doubles. */
 const FIRST_DELAY = 25;
 const LAST_DELAY = 1_000;
 
-/** Whether a file without a visible writer must stay unchanged for a while before it counts as settled. */
-const NEEDS_QUIET: Readonly<Record<Exclude<Occasion, 'again'>, (allVisible: boolean) => boolean>> = {
-  present: (allVisible) => !allVisible,
-  moved: (allVisible) => !allVisible,
-  changed: (allVisible) => !allVisible,
-  // Without an event, another host writes it over a network file system.
-  found: () => true,
-};
-
 interface Unsettled {
-  readonly occasion: Exclude<Occasion, 'again'>;
   readonly state: FileState;
   /** Time of the last known change. */
   readonly lastChange: number;
-  readonly delay: number;
-  readonly dueAt: number;
+  /** Whether it came without an event: another host may write it over a network file system. */
+  isRemote: boolean;
 }
 
 /** Settings of {@link SettledFiles}. */
@@ -63,6 +48,7 @@ export class SettledFiles {
   readonly #settled = new Map<string, FileState>();
   readonly #unsettled = new Map<string, Unsettled>();
   #timer: NodeJS.Timeout | undefined;
+  #delay = FIRST_DELAY;
 
   constructor(directory: string, options: SettledFilesOptions = {}) {
     this.#directory = directory;
@@ -92,13 +78,13 @@ export class SettledFiles {
   }
 
   /** Checks files. Returns the names of those that became settled, are no longer settled, or have new content. */
-  async look(occasions: ReadonlyMap<string, Occasion>): Promise<string[]> {
+  async check(names: Iterable<string>, occasionOf: (name: string) => Occasion): Promise<string[]> {
     const changes: string[] = [];
-    const candidates = new Map<string, Stats>();
-    await each(occasions, async ([name, occasion]) => {
+    const candidates = new Map<string, FileState>();
+    await each(names, async (name) => {
       const waiting = this.#unsettled.get(name);
-      if (waiting !== undefined && occasion === 'changed') {
-        this.#unsettled.set(name, { ...waiting, occasion });
+      if (waiting !== undefined && occasionOf(name) === 'changed') {
+        waiting.isRemote = false;
         return; // its timer checks it: a file that is being written changes all the time
       }
       const state = await this.#stateOf(name);
@@ -108,24 +94,27 @@ export class SettledFiles {
         candidates.set(name, state);
       }
     });
+    let isMore = false;
     if (candidates.size > 0) {
       const { find = findWriters } = this.#options;
       const writers = await find(Array.from(candidates.keys(), (name) => join(this.#directory, name)));
       await each(candidates, async ([name, before]) => {
         // Again: a writer may have finished while the processes were scanned.
         const now = await this.#stateOf(name);
-        const unsettled = this.#unsettle(name, before, occasions.get(name));
-        const busy = !isSame(before, now) || writers.files.has(fileKey(before));
-        if (!busy && isQuiet(unsettled, writers.complete)) {
+        const isBusy = !isSame(before, now) || writers.files.has(fileKey(before));
+        const unsettled = this.#unsettle(name, before, occasionOf(name));
+        const needsQuiet = unsettled.isRemote || !writers.complete;
+        if (!isBusy && (!needsQuiet || Date.now() - unsettled.lastChange >= QUIET_PERIOD)) {
           this.add(name, before);
           changes.push(name);
         } else {
           if (this.#settled.delete(name)) changes.push(name);
+          isMore ||= !this.#unsettled.has(name);
           this.#unsettled.set(name, unsettled);
         }
       });
     }
-    this.#schedule();
+    this.#schedule(isMore);
     return changes;
   }
 
@@ -146,35 +135,31 @@ export class SettledFiles {
     return undefined;
   }
 
-  #unsettle(name: string, state: FileState, occasion: Occasion = 'again'): Unsettled {
+  #unsettle(name: string, state: FileState, occasion: Occasion): Unsettled {
     const now = Date.now();
     const before = this.#unsettled.get(name);
-    const delay = before === undefined ? FIRST_DELAY : Math.min(before.delay * 2, LAST_DELAY);
-    // A time of modification in the future comes from another clock.
-    const changedAt = before === undefined ? Math.min(state.mtimeMs, now) : now;
+    const hadEvent = occasion === 'moved' || occasion === 'changed';
+    const isRemote = !hadEvent && (before?.isRemote ?? true);
+    // A time in the future comes from another clock.
+    if (before === undefined) return { state, isRemote, lastChange: Math.min(state.mtimeMs, now) };
     return {
-      occasion: occasion === 'again' || occasion === 'found' ? (before?.occasion ?? 'found') : occasion,
       state,
-      lastChange:
-        before !== undefined && isSame(state, before.state) ? Math.min(before.lastChange, now) : changedAt,
-      delay,
-      dueAt: now + delay,
+      isRemote,
+      lastChange: isSame(state, before.state) ? Math.min(before.lastChange, now) : now,
     };
   }
 
-  #schedule(): void {
+  #schedule(isMore: boolean): void {
+    if (isMore) this.#delay = FIRST_DELAY;
+    else if (this.#timer !== undefined && this.#unsettled.size > 0) return;
     clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#unsettled.size === 0) return;
-    const next = Math.min(...Array.from(this.#unsettled.values(), ({ dueAt }) => dueAt));
-    // Setting the clock back must not delay a file.
-    const delay = Math.min(LAST_DELAY, Math.max(0, next - Date.now()));
-    // Due times are compared with `next`: a timer may fire slightly early.
     this.#timer = setTimeout(() => {
-      this.#options.onDue?.(
-        [...this.#unsettled].filter(([, { dueAt }]) => dueAt <= next).map(([name]) => name),
-      );
-    }, delay);
-    this.#timer.unref();
+      this.#timer = undefined;
+      this.#options.onDue?.([...this.#unsettled.keys()]);
+    }, this.#delay).unref();
+    this.#delay = Math.min(this.#delay * 2, LAST_DELAY);
   }
 }
 
@@ -196,8 +181,4 @@ function isSame(one: FileState, other: FileState | undefined): boolean {
     one.dev === other.dev &&
     one.ino === other.ino
   );
-}
-
-function isQuiet({ occasion, lastChange }: Unsettled, allVisible: boolean): boolean {
-  return !NEEDS_QUIET[occasion](allVisible) || Date.now() - lastChange >= QUIET_PERIOD;
 }

@@ -3,11 +3,10 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import {
-  beganDeletes,
   belongsTo,
+  DELETE_MEMORY,
   emptyTrash,
-  endedDeletes,
-  forget,
+  PendingDeletes,
   withdraw,
 } from '../../src/repository/deletion.ts';
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
@@ -40,12 +39,10 @@ test('a withdrawn image is gone with all its files, and no other file is', async
   await withdraw(layout, 'a');
   assert.deepEqual((await imageFiles(layout)).toSorted(), FOREIGN.toSorted());
   assert.deepEqual(await readdir(layout.manifests), ['a.b.json']);
-  assert.deepEqual(await endedDeletes(layout), ['a']);
-  assert.deepEqual(await beganDeletes(layout), []);
+  assert.deepEqual(await readdir(layout.deleted), ['a']);
+  assert.deepEqual(await readdir(layout.deletes), []);
   await emptyTrash(layout, 'a');
   assert.deepEqual(await readdir(layout.trash), []);
-  await forget(layout, 'a');
-  assert.deepEqual(await endedDeletes(layout), []);
 });
 
 test('what an earlier delete left in the trash is in nobody’s way', async (t) => {
@@ -61,6 +58,38 @@ test('a delete that fails has not begun', async (t) => {
   const layout = await layoutWith(t, ['a.raw']);
   await rm(layout.trash, { recursive: true });
   await assert.rejects(withdraw(layout, 'a'), { code: 'ENOENT' });
-  assert.deepEqual(await beganDeletes(layout), []);
+  assert.deepEqual(await readdir(layout.deletes), []);
   assert.deepEqual(await imageFiles(layout), ['a.raw']);
+});
+
+async function setUp(t: TestContext) {
+  const layout = new Layout(await temporaryDirectory(t));
+  await layout.create();
+  await writeFile(join(layout.deleted, 'a'), '');
+  const forgotten: string[] = [];
+  const pending = new PendingDeletes(layout, (imageId) => forgotten.push(imageId));
+  t.after(() => pending.close());
+  return { layout, pending, forgotten };
+}
+
+test('pending deletes of an earlier process are loaded, and forgotten once', async (t) => {
+  const { layout, pending, forgotten } = await setUp(t);
+  await pending.load();
+  assert.deepEqual([...pending.ids], ['a']);
+  await pending.forget('a');
+  await pending.forget('a');
+  await pending.forget('unknown');
+  assert.deepEqual(forgotten, ['a']);
+  assert.ok(!pending.has('a'));
+  assert.deepEqual(await readdir(layout.deleted), []);
+});
+
+test('a pending delete is forgotten after ten minutes', async (t) => {
+  const { pending, forgotten } = await setUp(t);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  pending.add('b');
+  t.mock.timers.tick(DELETE_MEMORY - 1);
+  assert.ok(pending.has('b'));
+  t.mock.timers.tick(1);
+  assert.deepEqual(forgotten, ['b']);
 });

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Image } from '../../src/index.ts';
-import { writeManifest } from '../../src/manifest.ts';
+import { MANIFEST } from '../../src/manifest.ts';
 import { ImageCatalog } from '../../src/repository/image-catalog.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { describeFiles } from '../../src/repository/publication.ts';
@@ -23,16 +23,7 @@ class Fixture {
       this.#told.resolve();
       this.#told = Promise.withResolvers();
     };
-    this.catalog = new ImageCatalog(
-      this.layout,
-      {
-        added: (image) => tell('added', image),
-        removed: (image) => tell('removed', image),
-        changed: (image) => tell('changed', image),
-        returned: () => Promise.resolve(),
-      },
-      undefined,
-    );
+    this.catalog = new ImageCatalog(this.layout, { onImage: tell, onReturn: () => Promise.resolve() });
   }
 
   /** Resolves at the next event. */
@@ -46,7 +37,7 @@ class Fixture {
 
   async putManifest(imageId: string): Promise<void> {
     const manifest = { version: 1, 'image-id': imageId, 'image-name': 'debian', files: [] } as const;
-    await writeManifest(this.layout.manifest(imageId), manifest);
+    await MANIFEST.write(this.layout.manifest(imageId), manifest);
   }
 
   /** Publishes an image as raw and qcow2. */

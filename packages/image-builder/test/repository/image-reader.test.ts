@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { appendFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Image } from '../../src/index.ts';
-import { manifestTime, writeManifest } from '../../src/manifest.ts';
-import { isSameImage, readImage } from '../../src/repository/image-reader.ts';
+import { MANIFEST, manifestTime } from '../../src/manifest.ts';
+import { readImage, readImages } from '../../src/repository/image-reader.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { SettledFiles } from '../../src/repository/settled-files.ts';
 import { RecordingLogger } from '../recording-logger.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
+import { withCode } from '../with-code.ts';
 
 const FINISHED = '2026-11-21T12:01:00.000Z';
 
@@ -29,12 +30,12 @@ class Fixture {
     const { size, mtimeMs } = await stat(this.layout.image('a', 'raw'));
     const file = { format: 'raw', size, mtime: manifestTime(mtimeMs), md5: 'm', sha256: 's' } as const;
     const manifest = { version: 1, 'image-id': 'a', 'image-name': 'debian', finished: FINISHED } as const;
-    await writeManifest(this.layout.manifest('a'), { ...manifest, files: [file] });
+    await MANIFEST.write(this.layout.manifest('a'), { ...manifest, files: [file] });
   }
 
   async read(): Promise<Image | undefined> {
     const settled = new SettledFiles(this.layout.root);
-    await settled.look(new Map(['a.raw', 'a.qcow2', 'a.squash'].map((name) => [name, 'present'])));
+    await settled.check(['a.raw', 'a.qcow2', 'a.squash'], () => 'moved');
     settled.close();
     return await readImage('a', this.layout, settled, this.logger);
   }
@@ -98,14 +99,25 @@ test('a damaged manifest is logged, and counts as none', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /^warn the manifest ".*a\.json" is damaged: it is not JSON/);
 });
 
-test('images are the same if users see no difference', async (t) => {
-  const fixture = await setUp(t);
-  await fixture.write('a.raw');
-  const before = await fixture.read();
-  const again = await fixture.read();
-  await fixture.describe();
-  const described = await fixture.read();
-  assert.ok(before && again && described);
-  assert.ok(isSameImage(before, again));
-  assert.ok(!isSameImage(before, described));
+test('the images of a directory are listed, and it stays as it is', async (t) => {
+  const directory = await temporaryDirectory(t);
+  for (const name of ['1.raw', '1.qcow2', '2.vhd', '.hidden.raw', '3.txt', '4.raw.md5', 'a b.raw']) {
+    await writeFile(join(directory, name), 'content');
+  }
+  await mkdir(join(directory, '5.raw'));
+  const before = await readdir(directory);
+  const formats = (await readImages(directory)).map(({ id, files }) => [
+    id,
+    files.map(({ format }) => format),
+  ]);
+  assert.deepEqual(Object.fromEntries(formats), { 1: ['qcow2', 'raw'], 2: ['vhd'] });
+  assert.deepEqual(await readdir(directory), before);
+});
+
+test('a directory that is not there is named', async (t) => {
+  const missing = join(await temporaryDirectory(t), 'missing');
+  await assert.rejects(
+    readImages(missing),
+    withCode('directory-not-usable', /missing.*create the directory/),
+  );
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
+import { Layout, parseImageFileName, WORKSPACE } from '../../src/repository/layout.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('images lie in the directory itself, as they have always done', () => {
@@ -33,3 +33,25 @@ test('its directories are made when they are missing, and left alone when they a
   ]);
   assert.deepEqual(await readdir(layout.manifests), ['a.json']);
 });
+
+test('the id is what stands before the last dot', () => {
+  assert.deepEqual(parseImageFileName('0000000042.qcow2'), { imageId: '0000000042', format: 'qcow2' });
+  assert.deepEqual(parseImageFileName('ubuntu-22.04.raw'), { imageId: 'ubuntu-22.04', format: 'raw' });
+});
+
+for (const name of [
+  '.raw',
+  '.hidden.raw',
+  'raw',
+  'a',
+  'a.d',
+  'a.qcow2.md5',
+  'a.qcow2-new',
+  'a.RAW',
+  'lost+found',
+  '',
+]) {
+  test(`${JSON.stringify(name)} is no image file`, () => {
+    assert.equal(parseImageFileName(name), undefined);
+  });
+}

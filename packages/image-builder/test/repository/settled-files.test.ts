@@ -29,7 +29,7 @@ interface Fixture {
   readonly refused: string[];
   /** What a look at all processes is to show. */
   writers: Writers;
-  look(occasion: Occasion): Promise<string[]>;
+  check(occasion: Occasion): Promise<string[]>;
 }
 
 async function setUp(t: TestContext): Promise<Fixture> {
@@ -45,7 +45,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
       onRefused: (_name, reason) => fixture.refused.push(reason),
       find: () => Promise.resolve(fixture.writers),
     }),
-    look: (occasion) => fixture.files.look(new Map([[NAME, occasion]])),
+    check: (occasion) => fixture.files.check([NAME], () => occasion),
   };
   t.after(() => fixture.files.close());
   return fixture;
@@ -54,32 +54,32 @@ async function setUp(t: TestContext): Promise<Fixture> {
 test('a file that nobody writes is settled at once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
-  assert.deepEqual(await fixture.look('moved'), [NAME]);
+  assert.deepEqual(await fixture.check('moved'), [NAME]);
   assert.equal(fixture.files.get(NAME)?.size, 7);
-  assert.deepEqual(await fixture.look('changed'), [], 'nothing changed since');
+  assert.deepEqual(await fixture.check('changed'), [], 'nothing changed since');
 });
 
 test('a file that is written is looked at again by itself until it is settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   fixture.writers = { files: new Set([fileKey(await stat(fixture.path))]), complete: true };
-  assert.deepEqual(await fixture.look('moved'), []);
+  assert.deepEqual(await fixture.check('moved'), []);
   assert.equal(fixture.files.get(NAME), undefined);
   // The timer waited for keeps no program alive.
   while (!fixture.due.signal.aborted) await delay(5);
   fixture.writers = { files: new Set(), complete: true };
-  assert.deepEqual(await fixture.look('again'), [NAME]);
+  assert.deepEqual(await fixture.check('again'), [NAME]);
 });
 
 test('a settled file that someone begins to write is settled no longer', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
-  await fixture.look('moved');
+  await fixture.check('moved');
   const handle = await open(fixture.path, 'a');
   t.after(() => handle.close());
   await handle.write('more');
   fixture.writers = { files: new Set([fileKey(await handle.stat())]), complete: true };
-  assert.deepEqual(await fixture.look('changed'), [NAME]);
+  assert.deepEqual(await fixture.check('changed'), [NAME]);
   assert.equal(fixture.files.get(NAME), undefined);
   assert.deepEqual(fixture.files.names(), [NAME]);
 });
@@ -95,17 +95,17 @@ test('a file that changes while the processes are looked through is not settled'
     },
   });
   t.after(() => files.close());
-  assert.deepEqual(await files.look(new Map([[NAME, 'moved']])), []);
+  assert.deepEqual(await files.check([NAME], () => 'moved'), []);
 });
 
 test('a removed file is gone, settled or not', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
-  await fixture.look('moved');
+  await fixture.check('moved');
   await rm(fixture.path);
-  assert.deepEqual(await fixture.look('moved'), [NAME]);
+  assert.deepEqual(await fixture.check('moved'), [NAME]);
   assert.deepEqual(fixture.files.names(), []);
-  assert.deepEqual(await fixture.look('moved'), []);
+  assert.deepEqual(await fixture.check('moved'), []);
 });
 
 test('only a regular file settles', async (t) => {
@@ -120,8 +120,8 @@ test('only a regular file settles', async (t) => {
   ];
   for (const [make, reason] of others) {
     await make();
-    for (const occasion of ['present', 'moved', 'found', 'again'] as const) {
-      assert.deepEqual(await fixture.look(occasion), []);
+    for (const occasion of ['moved', 'found', 'again'] as const) {
+      assert.deepEqual(await fixture.check(occasion), []);
     }
     assert.match(fixture.refused.splice(0)[0] ?? '', reason);
     assert.deepEqual(fixture.files.names(), []);
@@ -132,25 +132,25 @@ test('only a regular file settles', async (t) => {
 test('a settled file that is replaced by a symbolic link is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
-  await fixture.look('moved');
+  await fixture.check('moved');
   await rename(fixture.path, `${fixture.path}.target`);
   await symlink(`${fixture.path}.target`, fixture.path);
-  assert.deepEqual(await fixture.look('moved'), [NAME]);
+  assert.deepEqual(await fixture.check('moved'), [NAME]);
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
 test('an empty file is not settled, nor one that is emptied later', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, '');
-  assert.deepEqual(await fixture.look('moved'), []);
+  assert.deepEqual(await fixture.check('moved'), []);
   assert.deepEqual(fixture.refused, [], 'a program may just have created it');
   await utimes(fixture.path, 1, 1);
-  assert.deepEqual(await fixture.look('found'), []);
+  assert.deepEqual(await fixture.check('found'), []);
   assert.deepEqual(fixture.refused, ['it is empty']);
   await appendFile(fixture.path, 'content');
-  assert.deepEqual(await fixture.look('changed'), [NAME]);
+  assert.deepEqual(await fixture.check('changed'), [NAME]);
   await truncate(fixture.path);
-  assert.deepEqual(await fixture.look('changed'), [NAME]);
+  assert.deepEqual(await fixture.check('changed'), [NAME]);
   assert.equal(fixture.files.get(NAME), undefined);
 });
 
@@ -158,18 +158,16 @@ test('a file that an invisible process creates does not settle with its first by
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'the first bytes');
-  assert.deepEqual(await fixture.look('moved'), []);
+  assert.deepEqual(await fixture.check('moved'), []);
   await rm(fixture.path);
-  await fixture.look('moved');
+  await fixture.check('moved');
   await writeFile(`${fixture.path}.old`, 'content');
   await utimes(`${fixture.path}.old`, 1, 1);
   await rename(`${fixture.path}.old`, fixture.path);
-  assert.deepEqual(await fixture.look('moved'), [NAME], 'it was written before it was moved');
+  assert.deepEqual(await fixture.check('moved'), [NAME], 'it was written before it was moved');
 });
 
 const QUIET_RULES: readonly (readonly [occasion: Occasion, complete: boolean, quiet: boolean])[] = [
-  ['present', true, false],
-  ['present', false, true],
   ['moved', true, false],
   ['moved', false, true],
   ['changed', true, false],
@@ -184,12 +182,12 @@ for (const [occasion, complete, quiet] of QUIET_RULES) {
     fixture.writers = { files: new Set(), complete };
     await writeFile(fixture.path, 'x');
     t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
-    assert.deepEqual(await fixture.look(occasion), quiet ? [] : [NAME]);
+    assert.deepEqual(await fixture.check(occasion), quiet ? [] : [NAME]);
     if (!quiet) return;
     t.mock.timers.tick(QUIET_PERIOD - 500);
-    assert.deepEqual(await fixture.look('again'), []);
+    assert.deepEqual(await fixture.check('again'), []);
     t.mock.timers.tick(500);
-    assert.deepEqual(await fixture.look('again'), [NAME]);
+    assert.deepEqual(await fixture.check('again'), [NAME]);
   });
 }
 
@@ -198,12 +196,12 @@ test('each change begins the quiet time anew', async (t) => {
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'x');
   t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
-  await fixture.look('changed');
+  await fixture.check('changed');
   t.mock.timers.tick(QUIET_PERIOD - 1);
   await appendFile(fixture.path, 'y');
-  assert.deepEqual(await fixture.look('again'), []);
+  assert.deepEqual(await fixture.check('again'), []);
   t.mock.timers.tick(QUIET_PERIOD - 1);
-  assert.deepEqual(await fixture.look('again'), []);
+  assert.deepEqual(await fixture.check('again'), []);
   t.mock.timers.tick(1);
-  assert.deepEqual(await fixture.look('again'), [NAME]);
+  assert.deepEqual(await fixture.check('again'), [NAME]);
 });
