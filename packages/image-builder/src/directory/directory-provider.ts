@@ -1,14 +1,14 @@
-import { lstat, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BandwidthLimit } from '../bandwidth-limit.ts';
+import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
 import { imageIdFault } from '../image-id.ts';
 import { limitMode } from '../modes.ts';
-import { asImageError, unlessMissing } from '../system-error.ts';
+import { asImageError } from '../system-error.ts';
 import type {
-  CandidateOptions,
   ImageCandidate,
   ImageProvider,
   Leftover,
@@ -18,29 +18,38 @@ import type {
   UploadRequest,
   UploadResult,
 } from '../types.ts';
-import { toCandidate } from './candidate.ts';
-import { type Entry, readEntries, readWholeImages } from './entries.ts';
-import { refuseForeign, refuseForeignLink } from './foreign.ts';
 import { LatestLinks } from './latest-links.ts';
-import { leftoverFile, listPartials } from './leftovers.ts';
-import { type DirectoryManifest, manifestPath, readManifest } from './manifest.ts';
-import { PUBLISHED, removePartials, syncDirectory } from './partial-file.ts';
-import { type PlaceOptions, placeImage, placeSharedImage } from './place-image.ts';
+import {
+  type DirectoryManifest,
+  manifestPath,
+  readEntries,
+  readManifest,
+  readWholeImages,
+  toCandidate,
+  toProviderImage,
+} from './manifest.ts';
+import {
+  leftoverOf,
+  listPartials,
+  PUBLISHED,
+  removePartials,
+  stateOf,
+  type UploadFile,
+} from './partial-file.ts';
+import { placeImage, refuseForeign } from './place-image.ts';
 
-/** How a {@link DirectoryProvider} is set up. */
+/** Settings of a {@link DirectoryProvider}. */
 export interface DirectoryProviderOptions {
   /** `providers[].name`. */
   readonly name: string;
-  /** Absolute path of the directory that serves: a libvirt pool, a web server's folder. It must exist. */
+  /** Absolute path of the served directory, such as a libvirt pool or a web server's folder. It must exist. */
   readonly directory: string;
-  /** The formats it takes, the best first. Default: qcow2. */
+  /** Accepted formats, the preferred one first. Default: qcow2. */
   readonly formats?: readonly ImageFormat[];
   /** Bytes a second, of all uploads together. Default: no limit. */
   readonly bandwidthLimit?: number;
   /** Gets a warning about each image with a build time in the future. Default: none. */
   readonly logger?: Pick<Logger, 'warn'>;
-  /** Milliseconds since 1970. Default: the machine's clock. */
-  readonly now?: () => number;
 }
 
 /**
@@ -48,9 +57,8 @@ export interface DirectoryProviderOptions {
  * its external id), `<that>.json` beside it is its manifest, and the symbolic link `<image-name>-latest.<extension>`
  * names the one that was built last.
  *
- * A file is written under a hidden name that names its upload (as a reflink where the file system has them, else a sparse
- * copy), and flushed. Then it gets its manifest, and then its name: after a crash no image has its name without a
- * manifest. Files without our manifest are never touched.
+ * A file is copied to a hidden name that names its upload, and flushed. Then it gets its manifest, and then its name: after
+ * a crash no image has its name without a manifest. Files without our manifest are never touched.
  */
 export class DirectoryProvider implements ImageProvider {
   readonly name: string;
@@ -58,133 +66,114 @@ export class DirectoryProvider implements ImageProvider {
   readonly #directory: string;
   readonly #limit: BandwidthLimit | undefined;
   readonly #logger: Pick<Logger, 'warn'> | undefined;
-  readonly #now: () => number;
   readonly #latest: LatestLinks;
 
-  constructor(options: DirectoryProviderOptions) {
-    const { name, directory, formats = ['qcow2'], bandwidthLimit, logger, now = Date.now } = options;
+  constructor({ name, directory, formats = ['qcow2'], bandwidthLimit, logger }: DirectoryProviderOptions) {
     this.name = name;
     this.formats = formats;
     this.#directory = directory;
     this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
     this.#logger = logger;
-    this.#now = now;
-    this.#latest = new LatestLinks({ directory, now, warn: (message) => this.#warn(message) });
+    this.#latest = new LatestLinks(directory, (message) => this.#warn(message));
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const { uploadId, imageId, imageName, file, shared = false } = request;
     const externalId = this.#fileName(imageName, imageId, file.format);
     const target = join(this.#directory, externalId);
-    return await this.#explain(`upload of ${externalId}`, async () => {
-      options.signal?.throwIfAborted();
+    return await this.#run(`upload of ${externalId}`, options, async () => {
       await this.#tighten();
-      if (!shared) await removePartials(this.#directory, uploadId); // of an earlier try
-      const there = await refuseForeign(target, request);
-      await refuseForeignLink(this.#latest.path(imageName, file.format));
-      const uploaded = new Date(this.#now());
-      const place: PlaceOptions = {
-        ...options,
-        limit: this.#limit,
-        built: await this.#buildTime(request, uploaded),
-        uploaded,
-        remove: (manifest) => this.#remove(externalId, manifest),
-      };
-      if (!shared) await placeImage(request, target, place);
-      else if (there === undefined || !(await isThere(target)))
-        await placeSharedImage(request, target, place);
+      if (!shared) await removePartials(this.#directory, uploadId); // of an earlier attempt
+      const existing = await refuseForeign(target, request);
+      await this.#latest.refuseForeign(imageName, file.format);
+      const uploaded = new Date();
+      const built = await this.#buildTime(request, uploaded);
+      if (!shared || existing === undefined || (await stateOf(target)) === undefined) {
+        await placeImage(request, target, {
+          ...options,
+          limit: this.#limit,
+          built,
+          uploaded,
+          remove: (manifest) => this.#remove(externalId, manifest),
+        });
+      }
       await this.#latest.update({ imageName, format: file.format, uploadId });
-      await syncDirectory(this.#directory);
+      await syncToDisk(this.#directory);
       return { externalId };
     });
   }
 
   async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
-    const entries = await this.#explain(`removal of upload ${uploadId}`, () => readEntries(this.#directory));
-    const left = entries.filter(({ manifest }) => manifest['upload-id'] === uploadId);
-    for (const { externalId } of left) await this.delete(externalId, options);
-    await this.#explain(`removal of upload ${uploadId}`, () => removePartials(this.#directory, uploadId));
+    await this.#run(`removal of upload ${uploadId}`, options, async () => {
+      for (const { externalId, manifest } of await readEntries(this.#directory)) {
+        if (manifest['upload-id'] === uploadId) await this.delete(externalId, options);
+      }
+      await removePartials(this.#directory, uploadId);
+    });
   }
 
   async delete(externalId: string, options: OperationOptions = {}): Promise<void> {
-    const fault = imageIdFault(externalId);
-    if (fault !== undefined) {
+    const reason = imageIdFault(externalId);
+    if (reason !== undefined) {
       throw new ImageError(
         'image-not-found',
-        `external-id ${JSON.stringify(externalId)} ${fault}; list shows the ids there are`,
+        `external-id ${JSON.stringify(externalId)} ${reason}; list shows the ids there are`,
       );
     }
     const target = join(this.#directory, externalId);
-    await this.#explain(`deletion of ${externalId}`, async () => {
-      options.signal?.throwIfAborted();
+    await this.#run(`deletion of ${externalId}`, options, async () => {
       const manifest = await readManifest(target);
       if (manifest === undefined) {
-        if (!(await isThere(target))) return;
+        if ((await stateOf(target)) === undefined) return;
         throw new ImageError(
           'provider-refused',
           `${target} has no manifest of ours beside it, so it is not ours to delete; remove it by hand`,
         );
       }
       await this.#remove(externalId, manifest);
-      await syncDirectory(this.#directory);
+      await syncToDisk(this.#directory);
     });
   }
 
   async list(options: OperationOptions = {}): Promise<readonly ProviderImage[]> {
-    return await this.#explain('list of images', async () => {
-      options.signal?.throwIfAborted();
-      const images = await readWholeImages(this.#directory);
-      return images.map(({ externalId, manifest }) => ({
-        externalId,
-        ...(manifest['upload-id'] !== undefined && { uploadId: manifest['upload-id'] }),
-        imageId: manifest['image-id'],
-        imageName: manifest['image-name'],
-        format: manifest.format,
-        size: manifest.size,
-        checksums: { md5: manifest.md5, sha256: manifest.sha256 },
-        uploadedAt: new Date(manifest.uploaded),
-      }));
-    });
+    const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
+    return images.map(toProviderImage);
   }
 
-  async candidates(_filter: ImageFilter, options: CandidateOptions = {}): Promise<readonly ImageCandidate[]> {
-    return await this.#explain('list of images', async () => {
-      options.signal?.throwIfAborted();
-      return (await readWholeImages(this.#directory)).map(({ externalId, manifest }) =>
-        toCandidate(externalId, manifest),
-      );
-    });
+  async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
+    const images = await this.#run('list of images', options, () => readWholeImages(this.#directory));
+    return images.map(toCandidate);
   }
 
   async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
-    return await this.#explain('list of leftovers', async () => {
-      options.signal?.throwIfAborted();
-      const broken = (await readEntries(this.#directory)).filter(({ isWhole }) => !isWhole);
-      const manifests = await Promise.all(broken.map((entry) => this.#brokenImage(entry)));
-      return [
-        ...(await listPartials(this.#directory)),
-        ...manifests.filter((leftover) => leftover !== undefined),
-      ];
+    return await this.#run('list of leftovers', options, async () => {
+      const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
+      const leftovers = await Promise.all(files.map(leftoverOf));
+      return leftovers.filter((leftover) => leftover !== undefined);
     });
   }
 
   #fileName(imageName: string, imageId: string, format: ImageFormat): string {
     const name = `${imageName}-${imageId}.${formatRow(format).extension}`;
-    const fault = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
-    if (fault === undefined) return name;
+    const reason = imageId === 'latest' ? 'is the name of the link to the latest image' : imageIdFault(name);
+    if (reason === undefined) return name;
     throw new ImageError(
       'provider-refused',
-      `provider ${this.name} cannot name a file ${JSON.stringify(name.slice(0, 80))}: it ${fault}; rename the image under providers[].images`,
+      `provider ${this.name} cannot name a file ${JSON.stringify(name.slice(0, 80))}: it ${reason}; rename the image under providers[].images`,
     );
   }
 
-  /** A manifest without an image. */
-  async #brokenImage({ externalId, manifest }: Entry): Promise<Leftover | undefined> {
-    const { 'upload-id': uploadId } = manifest;
-    const target = join(this.#directory, externalId);
-    if (uploadId === undefined) return undefined;
-    return await leftoverFile(manifestPath(target), uploadId, async () => {
-      if (!(await isThere(target))) await rm(manifestPath(target), { force: true });
+  /** Manifests without a complete image. */
+  async #lonelyManifests(): Promise<UploadFile[]> {
+    return (await readEntries(this.#directory)).flatMap(({ externalId, manifest, isWhole }) => {
+      const { 'upload-id': uploadId } = manifest;
+      if (isWhole || uploadId === undefined) return [];
+      const target = join(this.#directory, externalId);
+      const path = manifestPath(target);
+      const remove = async (): Promise<void> => {
+        if ((await stateOf(target)) === undefined) await rm(path, { force: true });
+      };
+      return [{ path, uploadId, remove }];
     });
   }
 
@@ -225,16 +214,13 @@ export class DirectoryProvider implements ImageProvider {
     this.#logger?.warn(`provider ${this.name}: ${message}`);
   }
 
-  /** Gives what the file system says the form that names the provider and the remedy. */
-  async #explain<T>(action: string, work: () => Promise<T>): Promise<T> {
+  /** Errors of the file system get a remedy, and name the provider. */
+  async #run<T>(action: string, { signal }: OperationOptions, work: () => Promise<T>): Promise<T> {
     try {
+      signal?.throwIfAborted();
       return await work();
     } catch (error) {
       throw asImageError(error, `provider ${this.name}: ${action} in ${this.#directory}`);
     }
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await unlessMissing(lstat(path))) !== undefined;
 }

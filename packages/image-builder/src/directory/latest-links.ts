@@ -3,18 +3,9 @@ import { join } from 'node:path';
 import { byBuild, type DatedImage } from '../build-order.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
 import { unlessMissing } from '../system-error.ts';
-import { type Entry, readWholeImages } from './entries.ts';
-import { isOurLink } from './foreign.ts';
-import { partialPath } from './partial-file.ts';
-
-/** Settings of {@link LatestLinks}. */
-export interface LatestLinksOptions {
-  readonly directory: string;
-  /** Gets a warning about each image with a build time in the future. */
-  readonly warn: (message: string) => void;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-}
+import { type Entry, readWholeImages } from './manifest.ts';
+import { partialPath, stateOf } from './partial-file.ts';
+import { refuseExisting } from './place-image.ts';
 
 /** Images of one name and format, and the upload that changes their link. */
 export interface LinkChange {
@@ -26,20 +17,25 @@ export interface LinkChange {
   readonly without?: string;
 }
 
-/** The links `<image-name>-latest.<extension>`. */
+/** The links `<image-name>-latest.<extension>` in a directory. */
 export class LatestLinks {
-  readonly #options: LatestLinksOptions;
+  readonly #directory: string;
+  readonly #warn: (message: string) => void;
   /** Links are set one after the other: two uploads that end together must leave the newer one as `latest`. */
   #linking: Promise<void> = Promise.resolve();
   /** External ids of images with a logged warning. */
   readonly #warned = new Set<string>();
 
-  constructor(options: LatestLinksOptions) {
-    this.#options = options;
+  /** @param warn called for each image with a build time in the future */
+  constructor(directory: string, warn: (message: string) => void) {
+    this.#directory = directory;
+    this.#warn = warn;
   }
 
-  path(imageName: string, format: ImageFormat): string {
-    return join(this.#options.directory, `${imageName}-latest.${formatRow(format).extension}`);
+  /** @throws ImageError `provider-refused` if the link would replace a file, or a link that is not ours */
+  async refuseForeign(imageName: string, format: ImageFormat): Promise<void> {
+    const path = this.#path(imageName, format);
+    if (!(await isOurs(path))) await refuseExisting([path]);
   }
 
   /** Points a link at the image that was built last; removes it if there is none. A file that is no link of ours stays. */
@@ -49,21 +45,24 @@ export class LatestLinks {
     await turn;
   }
 
+  #path(imageName: string, format: ImageFormat): string {
+    return join(this.#directory, `${imageName}-latest.${formatRow(format).extension}`);
+  }
+
   async #point({ imageName, format, uploadId, without }: LinkChange): Promise<void> {
-    const { directory } = this.#options;
-    const latest = this.path(imageName, format);
+    const latest = this.#path(imageName, format);
     // Repeated after each change: another process may have changed the link without seeing this image.
     for (;;) {
-      const images = (await readWholeImages(directory)).filter(
+      const images = (await readWholeImages(this.#directory)).filter(
         ({ externalId, manifest }) =>
           externalId !== without && manifest['image-name'] === imageName && manifest.format === format,
       );
       const newest = this.#newestFirst(images)[0]?.externalId;
-      if (!(await isOurLink(latest)) || newest === (await unlessMissing(readlink(latest)))) return;
+      if (!(await isOurs(latest)) || newest === (await unlessMissing(readlink(latest)))) return;
       if (newest === undefined) {
         await rm(latest, { force: true });
       } else {
-        const partial = partialPath(directory, uploadId);
+        const partial = partialPath(this.#directory, uploadId);
         await symlink(newest, partial);
         await rename(partial, latest);
       }
@@ -71,17 +70,23 @@ export class LatestLinks {
   }
 
   #newestFirst(images: readonly Entry[]): readonly Entry[] {
-    const { now, warn } = this.#options;
-    const time = now();
+    const now = Date.now();
     for (const { externalId, manifest } of images) {
-      if (!(Date.parse(manifest.built) > time) || this.#warned.has(externalId)) continue;
+      if (!(Date.parse(manifest.built) > now) || this.#warned.has(externalId)) continue;
       this.#warned.add(externalId);
-      warn(
+      this.#warn(
         `${externalId} has a build time in the future, ${manifest.built}: its number decides its place, or else it counts as the oldest; correct its manifest, or delete it`,
       );
     }
-    return images.toSorted(byBuild(images, describe, time));
+    return images.toSorted(byBuild(images, describe, now));
   }
+}
+
+/** Whether a path is free, or has a link of ours: one to a file beside it. */
+async function isOurs(path: string): Promise<boolean> {
+  const state = await stateOf(path);
+  if (state === undefined) return true;
+  return state.isSymbolicLink() && !((await unlessMissing(readlink(path))) ?? '').includes('/');
 }
 
 function describe({ manifest }: Entry): DatedImage {

@@ -1,62 +1,45 @@
-import { lstat } from 'node:fs/promises';
-import { FORMAT_NAMES, type ImageFormat } from '../formats.ts';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FORMAT_NAMES } from '../formats.ts';
+import { splitTags } from '../image-filter/split-tags.ts';
 import { DamagedRecord, RecordType } from '../record-directory.ts';
+import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';
-import type { Checksums } from '../types.ts';
-
-/** What lies beside each image as `<file>.json`: enough for a consumer to verify it, and our mark that it is ours. */
-export interface DirectoryManifest extends Checksums {
-  readonly 'image-id': string;
-  /** The image's name under `providers[].images`. */
-  readonly 'image-name': string;
-  /** Which upload brought it; absent in what an earlier release wrote. */
-  readonly 'upload-id'?: string;
-  readonly format: ImageFormat;
-  /** Length in bytes, holes included. */
-  readonly size: number;
-  /** ISO 8601; when the builder finished the image. `latest` follows it. */
-  readonly built: string;
-  /** ISO 8601. */
-  readonly uploaded: string;
-  /** `meta` of `providers[].images`. */
-  readonly metadata?: Readonly<Record<string, string>>;
-}
+import type { ImageCandidate, ProviderImage } from '../types.ts';
 
 const TEXT = { type: 'string' } as const;
 
-const MANIFEST = new RecordType({
+const SCHEMA = {
   type: 'object',
   required: ['image-id', 'image-name', 'format', 'size', 'md5', 'sha256', 'built', 'uploaded'],
   properties: {
     'image-id': TEXT,
-    'image-name': TEXT,
-    'upload-id': TEXT,
+    'image-name': { type: 'string', description: 'Name under `providers[].images`.' },
+    'upload-id': { type: 'string', description: 'Absent in manifests of an earlier release.' },
     format: { enum: FORMAT_NAMES },
-    size: { type: 'number' },
+    size: { type: 'number', description: 'Bytes, holes included.' },
     md5: TEXT,
     sha256: TEXT,
-    built: TEXT,
-    uploaded: TEXT,
+    built: { type: 'string', description: 'ISO 8601; when the builder finished the image.' },
+    uploaded: { type: 'string', description: 'ISO 8601.' },
     metadata: { type: 'object', additionalProperties: TEXT },
   },
-});
+} as const;
 
-/** Content of the file of a manifest. */
-export function manifestText(manifest: DirectoryManifest): string {
-  return MANIFEST.text(manifest);
-}
+/** The file `<image file>.json` beside each image: a consumer verifies the image with it, and it marks the image as ours. */
+export type DirectoryManifest = SettingsOf<typeof SCHEMA>;
 
-/** Where the manifest of an image file lies. */
+/** Files of manifests. */
+export const MANIFEST: RecordType<typeof SCHEMA> = new RecordType(SCHEMA);
+
+const EXTENSION = '.json';
+
+/** Path of the manifest of an image file. */
 export function manifestPath(imagePath: string): string {
-  return `${imagePath}.json`;
+  return imagePath + EXTENSION;
 }
 
-/** File name of a manifest's image; undefined for a file that is not a manifest. */
-export function imageOfManifest(fileName: string): string | undefined {
-  return fileName.endsWith('.json') ? fileName.slice(0, -'.json'.length) : undefined;
-}
-
-/** Reads a manifest; undefined if there is none, or if what is there is not one of ours. */
+/** Reads a manifest; undefined if there is none, or if the file is not a manifest of ours. */
 export async function readManifest(imagePath: string): Promise<DirectoryManifest | undefined> {
   const path = manifestPath(imagePath);
   // Reading a FIFO would never end, and a symbolic link is not ours.
@@ -67,4 +50,65 @@ export async function readManifest(imagePath: string): Promise<DirectoryManifest
     if (error instanceof DamagedRecord) return undefined;
     throw error;
   }
+}
+
+/** A manifest and its image. */
+export interface Entry {
+  readonly externalId: string;
+  readonly manifest: DirectoryManifest;
+  /** Whether the image is a regular file of the size in the manifest. If not, an upload or a deletion was interrupted. */
+  readonly isWhole: boolean;
+}
+
+/** All manifests of ours in a directory. */
+export async function readEntries(directory: string): Promise<readonly Entry[]> {
+  const found: Entry[] = [];
+  for (const name of await readdir(directory)) {
+    if (!name.endsWith(EXTENSION)) continue;
+    const externalId = name.slice(0, -EXTENSION.length);
+    const manifest = await readManifest(join(directory, externalId));
+    if (manifest === undefined) continue;
+    const state = await unlessMissing(lstat(join(directory, externalId)));
+    const isWhole = state?.isFile() === true && state.size > 0 && state.size === manifest.size;
+    found.push({ externalId, manifest, isWhole });
+  }
+  return found;
+}
+
+/** Complete images of ours. */
+export async function readWholeImages(directory: string): Promise<readonly Entry[]> {
+  return (await readEntries(directory)).filter(({ isWhole }) => isWhole);
+}
+
+/** An image of the provider's list. */
+export function toProviderImage({ externalId, manifest }: Entry): ProviderImage {
+  return {
+    externalId,
+    ...(manifest['upload-id'] !== undefined && { uploadId: manifest['upload-id'] }),
+    imageId: manifest['image-id'],
+    imageName: manifest['image-name'],
+    format: manifest.format,
+    size: manifest.size,
+    checksums: { md5: manifest.md5, sha256: manifest.sha256 },
+    uploadedAt: new Date(manifest.uploaded),
+  };
+}
+
+/** An image as filters see it. Its name is that of its file; its times are those of its manifest. */
+export function toCandidate({ externalId, manifest }: Entry): ImageCandidate {
+  const { metadata = {} } = manifest;
+  return {
+    externalId,
+    name: externalId,
+    imageName: manifest['image-name'],
+    imageId: manifest['image-id'],
+    status: 'whole',
+    isUsable: true,
+    isOwn: true,
+    ...(metadata.architecture !== undefined && { architecture: metadata.architecture }),
+    tags: splitTags(metadata.tags),
+    properties: metadata,
+    createdAt: new Date(manifest.uploaded),
+    builtAt: new Date(manifest.built),
+  };
 }

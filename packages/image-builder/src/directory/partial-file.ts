@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { lstat, open, readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import type { Stats } from 'node:fs';
+import { chmod, lstat, readdir, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
+import type { Leftover } from '../types.ts';
 import { manifestPath } from './manifest.ts';
 
 /**
@@ -16,87 +18,93 @@ const LONGEST_OWNER = 200;
 /** Mode of published files: readable by all, writable by their owner. */
 export const PUBLISHED = 0o644;
 
-function ownerOf(uploadId: string): string {
-  const encoded = encodeURIComponent(uploadId).replaceAll('.', '%2E');
-  if (encoded.length <= LONGEST_OWNER) return encoded;
-  return `sha256-${createHash('sha256').update(uploadId).digest('hex')}`;
+/** State of a file or link itself; undefined if there is none. */
+export function stateOf(path: string): Promise<Stats | undefined> {
+  return unlessMissing(lstat(path));
 }
 
-/** The upload of a temporary file; undefined for any other file. */
-export function uploadOf(fileName: string): string | undefined {
-  const encoded = PARTIAL_NAME.exec(fileName)?.groups?.upload;
-  try {
-    return encoded === undefined ? undefined : decodeURIComponent(encoded);
-  } catch {
-    return undefined; // not a name that partialPath made
-  }
+function prefixOf(uploadId: string): string {
+  const encoded = encodeURIComponent(uploadId).replaceAll('.', '%2E');
+  const digest = (): string => createHash('sha256').update(uploadId).digest('hex');
+  return `.upload-${encoded.length <= LONGEST_OWNER ? encoded : `sha256-${digest()}`}.`;
 }
 
 /** A new temporary path in `directory`. A rename puts the file in its place. */
 export function partialPath(directory: string, uploadId: string): string {
-  return join(directory, `.upload-${ownerOf(uploadId)}.${randomBytes(4).toString('hex')}.part`);
+  return join(directory, `${prefixOf(uploadId)}${randomBytes(4).toString('hex')}.part`);
+}
+
+async function partialsOf(directory: string, uploadId: string): Promise<string[]> {
+  const prefix = prefixOf(uploadId);
+  const names = await readdir(directory);
+  return names
+    .filter((name) => name.startsWith(prefix) && PARTIAL_NAME.test(name))
+    .map((name) => join(directory, name));
 }
 
 /** Removes the temporary files of an upload. */
 export async function removePartials(directory: string, uploadId: string): Promise<void> {
-  const names = await readdir(directory);
-  for (const name of names.filter(isPartialOf(uploadId)))
-    await removePartial(directory, join(directory, name));
+  for (const path of await partialsOf(directory, uploadId)) await removePartial(path);
 }
 
 /** Removes a temporary file, and the name that it has as an image, if that image has no manifest. */
-export async function removePartial(directory: string, path: string): Promise<void> {
-  const { nlink, ino } = (await unlessMissing(lstat(path))) ?? { nlink: 0, ino: 0 };
-  const names = nlink > 1 ? new Set(await readdir(directory)) : new Set<string>();
+async function removePartial(path: string): Promise<void> {
+  const { nlink, ino } = (await stateOf(path)) ?? { nlink: 0, ino: 0 };
+  const names = new Set(nlink > 1 ? await readdir(dirname(path)) : []);
   for (const name of names) {
-    const image = join(directory, name);
+    const image = join(dirname(path), name);
     if (image === path || names.has(manifestPath(name))) continue;
-    if ((await unlessMissing(lstat(image)))?.ino === ino) await rm(image, { force: true });
+    if ((await stateOf(image))?.ino === ino) await rm(image, { force: true });
   }
   await rm(path, { force: true });
 }
 
 /** Whether a file is also a temporary file of an upload, by a hard link. */
 export async function isLinkedPartial(directory: string, uploadId: string, ino: number): Promise<boolean> {
-  for (const name of (await readdir(directory)).filter(isPartialOf(uploadId))) {
-    if ((await unlessMissing(lstat(join(directory, name))))?.ino === ino) return true;
-  }
-  return false;
+  const states = await Promise.all((await partialsOf(directory, uploadId)).map(stateOf));
+  return states.some((state) => state?.ino === ino);
 }
 
-function isPartialOf(uploadId: string): (name: string) => boolean {
-  const prefix = `.upload-${ownerOf(uploadId)}.`;
-  return (name) => name.startsWith(prefix) && PARTIAL_NAME.test(name);
+/** Writes and flushes a small temporary file. */
+export async function writePartial(path: string, content: string): Promise<void> {
+  await writeFile(path, content, { flag: 'wx', mode: PUBLISHED, flush: true });
+  await chmod(path, PUBLISHED); // independent of the umask
 }
 
-/** Writes and flushes a small file under a temporary name, for a rename into place. */
-export async function writePartial(directory: string, uploadId: string, content: string): Promise<string> {
-  const partial = partialPath(directory, uploadId);
-  const file = await open(partial, 'wx', PUBLISHED);
+/** A file that an upload or a deletion has left, or is writing. */
+export interface UploadFile {
+  readonly path: string;
+  readonly uploadId: string;
+  readonly remove: () => Promise<void>;
+}
+
+/** Temporary files of uploads. */
+export async function listPartials(directory: string): Promise<UploadFile[]> {
+  return (await readdir(directory)).flatMap((name) => {
+    const uploadId = uploadOf(name);
+    const path = join(directory, name);
+    return uploadId === undefined ? [] : [{ path, uploadId, remove: () => removePartial(path) }];
+  });
+}
+
+function uploadOf(fileName: string): string | undefined {
+  const encoded = PARTIAL_NAME.exec(fileName)?.groups?.upload;
   try {
-    await file.chmod(PUBLISHED); // independent of the umask
-    await file.writeFile(content);
-    await file.sync();
-  } catch (error) {
-    await rm(partial, { force: true }).catch(() => {}); // the next try or a discard removes it
-    throw error;
-  } finally {
-    await file.close();
+    return encoded && decodeURIComponent(encoded);
+  } catch {
+    return undefined; // not a name that partialPath made
   }
-  return partial;
 }
 
-/** Replaces a small file. Readers see the old or the new content, and a crash leaves one of both. */
-export async function replaceFile(path: string, content: string, uploadId: string): Promise<void> {
-  await rename(await writePartial(dirname(path), uploadId, content), path);
-}
-
-/** Flushes renames and removals in `directory` to the disk. */
-export async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+/** Undefined if the file is gone. */
+export async function leftoverOf(file: UploadFile): Promise<Leftover | undefined> {
+  const { path, uploadId } = file;
+  const state = await stateOf(path);
+  if (state === undefined) return undefined;
+  const remove = async (): Promise<boolean> => {
+    if ((await stateOf(path))?.mtimeMs !== state.mtimeMs) return false;
+    await file.remove();
+    return true;
+  };
+  return { uploadId, subject: `file ${basename(path)}`, changedAt: state.mtime, remove };
 }

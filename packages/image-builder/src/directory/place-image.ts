@@ -1,16 +1,14 @@
-import { link, lstat, rename, rm, stat } from 'node:fs/promises';
+import { link, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ImageError } from '../errors.ts';
 import { checksumsOf } from '../hashed-reader.ts';
-import { unlessMissing } from '../system-error.ts';
+import { errnoOf, unlessMissing } from '../system-error.ts';
 import type { Checksums, UploadRequest } from '../types.ts';
-import { copyImage } from './copy-image.ts';
-import { refuseForeign } from './foreign.ts';
-import { type DirectoryManifest, manifestPath, manifestText, readManifest } from './manifest.ts';
-import { partialPath, replaceFile, writePartial } from './partial-file.ts';
-import type { CopyOptions } from './sparse-copy.ts';
+import { type CopyOptions, copyImage } from './copy-image.ts';
+import { type DirectoryManifest, MANIFEST, manifestPath, readManifest } from './manifest.ts';
+import { isLinkedPartial, partialPath, stateOf, writePartial } from './partial-file.ts';
 
-/** Settings of {@link placeImage} and {@link placeSharedImage}. */
+/** Settings of {@link placeImage}. */
 export interface PlaceOptions extends CopyOptions {
   /** Build time in the manifest. */
   readonly built: Date;
@@ -19,93 +17,95 @@ export interface PlaceOptions extends CopyOptions {
   readonly remove: (manifest: DirectoryManifest) => Promise<void>;
 }
 
-/** Gives an image its manifest, and then its name. A crash in between leaves nothing under that name. */
+/** An image that has been copied to a temporary file beside its place. */
+interface Copy {
+  readonly request: UploadRequest;
+  readonly target: string;
+  readonly options: PlaceOptions;
+  /** Temporary path of the image. */
+  readonly partial: string;
+  /** Temporary path of its manifest. */
+  readonly hidden: string;
+  readonly checksums: Checksums;
+}
+
+/** Copies an image to its place, with its manifest. */
 export async function placeImage(
   request: UploadRequest,
   target: string,
   options: PlaceOptions,
 ): Promise<void> {
-  const { uploadId, file } = request;
-  const partial = partialPath(dirname(target), uploadId);
-  let hidden = partial;
+  const { uploadId, file, shared = false } = request;
+  const [partial, hidden] = [0, 1].map(() => partialPath(dirname(target), uploadId)) as [string, string];
   try {
-    const copied = await copyImage(file, partial, options);
+    const checksums = await copyImage(file, partial, options);
     options.signal?.throwIfAborted();
-    const text = textOf(request, copied, (await stat(partial)).size, options);
-    hidden = await writePartial(dirname(target), uploadId, text);
-    const there = await refuseForeign(target, request); // again: the copy took time
-    // An image never has the manifest of other bytes, not even for a moment.
-    if (there !== undefined && there.sha256 !== copied.sha256) await options.remove(there);
-    await rename(hidden, manifestPath(target));
-    await rename(partial, target);
-    if ((await readManifest(target))?.sha256 === copied.sha256) return;
-    await rm(target, { force: true });
-    throw superseded(uploadId);
+    const copy = { request, target, options, partial, hidden, checksums };
+    await (shared ? publishShared(copy) : publish(copy));
   } catch (error) {
+    if (shared) throw error;
     // Another process with the same job removed the temporary files, and the manifest is that process's.
     if (await isSuperseded(error, [partial, hidden])) throw superseded(uploadId);
     await removeUnlessWhole(target, uploadId).catch(() => {}); // a discard removes it
     throw error;
   } finally {
     // Errors here must not replace the first one; the next try or a discard removes the files.
-    for (const path of [partial, hidden]) await rm(path, { force: true }).catch(() => {});
+    await removeUnlessNeeded(partial, target).catch(() => {});
+    await rm(hidden, { force: true }).catch(() => {});
   }
+}
+
+/** Gives an image its manifest, and then its name. A crash in between leaves nothing under that name. */
+async function publish(copy: Copy): Promise<void> {
+  const { request, target, options, partial, hidden, checksums } = copy;
+  await writeManifest(copy, checksums, partial);
+  const existing = await refuseForeign(target, request); // again: the copy took time
+  // An image never has the manifest of other bytes, not even for a moment.
+  if (existing !== undefined && existing.sha256 !== checksums.sha256) await options.remove(existing);
+  await rename(hidden, manifestPath(target));
+  await rename(partial, target);
+  if ((await readManifest(target))?.sha256 === checksums.sha256) return;
+  await rm(target, { force: true });
+  throw superseded(request.uploadId);
 }
 
 /**
- * Places an image that other processes may place, too. The first file stays, so that every manifest fits it. Until it has a
- * manifest the file has its hidden name as well, by which other processes, a discard and a list of leftovers find it.
+ * Publishes an image that other processes may publish, too. The first file stays, so that every manifest fits it. Until it
+ * has a manifest it keeps its hidden name, by which other processes, a discard and a list of leftovers find it.
  */
-export async function placeSharedImage(
-  request: UploadRequest,
-  target: string,
-  options: PlaceOptions,
-): Promise<void> {
-  const { uploadId, file } = request;
-  const partial = partialPath(dirname(target), uploadId);
-  let hidden = partial;
-  try {
-    const copied = await copyImage(file, partial, options);
-    options.signal?.throwIfAborted();
-    const { size } = await stat(partial);
-    hidden = await writePartial(dirname(target), uploadId, textOf(request, copied, size, options));
-    if (await linkUnlessThere(partial, target)) {
-      await rename(hidden, manifestPath(target));
-      return;
-    }
-    await refuseForeign(target, request);
-    const text = textOf(request, await checksumsOf(target, options), (await stat(target)).size, options);
-    await replaceFile(manifestPath(target), text, uploadId);
-  } finally {
-    await removeUnlessNeeded(partial, target).catch(() => {}); // `leftovers` lists it
-    if (hidden !== partial) await rm(hidden, { force: true }).catch(() => {});
-  }
+async function publishShared(copy: Copy): Promise<void> {
+  const { request, target, options, partial, hidden, checksums } = copy;
+  const isFirst = await linkUnlessThere(partial, target);
+  if (!isFirst) await refuseForeign(target, request);
+  await writeManifest(copy, isFirst ? checksums : await checksumsOf(target, options), target);
+  await rename(hidden, manifestPath(target));
 }
 
-function textOf(
-  { uploadId, imageId, imageName, file, metadata = {} }: UploadRequest,
+async function writeManifest(
+  { request, options, hidden }: Copy,
   { md5, sha256 }: Checksums,
-  size: number,
-  { built, uploaded }: PlaceOptions,
-): string {
-  return manifestText({
+  path: string,
+): Promise<void> {
+  const { uploadId, imageId, imageName, file, metadata = {} } = request;
+  const text = MANIFEST.text({
     'image-id': imageId,
     'image-name': imageName,
     'upload-id': uploadId,
     format: file.format,
-    size,
+    size: (await stat(path)).size,
     md5,
     sha256,
-    built: built.toISOString(),
-    uploaded: uploaded.toISOString(),
+    built: options.built.toISOString(),
+    uploaded: options.uploaded.toISOString(),
     metadata,
   });
+  await writePartial(hidden, text);
 }
 
 /** Whether a temporary file is gone, and its directory is not. */
 async function isSuperseded(error: unknown, paths: readonly string[]): Promise<boolean> {
-  const { code, path = '' } = error as NodeJS.ErrnoException;
-  if (code !== 'ENOENT' || !paths.includes(path)) return false;
+  const { path = '' } = error as NodeJS.ErrnoException;
+  if (errnoOf(error) !== 'ENOENT' || !paths.includes(path)) return false;
   return (await unlessMissing(stat(dirname(path)))) !== undefined;
 }
 
@@ -119,12 +119,12 @@ function superseded(uploadId: string): ImageError {
 /** Removes the manifest of an upload whose image is missing. */
 async function removeUnlessWhole(target: string, uploadId: string): Promise<void> {
   if ((await readManifest(target))?.['upload-id'] !== uploadId) return;
-  if ((await unlessMissing(lstat(target))) === undefined) await rm(manifestPath(target), { force: true });
+  if ((await stateOf(target)) === undefined) await rm(manifestPath(target), { force: true });
 }
 
 /** Removes a hidden name, unless its file is an image without a manifest. */
 async function removeUnlessNeeded(partial: string, target: string): Promise<void> {
-  const [hidden, image] = [await unlessMissing(lstat(partial)), await unlessMissing(lstat(target))];
+  const [hidden, image] = [await stateOf(partial), await stateOf(target)];
   const isNeeded = hidden !== undefined && hidden.ino === image?.ino;
   if (!isNeeded || (await readManifest(target)) !== undefined) await rm(partial, { force: true });
 }
@@ -135,7 +135,44 @@ async function linkUnlessThere(path: string, name: string): Promise<boolean> {
     await link(path, name);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if (errnoOf(error) === 'EEXIST') return false;
     throw error;
+  }
+}
+
+/**
+ * Refuses to replace a file of another owner or of another image: image `c` of `a-b` and image `b-c` of `a` have the same
+ * file name. A shared upload replaces nothing at all.
+ *
+ * @returns the manifest of the existing image
+ * @throws ImageError `provider-refused`
+ */
+export async function refuseForeign(
+  target: string,
+  { uploadId, imageId, imageName, shared = false }: UploadRequest,
+): Promise<DirectoryManifest | undefined> {
+  const ino = (await stateOf(target))?.ino;
+  const isUnfinished = shared && ino !== undefined && (await isLinkedPartial(dirname(target), uploadId, ino));
+  const existing = await readManifest(target); // last: a process of a shared upload may have written it meanwhile
+  if (existing === undefined) {
+    if (!isUnfinished) await refuseExisting([target, manifestPath(target)]);
+    return undefined;
+  }
+  const isSame = existing['image-id'] === imageId && existing['image-name'] === imageName;
+  if (isSame && (!shared || existing['upload-id'] === uploadId)) return existing;
+  throw new ImageError(
+    'provider-refused',
+    `${target} is image ${existing['image-id']} of ${existing['image-name']} already; delete that one or use another image-id`,
+  );
+}
+
+/** @throws ImageError `provider-refused` if one of the paths exists */
+export async function refuseExisting(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    if ((await stateOf(path)) === undefined) continue;
+    throw new ImageError(
+      'provider-refused',
+      `${path} was not made by this software, and is not replaced; move it away or rename the image under providers[].images`,
+    );
   }
 }

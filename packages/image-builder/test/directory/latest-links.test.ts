@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
 import { DirectoryProvider } from '../../src/directory/directory-provider.ts';
 import { DirectorySite } from './directory-site.ts';
 
@@ -15,32 +15,33 @@ afterEach(() => site.remove());
 describe('the link to the latest image under wrong clocks', () => {
   const latest = (): Promise<string> => readlink(join(site.pool, 'debian-latest.qcow2'));
   const warnings: string[] = [];
-  const openAt = (day: string): void => {
+  const openAt = (t: TestContext, day: string): void => {
+    t.mock.timers.reset();
+    t.mock.timers.enable({ apis: ['Date'], now: Date.parse(day) });
     warnings.length = 0;
     site.provider = new DirectoryProvider({
       name: 'pool',
       directory: site.pool,
-      now: () => Date.parse(day),
       logger: { warn: (message) => warnings.push(message) },
     });
   };
 
-  it('counts a build in the future as built now, with a warning', async () => {
-    openAt('2026-05-02');
+  it('counts a build in the future as built now, with a warning', async (t) => {
+    openAt(t, '2026-05-02');
     await site.upload('a', '2036-05-01');
     const manifest = JSON.parse(await readFile(join(site.pool, 'debian-a.qcow2.json'), 'utf8'));
     assert.equal(manifest.built, '2026-05-02T00:00:00.000Z');
     assert.match(warnings.join(), /provider pool: image a has a build time in the future, 2036-05-01/);
-    openAt('2026-05-04');
+    openAt(t, '2026-05-04');
     await site.upload('b', '2026-05-03');
     assert.equal(await latest(), 'debian-b.qcow2');
   });
 
-  it('moves on from an image whose manifest has a date in the future, with one warning', async () => {
-    openAt('2099-01-02');
+  it('moves on from an image whose manifest has a date in the future, with one warning', async (t) => {
+    openAt(t, '2099-01-02');
     await site.upload('a', '2099-01-01');
     assert.equal(await latest(), 'debian-a.qcow2');
-    openAt('2026-05-04');
+    openAt(t, '2026-05-04');
     await site.upload('b', '2026-05-03');
     assert.equal(await latest(), 'debian-b.qcow2');
     await site.upload('c', '2026-05-04');
@@ -52,14 +53,14 @@ describe('the link to the latest image under wrong clocks', () => {
     );
   });
 
-  it('follows the numbers of image-ids where a clock ran ahead or fell behind', async () => {
+  it('follows the numbers of image-ids where a clock ran ahead or fell behind', async (t) => {
     for (const [number, now] of [
       [4, '2026-05-04'],
       [5, '2099-01-01'],
       [6, '2026-05-05'],
       [7, '1970-01-02'],
     ] as const) {
-      openAt(now);
+      openAt(t, now);
       const imageId = `debian-000000000${number}-k7f3q2xa`;
       await site.upload(imageId, now);
       assert.equal(await latest(), `debian-${imageId}.qcow2`);

@@ -6,22 +6,22 @@ import { mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { sparseCopy } from '../../src/directory/sparse-copy.ts';
+import { copyImage } from '../../src/directory/copy-image.ts';
 
 const MIB = 1024 * 1024;
 let directory: string;
 
 before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'sparse-copy-'));
+  directory = await mkdtemp(join(tmpdir(), 'copy-image-'));
 });
 after(() => rm(directory, { recursive: true }));
 
 async function copyOf(source: string): Promise<{ target: string; md5: string; sha256: string }> {
   const target = `${source}.copy`;
-  return { target, ...(await sparseCopy(source, target)) };
+  return { target, ...(await copyImage({ path: source }, target)) };
 }
 
-describe('sparseCopy', () => {
+describe('copyImage', () => {
   const contents: readonly (readonly [what: string, content: Buffer])[] = [
     ['an empty file', Buffer.alloc(0)],
     ['one byte', Buffer.from('x')],
@@ -62,7 +62,7 @@ describe('sparseCopy', () => {
     await truncate(await emptyFile(source), 64 * MIB);
     const stop = new AbortController();
     const steps: number[] = [];
-    const copy = sparseCopy(source, `${source}.copy`, {
+    const copy = copyImage({ path: source }, `${source}.copy`, {
       signal: stop.signal,
       onProgress: ({ done }) => {
         steps.push(done);
@@ -76,7 +76,9 @@ describe('sparseCopy', () => {
   it('refuses a source that changes meanwhile', async () => {
     const source = join(directory, 'changing');
     await writeFile(source, randomBytes(8 * MIB));
-    const copy = sparseCopy(source, `${source}.copy`, { onProgress: () => truncateSync(source, MIB) });
+    const copy = copyImage({ path: source }, `${source}.copy`, {
+      onProgress: () => truncateSync(source, MIB),
+    });
     await assert.rejects(copy, { code: 'image-changed' });
   });
 });
