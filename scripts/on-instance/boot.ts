@@ -24,7 +24,7 @@ export async function runInImage(
     name: 'shown',
     directory: join(place, 'instances'),
     memory: 768,
-    directBoot: { kernel, initrd, commandLine: 'root=/dev/vda console=ttyS0 quiet' },
+    'direct-boot': { kernel, initrd, 'command-line': 'root=/dev/vda console=ttyS0 quiet' },
   });
   try {
     const { publicKey, run } = await makeSshLogin(place);

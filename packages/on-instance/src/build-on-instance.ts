@@ -4,39 +4,58 @@ import {
   ImageError,
   type Instance,
   type InstanceProvider,
+  type InstanceState,
 } from '@nodepool-builder/image-builder';
+import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
 import { explainedError } from './failure.ts';
-import { BuildRecord, type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
-import { loginOf } from './login.ts';
-import { Machine } from './machine.ts';
+import {
+  destroyInstances,
+  discardCaptures,
+  type InstanceClaim,
+  type InstanceRecord,
+  InstanceRecords,
+  instancesOf,
+} from './instance-records.ts';
+import { Machine, SCRIPT_LANGUAGES } from './machine.ts';
+import type { OnInstance } from './on-instance-settings.ts';
 import { powerOff } from './power-off.ts';
-import { recipeOf } from './recipe.ts';
-import { discardCaptures, endInstances } from './remains.ts';
 import type { Login } from './remote-shell.ts';
-import { runScript, runSteps } from './run-steps.ts';
 import { saveImage } from './save-image.ts';
-import { SCRIPT_LANGUAGES } from './script-languages.ts';
-import type { OnInstance } from './settings.ts';
 import { HostKey } from './ssh/host-key.ts';
-import { type Identity, identityOf, keptIdentity, keyOfLine } from './ssh/identity.ts';
-import { takeUp } from './take-up.ts';
+import { type Identity, identityOf } from './ssh/identity.ts';
+import { sshLogin } from './ssh/ssh-login.ts';
+import { configurationDigest, scriptFiles, stepEnvironment } from './step-inputs.ts';
 
 /** Time limit for destroying an instance at the end of a build, in milliseconds; the reaper deletes the rest. */
 const END_TIMEOUT = 60_000;
 
 /** Time limit for the state of a failed instance, in milliseconds. */
-const PATIENCE = 10_000;
+const STATE_TIMEOUT = 10_000;
 
 /** User data that permits the login of root, which cloud-init disables by default. */
 const CLOUD_CONFIG = '#cloud-config\ndisable_root: false\n';
 
-/** Resources of one build. */
-interface Build {
+/** Required state of the machine for resuming in a phase. In other phases a build cannot be resumed. */
+const RESUMABLE: Readonly<Partial<Record<InstanceRecord['phase'], readonly InstanceState[]>>> = {
+  running: ['running'],
+  cleaned: ['running', 'stopped'],
+  stopped: ['stopped'],
+  captured: ['stopped'],
+};
+
+/** Build that an earlier process started. */
+interface EarlierBuild {
+  readonly entry: InstanceRecord;
+  readonly instance: Instance;
+}
+
+/** Parts of an {@link InstanceBuild}. */
+interface BuildParts {
   readonly settings: OnInstance;
   readonly context: BuildContext;
   readonly provider: InstanceProvider;
   readonly claim: InstanceClaim;
-  readonly record: BuildRecord;
+  readonly entry: InstanceRecord;
   readonly identity: Identity;
   readonly login: Login;
   readonly hostKey: HostKey;
@@ -44,7 +63,7 @@ interface Build {
 
 /**
  * Builds an image on an instance and writes it to the context's outputs. The instance is destroyed in any case, unless
- * it is kept for people to inspect.
+ * it is kept for inspection.
  */
 export async function buildOnInstance(
   settings: OnInstance,
@@ -54,174 +73,245 @@ export async function buildOnInstance(
   const claim = await new InstanceRecords(context).claim(context.imageId, context.signal);
   let release = claim.release;
   try {
-    const provider = services.instanceProvider(settings.provider);
-    const recipe = await recipeOf(settings, context);
-    const takenUp = await takeUp(settings, services, context, claim, recipe);
-    const identity = await (takenUp !== undefined && settings.privateKeyFile === undefined
-      ? keptIdentity(claim)
-      : identityOf(settings.privateKeyFile, claim));
-    const entry = takenUp?.entry ?? newEntry(settings, recipe);
+    const { provider: name, 'private-key': privateKey, 'after-restart': afterRestart } = settings;
+    const provider = services.instanceProvider(name);
+    const { scriptDirectory } = SCRIPT_LANGUAGES[settings.shell];
+    const recipe = await configurationDigest(settings, context, scriptDirectory);
+    const earlier = await resumable(settings, services, context, claim, recipe);
+    const identity = await identityOf(privateKey, claim, earlier !== undefined);
+    const entry =
+      earlier?.entry ?? ({ provider: name, phase: 'launching', stepsDone: 0, afterRestart, recipe } as const);
     const hostKey = new HostKey(entry.hostKey);
-    const login = await loginOf(settings, { ...identity, hostKey });
-    const record = new BuildRecord(claim, entry);
-    const build: Build = { settings, context, provider, claim, record, identity, login, hostKey };
-    if (await makeImage(build, takenUp?.instance)) release = () => {};
+    const login = await loginOf(settings, identity, hostKey);
+    const build = new InstanceBuild({ settings, context, provider, claim, entry, identity, login, hostKey });
+    if (await build.run(earlier?.instance)) release = () => {};
   } finally {
     release();
   }
 }
 
-function newEntry({ provider, afterRestart }: OnInstance, recipe: string): InstanceRecord {
-  return { provider, phase: 'launching', stepsDone: 0, afterRestart, recipe };
-}
-
-/** Returns whether a snapshot, and the claim with it, outlives the call until the image is published. */
-async function makeImage(build: Build, existing: Instance | undefined): Promise<boolean> {
-  let instance = existing;
-  try {
-    instance ??= await launch(build);
-    const snapshot = await customise(build, instance);
-    if (snapshot === undefined) {
-      await end(build);
-      return false;
-    }
-    await addSnapshot(build, snapshot);
-    return true;
-  } catch (error) {
-    const { signal } = build.context;
-    const reason: unknown = signal.aborted ? signal.reason : error;
-    const isUnwanted = signal.aborted && !isTimeout(reason);
-    const advice = isUnwanted ? undefined : await keep(build, instance);
-    const explained = isUnwanted ? reason : await explainedError(reason, instance, build.context, advice);
-    if (advice === undefined) await end(build);
-    throw explained;
+/**
+ * Returns the earlier build of the same image if it can be resumed, or removes it.
+ *
+ * @throws ImageError `invalid-configuration` if its provider is no longer configured
+ */
+async function resumable(
+  { 'after-restart': afterRestart, sysprep }: OnInstance,
+  services: BuilderServices,
+  { imageId, signal, log }: BuildContext,
+  claim: InstanceClaim,
+  recipe: string,
+): Promise<EarlierBuild | undefined> {
+  const entry = await claim.read();
+  if (entry === undefined) return undefined;
+  const provider = services.instanceProvider(entry.provider);
+  const [instance] = await instancesOf(provider, imageId, { signal });
+  const isSame = entry.recipe === recipe && entry.keptUntil === undefined;
+  if (afterRestart === 'resume' && isSame && instance !== undefined) {
+    const state = await instance.state({ signal });
+    const isAmbiguous = sysprep && entry.phase === 'cleaned' && state === 'running';
+    if (RESUMABLE[entry.phase]?.includes(state) && !isAmbiguous) return { entry, instance };
   }
+  log(`removing the instance of an earlier build of image ${imageId}`);
+  await destroyInstances(provider, imageId, { signal });
+  await discardCaptures(provider, imageId, { signal });
+  await claim.remove();
+  return undefined;
 }
 
-async function launch({
-  settings,
-  context,
-  provider,
-  claim,
-  record,
-  identity,
-  login,
-}: Build): Promise<Instance> {
-  const { signal, imageId } = context;
-  const { baseImage, minRam, nameFilter, username, connection, privateKeyFile, afterRestart } = settings;
-  if (afterRestart === 'resume' && privateKeyFile === undefined) await claim.keepKey(identity.privateKey);
-  await record.update({});
-  context.log(`an instance of ${baseImage} is launched on provider ${provider.name}`);
-  const instance = await provider.launch(
-    {
-      buildId: imageId,
-      image: baseImage,
-      ...(minRam !== undefined && { minRam }),
-      ...(nameFilter !== undefined && { nameFilter }),
-      publicKey: identity.publicKey,
-      ...(connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
-      port: login.port,
-    },
-    { signal },
-  );
-  await record.update({ phase: 'running' });
-  context.log(`instance ${instance.id} is launched`);
-  context.progress(5, 100);
-  return instance;
-}
-
-/** Performs the remaining phases of the build. Returns the id of the snapshot, if there is one. */
-async function customise(build: Build, instance: Instance): Promise<string | undefined> {
-  const { settings, context, record, identity, login, hostKey, provider } = build;
-  const { signal, imageId } = context;
-  const language = SCRIPT_LANGUAGES[settings.shell];
-  const log = (line: string): void | Promise<void> => context.buildLog.write(line);
-  let machine: Machine | undefined;
-  try {
-    if (record.entry.phase === 'running') {
-      machine = await Machine.logIn({ instance, login, hostKey, language, settings, signal, log });
-      const site = { machine, language, settings, context, record };
-      if (hostKey.pinned !== undefined) await record.update({ hostKey: hostKey.pinned });
-      context.progress(20, 100);
-      await runSteps(site);
-      await record.update({ phase: 'cleaning' });
-      const key = identity.isOwn ? keyOfLine(identity.publicKey) : undefined;
-      await runScript(site, 'the cleaning', 'clean', language.clean(key));
-      await record.update({ phase: 'cleaned' });
-      context.progress(75, 100);
-    }
-    if (record.entry.phase === 'cleaned') {
-      await powerOff({ instance, machine, language, settings, context });
-      await record.update({ phase: 'stopped' });
-    } else {
-      await discardCaptures(provider, imageId, { signal }); // a capture from before a crash, complete or partial
-    }
-  } finally {
-    machine?.close();
+/** @throws ImageError `invalid-configuration` */
+async function loginOf(
+  { connection, username, winrm: settings }: OnInstance,
+  { privateKey, keyFile }: Identity,
+  hostKey: HostKey,
+): Promise<Login> {
+  if (connection === 'ssh') return sshLogin({ username, privateKey, keyFile, hostKey });
+  if (settings === undefined) {
+    throw new ImageError('invalid-configuration', 'the connection winrm needs settings "winrm"; add them');
   }
-  context.progress(80, 100);
-  const captured = await instance.capture({ imageId }, { signal });
-  await record.update({ phase: 'captured' });
-  context.progress(90, 100);
-  await saveImage(captured, context);
-  return captured.externalId;
+  // imported on demand: SSH needs no HTTP client
+  const { winrmLogin } = await import('./winrm/winrm-login.ts');
+  return winrmLogin({ username, hostKey, settings });
 }
 
-/** Registers the snapshot, which is deleted if the image is not published. */
-async function addSnapshot({ context, provider, claim }: Build, externalId: string): Promise<void> {
-  const { imageId, signal } = context;
-  await endInstances(provider, imageId, { signal });
-  signal.throwIfAborted(); // the build may have been cancelled
-  context.addSnapshot({ provider: provider.name, externalId }, async (isPublished) => {
+/** One build, from the launch or a later phase to the end of the instance. */
+class InstanceBuild {
+  readonly #parts: BuildParts;
+  #entry: InstanceRecord;
+
+  constructor(parts: BuildParts) {
+    this.#parts = parts;
+    this.#entry = parts.entry;
+  }
+
+  /** Returns whether a snapshot, and the claim with it, outlives the call until the image is published. */
+  async run(existing: Instance | undefined): Promise<boolean> {
+    const { signal } = this.#parts.context;
+    let instance = existing;
     try {
-      const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
-      if (!isPublished) await discardCaptures(provider, imageId, options);
-      await claim.remove();
-    } finally {
-      claim.release();
+      instance ??= await this.#launch();
+      const snapshot = await this.#customize(instance);
+      if (snapshot !== undefined) await this.#addSnapshot(snapshot);
+      else await this.#end();
+      return snapshot !== undefined;
+    } catch (error) {
+      const reason: unknown = signal.aborted ? signal.reason : error;
+      const isTimeout = reason instanceof ImageError && reason.code === 'build-timeout';
+      const isCancelled = signal.aborted && !isTimeout;
+      const advice = isCancelled ? undefined : await this.#keep(instance);
+      const explained = isCancelled
+        ? reason
+        : await explainedError(reason, instance, this.#parts.context, advice);
+      if (advice === undefined) await this.#end();
+      throw explained;
     }
-  });
-}
-
-/** Removes the resources of the build in the provider. The reaper retries failures. */
-async function end({ context, provider, record, claim }: Build): Promise<void> {
-  const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
-  const { imageId, log } = context;
-  const isCaptured = ['stopped', 'captured'].includes(record.entry.phase);
-  try {
-    await record.update({ phase: 'ending' });
-    await endInstances(provider, imageId, options);
-    if (isCaptured) await discardCaptures(provider, imageId, options);
-    await claim.remove();
-  } catch (error) {
-    log(`what was made for image ${imageId} in provider ${provider.name} is not gone yet: ${String(error)}`);
   }
-}
 
-/** Keeps the machine of a failed build if configured and useful. Returns how to log in. */
-async function keep(
-  { settings, context, record, claim, identity, login }: Build,
-  instance: Instance | undefined,
-): Promise<string | undefined> {
-  const { keepOnFailure, privateKeyFile } = settings;
-  const isLeft = ['running', 'cleaning'].includes(record.entry.phase);
-  if (keepOnFailure === undefined || instance === undefined || !isLeft) return undefined;
-  try {
-    const state = await instance.state({ signal: AbortSignal.timeout(PATIENCE) });
-    if (state !== 'running') return undefined;
-    const keptUntil = new Date(Date.now() + keepOnFailure * 1_000).toISOString();
-    if (privateKeyFile === undefined) await claim.keepKey(identity.privateKey);
-    const hint = login.hint(await instance.address({ signal: AbortSignal.timeout(PATIENCE) }));
-    await record.update({ keptUntil });
-    const advice = `the instance is kept until ${keptUntil}, log in with: ${hint}`;
-    context.log(advice);
-    return advice;
-  } catch (error) {
-    context.log(`the instance cannot be kept: ${String(error)}`);
-    return undefined;
+  async #launch(): Promise<Instance> {
+    const { settings, context, provider, claim, identity, login } = this.#parts;
+    const { signal, imageId } = context;
+    const { 'base-image': image, 'min-ram': minRam, 'name-filter': nameFilter, username } = settings;
+    if (settings['after-restart'] === 'resume' && identity.isOwn) await claim.keepKey(identity.privateKey);
+    await this.#update({});
+    context.log(`launching an instance of ${image} in provider ${provider.name}`);
+    const instance = await provider.launch(
+      {
+        buildId: imageId,
+        image,
+        ...(minRam !== undefined && { minRam }),
+        ...(nameFilter !== undefined && { nameFilter }),
+        publicKey: identity.publicKey,
+        ...(settings.connection === 'ssh' && username === 'root' && { userData: CLOUD_CONFIG }),
+        port: login.port,
+      },
+      { signal },
+    );
+    await this.#update({ phase: 'running' });
+    context.log(`instance ${instance.id} is launched`);
+    context.progress(5, 100);
+    return instance;
   }
-}
 
-function isTimeout(reason: unknown): boolean {
-  return reason instanceof ImageError && reason.code === 'build-timeout';
+  /** Performs the remaining phases of the build. Returns the id of the snapshot, if there is one. */
+  async #customize(instance: Instance): Promise<string | undefined> {
+    const { settings, context, provider } = this.#parts;
+    const { signal, imageId } = context;
+    let machine: Machine | undefined;
+    try {
+      if (this.#entry.phase === 'running') {
+        machine = await Machine.logIn({ ...this.#parts, instance });
+        await this.#prepare(machine);
+      }
+      if (this.#entry.phase === 'cleaned') {
+        await powerOff({ instance, settings }, machine, signal, context.log);
+        await this.#update({ phase: 'stopped' });
+      } else {
+        await discardCaptures(provider, imageId, { signal }); // a capture from before a crash, complete or partial
+      }
+    } finally {
+      machine?.close();
+    }
+    context.progress(80, 100);
+    const captured = await instance.capture({ imageId }, { signal });
+    await this.#update({ phase: 'captured' });
+    context.progress(90, 100);
+    await saveImage(captured, context);
+    return captured.externalId;
+  }
+
+  /** Writes the scripts to the machine, runs the remaining steps, and cleans it. */
+  async #prepare(machine: Machine): Promise<void> {
+    const { settings, context, identity, hostKey } = this.#parts;
+    const { steps, 'boot-timeout': bootTimeout } = settings;
+    const language = SCRIPT_LANGUAGES[settings.shell];
+    if (hostKey.pinned !== undefined) await this.#update({ hostKey: hostKey.pinned });
+    context.progress(20, 100);
+    const files = await scriptFiles(context.diskimage.scriptDir);
+    const environment = stepEnvironment(context, language.scriptDirectory);
+    await withTimeout(
+      bootTimeout,
+      context.signal,
+      (signal) => machine.run('the preparation', 'prepare', language.prepare, { files, signal }),
+      () => {
+        throw new ImageError('instance-failed', `the machine did not set itself up within ${bootTimeout} s`);
+      },
+    );
+    for (const [index, { name, run }] of steps.entries()) {
+      if (index < this.#entry.stepsDone) continue;
+      const title = `step ${JSON.stringify(name ?? run)}`;
+      await context.buildLog.write(`== ${title}`);
+      await machine.run(title, `step-${index}`, language.step(run, environment));
+      await this.#update({ stepsDone: index + 1 });
+      context.progress(20 + (50 * (index + 1)) / steps.length, 100);
+    }
+    await this.#update({ phase: 'cleaning' });
+    const key = identity.isOwn ? identity.publicKey.split(' ')[1] : undefined;
+    await machine.run('the cleaning', 'clean', language.clean(key));
+    await this.#update({ phase: 'cleaned' });
+    context.progress(75, 100);
+  }
+
+  /** Registers the snapshot, which is deleted if the image is not published. */
+  async #addSnapshot(externalId: string): Promise<void> {
+    const { context, provider, claim } = this.#parts;
+    const { imageId, signal } = context;
+    await destroyInstances(provider, imageId, { signal });
+    signal.throwIfAborted(); // the build may have been cancelled
+    context.addSnapshot({ provider: provider.name, externalId }, async (isPublished) => {
+      try {
+        const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
+        if (!isPublished) await discardCaptures(provider, imageId, options);
+        await claim.remove();
+      } finally {
+        claim.release();
+      }
+    });
+  }
+
+  /** Removes the resources of the build in the provider. The reaper retries failures. */
+  async #end(): Promise<void> {
+    const { context, provider, claim } = this.#parts;
+    const { imageId } = context;
+    const options = { signal: AbortSignal.timeout(END_TIMEOUT) };
+    const isCaptured = ['stopped', 'captured'].includes(this.#entry.phase);
+    try {
+      await this.#update({ phase: 'ending' });
+      await destroyInstances(provider, imageId, options);
+      if (isCaptured) await discardCaptures(provider, imageId, options);
+      await claim.remove();
+    } catch (error) {
+      context.log(
+        `the instance of image ${imageId} in provider ${provider.name} was not removed: ${String(error)}; ` +
+          'the next scan retries',
+      );
+    }
+  }
+
+  /** Keeps the machine of a failed build if configured and useful. Returns how to log in. */
+  async #keep(instance: Instance | undefined): Promise<string | undefined> {
+    const { settings, context, claim, identity, login } = this.#parts;
+    const { 'keep-on-failure': keepOnFailure } = settings;
+    const isUseful = ['running', 'cleaning'].includes(this.#entry.phase);
+    if (keepOnFailure === undefined || instance === undefined || !isUseful) return undefined;
+    try {
+      const state = await instance.state({ signal: AbortSignal.timeout(STATE_TIMEOUT) });
+      if (state !== 'running') return undefined;
+      const keptUntil = new Date(Date.now() + keepOnFailure * 1_000).toISOString();
+      if (identity.isOwn) await claim.keepKey(identity.privateKey);
+      const hint = login.hint(await instance.address({ signal: AbortSignal.timeout(STATE_TIMEOUT) }));
+      await this.#update({ keptUntil });
+      const advice = `the instance is kept until ${keptUntil}, log in with: ${hint}`;
+      context.log(advice);
+      return advice;
+    } catch (error) {
+      context.log(`the instance cannot be kept: ${String(error)}`);
+      return undefined;
+    }
+  }
+
+  /** Writes a change of the record before the build continues. */
+  async #update(change: Partial<InstanceRecord>): Promise<void> {
+    this.#entry = { ...this.#entry, ...change };
+    await this.#parts.claim.write(this.#entry);
+  }
 }

@@ -1,10 +1,11 @@
-export { InstanceReaper, type InstanceReaperOptions } from './instance-reaper.ts';
-export { InstanceRecords } from './instance-records.ts';
-export { recordedProviders } from './instance-service.ts';
+export { InstanceReaper } from './instance-reaper.ts';
+export { InstanceRecords, recordedProviders } from './instance-records.ts';
 export { OnInstanceBuilder } from './on-instance-builder.ts';
 export { ON_INSTANCE } from './on-instance-module.ts';
-export type { DirectBoot } from './qemu/instance-arguments.ts';
+export type { OnInstance } from './on-instance-settings.ts';
 export { QemuInstance } from './qemu/qemu-instance.ts';
-export { QemuInstanceProvider, type QemuInstanceProviderOptions } from './qemu/qemu-instance-provider.ts';
-export { QEMU_MODULE } from './qemu/qemu-module.ts';
-export type { InstanceStep, OnInstance, WinrmSettings } from './settings.ts';
+export {
+  QEMU_MODULE,
+  QemuInstanceProvider,
+  type QemuInstanceProviderOptions,
+} from './qemu/qemu-instance-provider.ts';

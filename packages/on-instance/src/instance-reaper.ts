@@ -1,4 +1,7 @@
 import {
+  type BuilderEntry,
+  type BuilderService,
+  type BuilderSite,
   ImageError,
   type ImageRepository,
   type Instance,
@@ -7,8 +10,14 @@ import {
   type StoredCapture,
 } from '@nodepool-builder/image-builder';
 import { imageIdFault, withTimeout } from '@nodepool-builder/image-builder/module-kit';
-import { type InstanceClaim, type InstanceRecord, InstanceRecords } from './instance-records.ts';
-import { endInstances } from './remains.ts';
+import {
+  destroyInstances,
+  type InstanceClaim,
+  type InstanceRecord,
+  InstanceRecords,
+  recordedProviders,
+} from './instance-records.ts';
+import type { OnInstance } from './on-instance-settings.ts';
 
 /** Milliseconds between two scans. */
 const INTERVAL = 5 * 60_000;
@@ -19,83 +28,104 @@ const TIME_LIMIT = 120;
 /** Milliseconds after the start for which a resumable build may come back. */
 const RESUME_PERIOD = 60 * 60_000;
 
-/** Settings of {@link InstanceReaper.start}. */
-export interface InstanceReaperOptions {
+/** Part of a daemon that an {@link InstanceReaper} needs. */
+export interface ReaperSite extends Pick<BuilderSite, 'instanceProviders' | 'logger'> {
   /** Repository of the builds. */
-  readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images'>;
-  /** Providers to scan, read before each scan. */
-  readonly providers: () => Iterable<InstanceProvider>;
-  readonly logger?: Logger;
+  readonly repository: Pick<ImageRepository, 'recordDirectory' | 'images' | 'on'>;
 }
 
 /**
  * Deletes orphans: instances of builds that have died, kept instances whose time is over, instances without a record,
- * and snapshots whose image is gone. It scans at the start and every five minutes.
+ * and snapshots whose image is gone. In a daemon that builds on instances or has records of instances, it scans at the
+ * start and every five minutes.
  */
-export class InstanceReaper {
-  readonly #options: InstanceReaperOptions;
+export class InstanceReaper implements BuilderService<OnInstance> {
+  readonly #site: ReaperSite;
+  readonly #records: InstanceRecords;
+  readonly #logger: Logger;
+  /** Names of providers in the records of earlier processes. */
+  readonly #recorded: readonly string[];
   readonly #startedAt = Date.now();
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  #scanning: Promise<void> | undefined;
 
-  private constructor(options: InstanceReaperOptions) {
-    this.#options = options;
+  private constructor(site: ReaperSite, recorded: readonly string[]) {
+    this.#site = site;
+    this.#records = new InstanceRecords(site.repository);
+    this.#logger = site.logger('nodepool.builder');
+    this.#recorded = recorded;
+    site.repository.on('removed', ({ snapshots }) => {
+      if (snapshots !== undefined) this.#reap(); // a snapshot that no upload has claimed is an orphan now
+    });
   }
 
-  /** Starts the first scan. The caller closes the reaper. */
-  static start(options: InstanceReaperOptions): InstanceReaper {
-    const reaper = new InstanceReaper(options);
-    void reaper.look();
-    reaper.#timer = setInterval(() => void reaper.look(), INTERVAL).unref();
-    return reaper;
+  static async start(site: ReaperSite): Promise<InstanceReaper> {
+    return new InstanceReaper(site, await recordedProviders(site.repository));
+  }
+
+  configure(entries: readonly BuilderEntry<OnInstance>[]): void {
+    if (entries.length > 0 || this.#recorded.length > 0) this.#reap();
+  }
+
+  async lockSnapshots(imageId: string, signal: AbortSignal): Promise<() => void> {
+    return (await this.#records.claim(imageId, signal)).release;
   }
 
   /** Scans now, or joins the running scan. Failures are logged and retried by the next scan. */
-  look(): Promise<void> {
-    this.#looking ??= this.#look()
-      .catch((error: unknown) => this.#tell('what is left on instances', error))
+  scan(): Promise<void> {
+    this.#scanning ??= this.#scan()
+      .catch((error: unknown) => this.#logFailure('the records of instances', error))
       .finally(() => {
-        this.#looking = undefined;
+        this.#scanning = undefined;
       });
-    return this.#looking;
+    return this.#scanning;
   }
 
   /** Stops scanning. The next reaper deletes remaining orphans. */
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
     this.#closing.abort(new ImageError('build-aborted', 'the instance reaper is being closed'));
-    await this.#looking;
+    await this.#scanning;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+  /** Starts scanning, or requests another scan. */
+  #reap(): void {
+    if (this.#closing.signal.aborted) return;
+    if (this.#timer === undefined) {
+      this.#timer = setInterval(() => void this.scan(), INTERVAL).unref();
+      void this.scan();
+    } else {
+      void this.scan().then(() => this.scan()); // a running scan may have missed the change
+    }
   }
 
-  async #look(): Promise<void> {
-    const { repository } = this.#options;
-    const providers = new Map([...this.#options.providers()].map((provider) => [provider.name, provider]));
-    for (const imageId of await new InstanceRecords(repository).imageIds()) {
+  async #scan(): Promise<void> {
+    const listed = this.#site.instanceProviders(this.#recorded);
+    const providers = new Map([...listed].map((provider) => [provider.name, provider]));
+    for (const imageId of await this.#records.imageIds()) {
       await this.#unlessFailing(`the instances of image ${imageId}`, (signal) =>
         this.#withClaim(imageId, (claim) => this.#settle(claim, providers, signal)),
       );
     }
-    for (const provider of providers.values()) {
-      const place = `provider ${provider.name}`;
-      const listed = await this.#unlessFailing(`the instances of ${place}`, async (signal) => ({
-        instances: await provider.list({ signal }),
-        captures: (await provider.captures?.({ signal })) ?? [],
-      }));
-      for (const instance of listed?.instances ?? []) {
-        await this.#unlessFailing(`instance ${instance.id} of ${place}`, (signal) =>
-          this.#endUnknown(instance, provider, signal),
-        );
-      }
-      for (const capture of listed?.captures ?? []) {
-        await this.#unlessFailing(`image ${capture.externalId} of ${place}`, (signal) =>
-          this.#discardUnknown(capture, provider, signal),
-        );
-      }
+    for (const provider of providers.values()) await this.#scanProvider(provider);
+  }
+
+  async #scanProvider(provider: InstanceProvider): Promise<void> {
+    const place = `provider ${provider.name}`;
+    const listed = await this.#unlessFailing(`the instances of ${place}`, async (signal) => ({
+      instances: await provider.list({ signal }),
+      captures: (await provider.captures?.({ signal })) ?? [],
+    }));
+    for (const instance of listed?.instances ?? []) {
+      await this.#unlessFailing(`instance ${instance.id} of ${place}`, (signal) =>
+        this.#destroyOrphan(instance, provider, signal),
+      );
+    }
+    for (const capture of listed?.captures ?? []) {
+      await this.#unlessFailing(`image ${capture.externalId} of ${place}`, (signal) =>
+        this.#discardOrphan(capture, provider, signal),
+      );
     }
   }
 
@@ -106,57 +136,54 @@ export class InstanceReaper {
     signal: AbortSignal,
   ): Promise<void> {
     const entry = await claim.read();
-    const { repository, logger } = this.#options;
     const { imageId } = claim;
     if (entry !== undefined && this.#isKept(entry)) return;
     const provider = entry && providers.get(entry.provider);
     if (entry !== undefined && provider === undefined) {
-      logger?.error(
-        `the instance of image ${imageId} in provider ${entry.provider} cannot be ended: the provider is not ` +
-          'configured any more; configure it again, or end the instance by hand and remove what is remembered of ' +
-          `it in ${new InstanceRecords(repository).directory}`,
+      this.#logger.error(
+        `the instance of image ${imageId} in provider ${entry.provider} cannot be deleted: the provider is no longer ` +
+          'configured; configure it again, or delete the instance by hand and remove its record in ' +
+          this.#records.directory,
       );
       return;
     }
-    if (provider !== undefined) await endInstances(provider, imageId, { signal });
+    if (provider !== undefined) await destroyInstances(provider, imageId, { signal });
     await claim.remove();
-    logger?.info(`image ${imageId}: what an earlier build of it left on instances is gone`);
+    this.#logger.info(`image ${imageId}: the instances of an earlier build are deleted`);
   }
 
-  /** Ends an instance without a record: its record is lost, or no build of this host launched it. */
-  async #endUnknown(instance: Instance, { name }: InstanceProvider, signal: AbortSignal): Promise<void> {
+  /** Deletes an instance without a record: its record is lost, or no build of this host launched it. */
+  async #destroyOrphan(instance: Instance, { name }: InstanceProvider, signal: AbortSignal): Promise<void> {
     const { buildId, id } = instance;
-    const { logger } = this.#options;
-    const end = async (): Promise<void> => {
+    const destroy = async (): Promise<void> => {
       await instance.destroy({ signal });
-      logger?.warn(
-        `instance ${id} of provider ${name} was for image ${buildId}, which nobody builds; it is ended`,
+      this.#logger.warn(
+        `deleted instance ${id} of provider ${name}: no build of image ${buildId} is running`,
       );
     };
-    if (imageIdFault(buildId) !== undefined) return await end();
+    if (imageIdFault(buildId) !== undefined) return await destroy();
     await this.#withClaim(buildId, async (claim) => {
-      if ((await claim.read()) === undefined) await end();
+      if ((await claim.read()) === undefined) await destroy();
     });
   }
 
   /** Deletes a snapshot whose image is gone and that no upload has claimed. */
-  async #discardUnknown(
+  async #discardOrphan(
     { imageId, externalId }: StoredCapture,
     provider: InstanceProvider,
     signal: AbortSignal,
   ): Promise<void> {
     const { name } = provider;
-    const { logger, repository } = this.#options;
     await this.#withClaim(imageId, async (claim) => {
       if ((await claim.read()) !== undefined) return;
-      const { snapshots = [] } = repository.images.get(imageId) ?? {};
+      const { snapshots = [] } = this.#site.repository.images.get(imageId) ?? {};
       if (snapshots.some((known) => known.provider === name && known.externalId === externalId)) return;
       // Listed again under the lock: an upload may have claimed it meanwhile.
       const now = (await provider.captures?.({ signal }))?.find((other) => other.externalId === externalId);
       if (now === undefined) return;
       await now.discard({ signal });
-      logger?.info(
-        `image ${externalId} of provider ${name}, a snapshot for image ${imageId}, is of no use; it is gone`,
+      this.#logger.info(
+        `deleted image ${externalId} of provider ${name}: a snapshot of image ${imageId}, which is gone`,
       );
     });
   }
@@ -169,7 +196,7 @@ export class InstanceReaper {
 
   /** Skips the instance of a running build. */
   async #withClaim(imageId: string, work: (claim: InstanceClaim) => Promise<void>): Promise<void> {
-    const claim = new InstanceRecords(this.#options.repository).tryClaim(imageId);
+    const claim = this.#records.tryClaim(imageId);
     if (claim === undefined) return;
     try {
       await work(claim);
@@ -188,14 +215,14 @@ export class InstanceReaper {
     try {
       return await withTimeout(TIME_LIMIT, signal, work, late);
     } catch (error) {
-      this.#tell(what, error);
+      this.#logFailure(what, error);
       return undefined;
     }
   }
 
   /** Logs a failure, which the next scan retries. */
-  #tell(what: string, error: unknown): void {
+  #logFailure(what: string, error: unknown): void {
     if (this.#closing.signal.aborted) return;
-    this.#options.logger?.error(`${what} could not be looked after: ${String(error)}`);
+    this.#logger.error(`${what} could not be checked for orphans: ${String(error)}`);
   }
 }

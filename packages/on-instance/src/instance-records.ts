@@ -1,3 +1,10 @@
+import type {
+  ImageRepository,
+  Instance,
+  InstanceProvider,
+  OperationOptions,
+  SettingsOf,
+} from '@nodepool-builder/image-builder';
 import {
   DamagedRecord,
   makeStateDirectory,
@@ -5,47 +12,32 @@ import {
   unlessAborted,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { OnInstance } from './settings.ts';
-
-const TEXT = { type: 'string' } as const;
-
-/**
- * Progress of a build on an instance. `running` includes the steps; `cleaning` may have removed the login; `ending` means
- * that only the end of the instance is missing.
- */
-const PHASES = ['launching', 'running', 'cleaning', 'cleaned', 'stopped', 'captured', 'ending'] as const;
-
-export type InstancePhase = (typeof PHASES)[number];
-
-/** Record of the instance of a build. */
-export interface InstanceRecord {
-  /** `providers[].name`. */
-  readonly provider: string;
-  readonly phase: InstancePhase;
-  /** Number of steps that have succeeded. */
-  readonly stepsDone: number;
-  readonly afterRestart: OnInstance['afterRestart'];
-  /** Digest of the settings of the image: a build resumes only with the same settings. */
-  readonly recipe: string;
-  /** Of the machine, in base64, once it is known. */
-  readonly hostKey?: string;
-  /** ISO 8601; the instance of a failed build stays until then, for people to look at. */
-  readonly keptUntil?: string;
-}
 
 const SCHEMA = {
   type: 'object',
   required: ['provider', 'phase', 'stepsDone', 'afterRestart', 'recipe'],
   properties: {
-    provider: TEXT,
-    phase: { enum: PHASES },
+    /** `providers[].name`. */
+    provider: { type: 'string' },
+    /**
+     * Progress of the build. `running` includes the steps; `cleaning` may have removed the login; `ending` means that only
+     * the end of the instance is missing.
+     */
+    phase: { enum: ['launching', 'running', 'cleaning', 'cleaned', 'stopped', 'captured', 'ending'] },
+    /** Number of steps that have succeeded. */
     stepsDone: { type: 'integer' },
     afterRestart: { enum: ['destroy', 'resume'] },
-    recipe: TEXT,
-    hostKey: TEXT,
-    keptUntil: TEXT,
+    /** Digest of the configuration: a build resumes only with the same one. */
+    recipe: { type: 'string' },
+    /** Host key or certificate of the machine in base64, after the first login. */
+    hostKey: { type: 'string' },
+    /** ISO 8601. The instance of a failed build is kept for inspection until then. */
+    keptUntil: { type: 'string' },
   },
 } as const;
+
+/** Record of the instance of a build. */
+export type InstanceRecord = SettingsOf<typeof SCHEMA>;
 
 const KEY = '.key';
 
@@ -77,13 +69,13 @@ export class InstanceRecords {
     for (;;) {
       const claim = this.tryClaim(imageId);
       if (claim !== undefined) return claim;
-      await unlessAborted(claims.get(this.#key(imageId)) ?? Promise.resolve(), signal);
+      await unlessAborted(claims.get(this.#records.file(imageId)) ?? Promise.resolve(), signal);
     }
   }
 
   /** Claims the instance of an image; undefined while another task has it. */
   tryClaim(imageId: string): InstanceClaim | undefined {
-    const key = this.#key(imageId);
+    const key = this.#records.file(imageId);
     if (claims.has(key)) return undefined;
     const released = Promise.withResolvers<void>();
     claims.set(key, released.promise);
@@ -96,10 +88,6 @@ export class InstanceRecords {
   /** Ids with a record or a key on disk, including files left half-written by a crash. */
   async imageIds(): Promise<string[]> {
     return await this.#records.names();
-  }
-
-  #key(imageId: string): string {
-    return this.#records.file(imageId);
   }
 }
 
@@ -146,23 +134,45 @@ export class InstanceClaim {
   }
 }
 
-/** The record of a build that is running. */
-export class BuildRecord {
-  readonly claim: InstanceClaim;
-  #entry: InstanceRecord;
-
-  constructor(claim: InstanceClaim, entry: InstanceRecord) {
-    this.claim = claim;
-    this.#entry = entry;
+/** Names of the providers that may have instances or snapshots of earlier processes. */
+export async function recordedProviders(
+  repository: Pick<ImageRepository, 'recordDirectory' | 'images'>,
+): Promise<readonly string[]> {
+  const instances = new InstanceRecords(repository);
+  const names = [...repository.images.values()].flatMap(({ snapshots = [] }) =>
+    snapshots.map(({ provider }) => provider),
+  );
+  for (const imageId of await instances.imageIds()) {
+    const claim = instances.tryClaim(imageId);
+    const entry = await claim?.read().finally(() => claim.release());
+    if (entry !== undefined) names.push(entry.provider);
   }
+  return names;
+}
 
-  get entry(): InstanceRecord {
-    return this.#entry;
-  }
+/** Lists the instances of a build. */
+export async function instancesOf(
+  provider: InstanceProvider,
+  imageId: string,
+  options: OperationOptions,
+): Promise<Instance[]> {
+  return (await provider.list(options)).filter(({ buildId }) => buildId === imageId);
+}
 
-  /** Writes a change before the build continues. */
-  async update(change: Partial<InstanceRecord>): Promise<void> {
-    this.#entry = { ...this.#entry, ...change };
-    await this.claim.write(this.#entry);
-  }
+export async function destroyInstances(
+  provider: InstanceProvider,
+  imageId: string,
+  options: OperationOptions,
+): Promise<void> {
+  for (const instance of await instancesOf(provider, imageId, options)) await instance.destroy(options);
+}
+
+/** Removes complete and partial captures of a build from the provider. */
+export async function discardCaptures(
+  provider: InstanceProvider,
+  imageId: string,
+  options: OperationOptions,
+): Promise<void> {
+  const captures = (await provider.captures?.(options)) ?? [];
+  for (const capture of captures) if (capture.imageId === imageId) await capture.discard(options);
 }

@@ -1,24 +1,32 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ImageError, type Instance } from '@nodepool-builder/image-builder';
+import { type BuildContext, ImageError, type Instance } from '@nodepool-builder/image-builder';
 import { withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import type { OnInstance } from './on-instance-settings.ts';
+import { POSIX_SCRIPTS } from './posix-scripts.ts';
+import { POWERSHELL_SCRIPTS } from './powershell-scripts.ts';
 import type { Login, RemoteFile, RemoteResult, RemoteShell } from './remote-shell.ts';
 import { type MachineScript, type ScriptLanguage, WORK_DIRECTORY } from './script-language.ts';
-import type { OnInstance } from './settings.ts';
 import type { HostKey } from './ssh/host-key.ts';
+
+/** Scripts by the setting `shell`. */
+export const SCRIPT_LANGUAGES: Readonly<Record<OnInstance['shell'], ScriptLanguage>> = {
+  posix: POSIX_SCRIPTS,
+  powershell: POWERSHELL_SCRIPTS,
+};
 
 /** Milliseconds between two login attempts: a service may answer before its users are created. */
 const RETRY_INTERVAL = 1_000;
 
-/** Parts of a {@link Machine}. */
+/** Number of a script's last output lines in an error. */
+const LAST_LINES = 5;
+
+/** Parts of a {@link Machine}. Its output is written to the build's log. */
 export interface MachineParts {
   readonly instance: Instance;
   readonly login: Login;
   readonly hostKey: HostKey;
-  readonly language: ScriptLanguage;
   readonly settings: OnInstance;
-  readonly signal: AbortSignal;
-  /** Receives the machine's output and the actions on it. */
-  readonly log: (line: string) => void | Promise<void>;
+  readonly context: Pick<BuildContext, 'signal' | 'buildLog'>;
 }
 
 /** An instance with a login. */
@@ -37,31 +45,31 @@ export class Machine {
    * @throws ImageError `instance-failed`, `host-key-changed`
    */
   static async logIn(parts: MachineParts): Promise<Machine> {
-    const { instance, login, hostKey, signal, settings, log } = parts;
-    const { bootTimeout } = settings;
-    let refusal: unknown;
+    const { instance, login, hostKey, settings, context } = parts;
+    const { 'boot-timeout': bootTimeout } = settings;
     const isFirst = hostKey.pinned === undefined;
-    const tryIt = async (trying: AbortSignal): Promise<RemoteShell> => {
+    let refusal: unknown;
+    const retry = async (signal: AbortSignal): Promise<RemoteShell> => {
       for (;;) {
         try {
-          return await connect(parts, trying);
+          return await connect(parts, signal);
         } catch (error) {
-          trying.throwIfAborted();
-          if (!isPassing(error)) throw error;
+          signal.throwIfAborted();
+          if (!(error instanceof ImageError) || error.code !== 'login-refused') throw error;
           refusal = error;
         }
-        await delay(RETRY_INTERVAL, undefined, { signal: trying });
+        await delay(RETRY_INTERVAL, undefined, { signal });
       }
     };
-    const shell = await withTimeout(bootTimeout, signal, tryIt, () => {
-      const why = refusal === undefined ? 'nothing answers there' : (refusal as Error).message;
+    const shell = await withTimeout(bootTimeout, context.signal, retry, () => {
+      const reason = refusal === undefined ? 'nothing answers there' : (refusal as Error).message;
       throw new ImageError(
         'instance-failed',
-        `instance ${instance.id} could not be logged in to within ${bootTimeout} s: ${why}`,
+        `instance ${instance.id} could not be logged in to within ${bootTimeout} s: ${reason}`,
         { cause: refusal },
       );
     });
-    if (isFirst) await log(`logged in; ${login.describe()}`);
+    if (isFirst) await context.buildLog.write(`logged in; ${login.describe()}`);
     return new Machine(parts, shell);
   }
 
@@ -71,60 +79,65 @@ export class Machine {
   }
 
   /**
-   * Runs a script on the machine.
+   * Runs a script.
    *
+   * @param title for messages
    * @param name of its file on the machine
    * @param files further files to write
-   * @param onLine called with each line of output, which is also logged
-   * @throws ImageError `instance-failed` if the connection is lost; `host-key-changed`
+   * @throws ImageError `command-failed` unless it exits with 0; `instance-failed` if the connection is lost;
+   *   `host-key-changed`
    */
   async run(
+    title: string,
     name: string,
     script: MachineScript,
-    {
-      files = [],
-      onLine,
-      signal = this.#parts.signal,
-    }: { files?: readonly RemoteFile[]; onLine?: (line: string) => void; signal?: AbortSignal } = {},
-  ): Promise<RemoteResult> {
-    const { language, settings, log } = this.#parts;
+    options: { readonly files?: readonly RemoteFile[]; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const { settings, context } = this.#parts;
+    const { files = [], signal = context.signal } = options;
+    const { extension, command } = SCRIPT_LANGUAGES[settings.shell];
     await this.#confirmHostKey(signal);
-    const path = `${WORK_DIRECTORY}/${name}${language.extension}`;
+    const path = `${WORK_DIRECTORY}/${name}${extension}`;
     await this.#shell.put([...files, { path, content: { text: script.text } }], signal);
-    return await this.#shell.run(language.command(path, script, settings.username), {
+    const lastLines: string[] = [];
+    const result = await this.#shell.run(command(path, script, settings.username), {
       signal,
       onLine: (line) => {
-        onLine?.(line);
-        return log(line);
+        if (line.trim() !== '') lastLines.push(line.trimEnd());
+        if (lastLines.length > LAST_LINES) lastLines.shift();
+        return context.buildLog.write(line);
       },
     });
+    if (result.exitCode !== 0) throw this.#scriptError(title, result, lastLines);
   }
 
   close(): void {
     this.#shell.close();
   }
 
+  #scriptError(title: string, { exitCode, signal }: RemoteResult, lastLines: readonly string[]): ImageError {
+    const output = lastLines.length === 0 ? '' : `, saying: ${lastLines.join(' / ')}`;
+    const message = `${title} ended with ${signal ?? `exit code ${exitCode}`}${output}`;
+    return new ImageError('command-failed', this.#parts.context.buildLog.mask(message));
+  }
+
   /** Consoles show host keys late, possibly after the login. */
   async #confirmHostKey(signal: AbortSignal): Promise<void> {
-    const { instance, login, hostKey, log } = this.#parts;
+    const { login, hostKey, context } = this.#parts;
     if (login.announcedKeys === undefined || hostKey.isConfirmed) return;
-    hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
-    if (hostKey.isConfirmed) await log(login.describe());
+    await learnHostKey(this.#parts, signal);
+    if (hostKey.isConfirmed) await context.buildLog.write(login.describe());
   }
 }
 
-async function connect(
-  { instance, login, hostKey }: MachineParts,
-  signal: AbortSignal,
-): Promise<RemoteShell> {
+async function connect(parts: MachineParts, signal: AbortSignal): Promise<RemoteShell> {
+  const { instance, login, hostKey } = parts;
   const address = await instance.waitReachable(login.probe, { signal });
-  if (login.announcedKeys !== undefined && hostKey.pinned === undefined) {
-    hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
-  }
+  if (hostKey.pinned === undefined) await learnHostKey(parts, signal);
   return await login.connect(address, signal);
 }
 
-/** Whether another attempt may succeed. A machine that has ended does not come back. */
-function isPassing(error: unknown): boolean {
-  return error instanceof ImageError && error.code === 'login-refused';
+async function learnHostKey({ instance, login, hostKey }: MachineParts, signal: AbortSignal): Promise<void> {
+  if (login.announcedKeys === undefined) return;
+  hostKey.learn(login.announcedKeys(await instance.consoleLog({ signal })));
 }

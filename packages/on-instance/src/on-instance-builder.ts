@@ -7,7 +7,7 @@ import {
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
 import { isConvertible } from '@nodepool-builder/image-builder/module-kit';
-import type { OnInstance } from './settings.ts';
+import type { OnInstance } from './on-instance-settings.ts';
 
 /**
  * Builds images on running machines: launches an instance of a base image, runs steps on it, cleans it, powers it off
@@ -20,11 +20,11 @@ export class OnInstanceBuilder extends BaseImageBuilder {
 
   constructor(diskimage: DiskImage, settings: OnInstance, services: BuilderServices) {
     super(diskimage);
-    const { instancesOutliveBuilds = true, keepOnFailure = settings.keepOnFailure } = services;
-    const { keepOnFailure: _, ...others } = settings;
+    const { instancesOutliveBuilds = true, keepOnFailure } = services;
+    const { 'keep-on-failure': _, ...others } = settings;
     this.#settings = instancesOutliveBuilds
-      ? { ...settings, ...(keepOnFailure !== undefined && { keepOnFailure }) }
-      : { ...others, afterRestart: 'destroy' };
+      ? { ...settings, ...(keepOnFailure !== undefined && { 'keep-on-failure': keepOnFailure }) }
+      : { ...others, 'after-restart': 'destroy' };
     this.#services = services;
   }
 

@@ -1,9 +1,8 @@
 import type { BuilderModule, Diagnostic, SettingsContext } from '@nodepool-builder/image-builder';
-import { InstanceService } from './instance-service.ts';
+import { InstanceReaper } from './instance-reaper.ts';
 import { OnInstanceBuilder } from './on-instance-builder.ts';
-import { ON_INSTANCE_SETTINGS, type OnInstanceBlock } from './on-instance-settings.ts';
-import type { OnInstance } from './settings.ts';
-import { parseFingerprint } from './winrm/certificate-fingerprint.ts';
+import { ON_INSTANCE_SETTINGS, type OnInstance, type OnInstanceBlock } from './on-instance-settings.ts';
+import { parseFingerprint } from './ssh/host-key.ts';
 
 /** Builder `on-instance`: builds images on running instances. */
 export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance> = {
@@ -22,7 +21,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
   // Neither timeouts nor the way to log in change the image.
   content: (settings) => {
     const commands = settings.steps.map(({ run }) => run);
-    const { provider: name, baseImage, shell: shellName, sysprep } = settings;
+    const { provider: name, 'base-image': baseImage, shell: shellName, sysprep } = settings;
     return ['', undefined, [name, baseImage, shellName, commands, sysprep]];
   },
   snapshotProvider: (settings) => settings.provider,
@@ -39,7 +38,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
     diskimage: (image, name) => ({ 'on-instance': blockOf(image, name) }),
   },
   create: (diskimage, settings, services) => new OnInstanceBuilder(diskimage, settings, services),
-  start: (site) => InstanceService.start(site),
+  start: (site) => InstanceReaper.start(site),
 };
 
 function provider(
@@ -86,8 +85,11 @@ function certificate({
   return [{ pointer: '/winrm', severity: 'warning', reason, remedy }];
 }
 
-/** Shell of the steps if the block names none: WinRM reaches Windows only. */
-function shellOf({ shell: name, connection: protocol }: OnInstanceBlock): OnInstance['shell'] {
+/** WinRM reaches only Windows. */
+function shellOf({
+  shell: name,
+  connection: protocol,
+}: Pick<OnInstanceBlock, 'shell' | 'connection'>): OnInstance['shell'] {
   return name ?? (protocol === 'winrm' ? 'powershell' : 'posix');
 }
 
@@ -123,46 +125,23 @@ const SETUPS: Readonly<Record<OnInstance['shell'], (setup: string, name: string)
   powershell: (script, name) => `.\\${script} '${name.replaceAll("'", "''")}'`,
 };
 
-function read(block: OnInstanceBlock, { name, providers, absolute }: SettingsContext): OnInstance {
-  const {
-    'base-image': baseImage,
-    'min-ram': minRam,
-    'name-filter': nameFilter,
-    winrm,
-    setup: script,
-  } = block;
-  const { 'private-key': privateKeyFile, 'keep-on-failure': keepOnFailure } = block;
+function read(
+  { setup: script, ...block }: OnInstanceBlock,
+  { name, providers, absolute }: SettingsContext,
+): OnInstance {
+  const { 'base-image': baseImage, winrm } = block;
   const shellName = shellOf(block);
+  const fingerprint = winrm?.fingerprint && parseFingerprint(winrm.fingerprint);
   return {
-    provider: block.provider,
-    baseImage: providers.get(block.provider)?.bootsFiles ? absolute(baseImage) : baseImage,
-    ...(minRam !== undefined && { minRam }),
-    ...(nameFilter !== undefined && { nameFilter }),
+    ...block,
+    'base-image': providers.get(block.provider)?.bootsFiles ? absolute(baseImage) : baseImage,
     username: block.username ?? USERS[shellName],
-    ...(privateKeyFile !== undefined && { privateKeyFile }),
-    connection: block.connection,
-    ...(winrm !== undefined && { winrm: readWinrm(winrm) }),
     shell: shellName,
+    ...(winrm && fingerprint && { winrm: { ...winrm, fingerprint } }),
     steps: [
       ...(script === undefined ? [] : [{ name: script, run: SETUPS[shellName](script, name) }]),
       ...(block.steps ?? []).map((step) => (typeof step === 'string' ? { run: step } : step)),
     ],
-    sysprep: block.sysprep,
-    bootTimeout: block['boot-timeout'],
-    stopTimeout: block['stop-timeout'],
-    ...(keepOnFailure !== undefined && { keepOnFailure }),
-    afterRestart: block['after-restart'],
-  };
-}
-
-function readWinrm(winrm: NonNullable<OnInstanceBlock['winrm']>): NonNullable<OnInstance['winrm']> {
-  const { port, 'password-file': passwordFile, 'ca-file': caFile } = winrm;
-  const fingerprint = winrm.fingerprint && parseFingerprint(winrm.fingerprint);
-  return {
-    port,
-    passwordFile,
-    ...(caFile !== undefined && { caFile }),
-    ...(fingerprint !== undefined && { fingerprint }),
   };
 }
 

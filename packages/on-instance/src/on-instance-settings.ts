@@ -123,3 +123,15 @@ export const ON_INSTANCE_SETTINGS = {
 
 /** The block `on-instance` of a disk image. */
 export type OnInstanceBlock = SettingsOf<typeof BLOCK>;
+
+export type WinrmSettings = SettingsOf<typeof WINRM>;
+
+/** Step with its command. */
+export type InstanceStep = Exclude<SettingsOf<typeof STEP>, string>;
+
+/** Settings of the builder: the block with all defaults; `setup` is the first step. */
+export interface OnInstance extends Omit<OnInstanceBlock, 'setup'> {
+  readonly username: string;
+  readonly shell: NonNullable<OnInstanceBlock['shell']>;
+  readonly steps: readonly InstanceStep[];
+}

@@ -1,4 +1,3 @@
-import { cleanPosix } from './clean-posix.ts';
 import type { MachineScript, ScriptLanguage } from './script-language.ts';
 
 /** Directory of nodepool's scripts, which the ready-scripts of its nodes expect. */
@@ -64,4 +63,55 @@ function exports(environment: Readonly<Record<string, string>>): string {
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`)
     .join('\n');
+}
+
+/**
+ * Part of a script that removes data that must not be in an image: identities of the machine, the build's login, and
+ * logs. It runs as root in the user's home directory.
+ *
+ * Host keys stay if the system does not generate new ones, because sshd does not start without them.
+ *
+ * @param publicKey of the build in base64; absent if it belongs to the base image
+ */
+function cleanPosix(publicKey: string | undefined): string {
+  return `
+work=$PWD/.nodepool-builder
+if command -v cloud-init >/dev/null; then
+  cloud-init clean --logs >/dev/null 2>&1 || rm -rf /var/lib/cloud/instance /var/lib/cloud/instances
+fi
+
+units=$(ls /lib/systemd/system /usr/lib/systemd/system /etc/systemd/system 2>/dev/null || :)
+if command -v cloud-init >/dev/null || printf '%s\\n' "$units" | grep -q keygen
+then rm -f /etc/ssh/ssh_host_*
+else echo 'the SSH host keys stay: nothing here makes new ones when the image boots'
+fi
+
+[ ! -e /etc/machine-id ] || : > /etc/machine-id
+[ -L /var/lib/dbus/machine-id ] || rm -f /var/lib/dbus/machine-id
+rm -f /var/lib/systemd/random-seed /etc/udev/rules.d/70-persistent-net.rules
+rm -f /var/lib/dhcp/*.leases /var/lib/NetworkManager/*.lease
+
+mkdir -p /var/log
+rm -rf /var/log/journal/*
+find /var/log -type f \\( -name '*.gz' -o -name '*.xz' -o -name '*.old' -o -name '*.[0-9]' \\) -exec rm -f {} +
+find /var/log -type f -exec sh -c 'for file; do : > "$file"; done' sh {} +
+
+for home in /root /home/* "$PWD"; do
+  rm -f "$home"/.*_history "$home/.lesshst" "$home/.viminfo" "$home/.wget-hsts"
+${publicKey === undefined ? '' : removeKey(publicKey)}done
+
+rmdir /opt/nodepool-scripts 2>/dev/null || :
+rm -rf "$work"
+sync
+`;
+}
+
+/** Edits the file in place, so that it keeps its owner. */
+function removeKey(publicKey: string): string {
+  return `  keys=$home/.ssh/authorized_keys
+  if [ -f "$keys" ]; then
+    others=$(grep -vF '${publicKey}' "$keys" || :)
+    if [ -n "$others" ]; then printf '%s\\n' "$others" > "$keys"; else rm -f "$keys"; fi
+  fi
+`;
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { InstanceProvider, StoredCapture } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { InstanceReaper } from '../src/index.ts';
 
 for (const isClaimed of [true, false]) {
-  it(`a snapshot without an image ${isClaimed ? 'stays if an upload claims it while the keeper looks' : 'goes'}`, async (t) => {
+  it(`a snapshot without an image ${isClaimed ? 'stays if an upload claims it during the scan' : 'is deleted'}`, async (t) => {
     let discarded = 0;
     let listed = 0;
     const capture: StoredCapture = {
@@ -26,12 +27,17 @@ for (const isClaimed of [true, false]) {
         return isClaimed && listed > 1 ? [] : [capture];
       },
     };
-    const keeper = InstanceReaper.start({
-      repository: { recordDirectory: () => `${import.meta.dirname}/no-ledger`, images: new Map() },
-      providers: () => [provider],
+    const keeper = await InstanceReaper.start({
+      repository: {
+        recordDirectory: () => `${import.meta.dirname}/no-records`,
+        images: new Map(),
+        on: () => undefined as never,
+      },
+      instanceProviders: () => [provider],
+      logger: () => new RecordingLogger(),
     });
-    t.after(() => keeper.close());
-    await keeper.look();
+    t.after(() => keeper[Symbol.asyncDispose]());
+    await keeper.scan();
     assert.equal(discarded, isClaimed ? 0 : 1);
   });
 }

@@ -12,7 +12,7 @@ import { InstanceRecords } from '../src/instance-records.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';
 
 const RESUME: Partial<OnInstance> = {
-  afterRestart: 'resume',
+  'after-restart': 'resume',
   steps: [
     { run: 'echo begun >> /opt/first' },
     { run: 'echo begun >> /opt/second; echo waiting; while [ ! -e /opt/go ]; do sleep 0.05; done' },
@@ -41,7 +41,7 @@ async function killed(t: TestContext): Promise<OnInstanceSite> {
 
 async function look(t: TestContext, site: OnInstanceSite): Promise<void> {
   const keeper = await site.keeper();
-  undoAfter(t, () => keeper.close());
+  undoAfter(t, () => keeper[Symbol.asyncDispose]());
 }
 
 function inTenMinutes(): string {
@@ -49,18 +49,18 @@ function inTenMinutes(): string {
 }
 
 describe('after a crash', () => {
-  test('the instance is ended when the next process starts, by default', async (t) => {
+  test('the instance is deleted when the next process starts, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind({}, {});
     await look(t, site);
     assert.deepEqual(site.provider.instances, []);
     assert.deepEqual(await site.remembered(), []);
     assert.deepEqual(site.repository.logger.lines, [
-      `info image ${IMAGE_ID}: what an earlier build of it left on instances is gone`,
+      `info image ${IMAGE_ID}: the instances of an earlier build are deleted`,
     ]);
   });
 
-  test('the instance is ended when the job comes again, by default', async (t) => {
+  test('the instance is deleted when the job is assigned again, by default', async (t) => {
     const site = await OnInstanceSite.start(t);
     const left = await site.leaveBehind({}, {});
     await site.build(site.builder());
@@ -68,7 +68,7 @@ describe('after a crash', () => {
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('the build goes on behind the last step that ended, if that is wanted; what was begun is ended', async (t) => {
+  test('with after-restart: resume, the build resumes after the last completed step, and the interrupted step is killed', async (t) => {
     const site = await killed(t);
     await look(t, site);
     const { instance } = site.provider;
@@ -80,7 +80,7 @@ describe('after a crash', () => {
     assert.deepEqual(await site.remembered(), []);
   });
 
-  test('the build begins anew if it is to be made in another way now', async (t) => {
+  test('the build starts over if its configuration has changed', async (t) => {
     const site = await OnInstanceSite.start(t);
     const left = await site.leaveBehind(RESUME, { stepsDone: 1 });
     const steps = [{ run: 'touch /opt/first' }, { run: 'touch /opt/second' }];
@@ -89,7 +89,7 @@ describe('after a crash', () => {
     assert.ok(site.names(image).includes('./opt/first'));
   });
 
-  test('another host key than before the crash is refused', async (t) => {
+  test('a host key that differs from the one before the crash is refused', async (t) => {
     const site = await killed(t);
     await site.changeEntry({
       hostKey: 'AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX',
@@ -98,7 +98,7 @@ describe('after a crash', () => {
     assert.deepEqual(site.provider.instances, []);
   });
 
-  test('a machine that is clean is powered off and captured without a login', async (t) => {
+  test('a cleaned machine is powered off and captured without a login', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     await site.leaveBehind(RESUME, { phase: 'cleaned', stepsDone: 2 });
     const image = await site.build(site.builder(RESUME));
@@ -107,7 +107,7 @@ describe('after a crash', () => {
     assert.equal(image.snapshots?.length, 1);
   });
 
-  test('a machine that was captured is captured again, and the first image goes', async (t) => {
+  test('a captured machine is captured again, and the first snapshot is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const { snapshots } = site.provider;
     const instance = await site.leaveBehind(RESUME, { phase: 'stopped', stepsDone: 2 });
@@ -121,22 +121,22 @@ describe('after a crash', () => {
     assert.ok(!snapshots.has(externalId ?? ''));
   });
 
-  test('the job is waited for, but not for ever', async (t) => {
+  test('the instance is kept for the job for a limited time', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind(RESUME, {});
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
     const keeper = await site.keeper();
-    undoAfter(t, () => keeper.close());
+    undoAfter(t, () => keeper[Symbol.asyncDispose]());
     t.mock.timers.tick(59 * 60_000);
-    await keeper.look();
+    await keeper.scan();
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(60_000);
-    await keeper.look();
+    await keeper.scan();
     assert.deepEqual(site.provider.instances, []);
     assert.deepEqual(await site.remembered(), []);
   });
 
-  test('a snapshot goes whose image was not published', async (t) => {
+  test('the snapshot of an unpublished image is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const { snapshots } = site.provider;
     const instance = await site.leaveBehind({}, { phase: 'captured' });
@@ -147,26 +147,26 @@ describe('after a crash', () => {
   });
 });
 
-describe('the instance of a failed build that is kept', () => {
-  test('ends when its time is over', async (t) => {
+describe('a kept instance of a failed build', () => {
+  test('is deleted when its time is over', async (t) => {
     const site = await OnInstanceSite.start(t);
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
     await site.leaveBehind({}, { keptUntil: inTenMinutes() });
     const keeper = await site.keeper();
-    undoAfter(t, () => keeper.close());
+    undoAfter(t, () => keeper[Symbol.asyncDispose]());
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(590_000);
-    await keeper.look();
+    await keeper.scan();
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(310_000);
-    await keeper.look();
+    await keeper.scan();
     assert.deepEqual(site.provider.instances, []);
     assert.deepEqual(await site.remembered(), []);
   });
 
-  test('gives way to another try at the same image', async (t) => {
+  test('is deleted by the next build of the same image', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const settings = { afterRestart: 'resume' } as const;
+    const settings = { 'after-restart': 'resume' } as const;
     const left = await site.leaveBehind(settings, { keptUntil: inTenMinutes() });
     await site.build(site.builder(settings));
     assert.ok(left.isDestroyed);
@@ -174,18 +174,18 @@ describe('the instance of a failed build that is kept', () => {
   });
 });
 
-test('a snapshot stays as long as its image is there', async (t) => {
+test('a snapshot stays as long as its image exists', async (t) => {
   const site = await OnInstanceSite.start(t, { makesSnapshots: true });
   await site.build(site.builder());
   const keeper = await site.keeper();
-  undoAfter(t, () => keeper.close());
+  undoAfter(t, () => keeper[Symbol.asyncDispose]());
   assert.equal(site.provider.snapshots.size, 1);
   await site.repository.repository.delete(IMAGE_ID);
-  await keeper.look();
+  await keeper.scan();
   assert.deepEqual([...site.provider.snapshots], []);
 });
 
-test('what a build that was killed remembers goes, and the snapshot stays, if its image was published', async (t) => {
+test('after a crash, the snapshot of a published image stays, and the record is removed', async (t) => {
   const site = await OnInstanceSite.start(t, { makesSnapshots: true });
   await site.build(site.builder());
   await site.leaveBehind({}, { phase: 'captured' });
@@ -195,7 +195,7 @@ test('what a build that was killed remembers goes, and the snapshot stays, if it
   assert.equal(site.provider.snapshots.size, 1);
 });
 
-test('what is to be launched is remembered before', async (t) => {
+test('the record is written before the launch', async (t) => {
   let remembered = '';
   const site: OnInstanceSite = await OnInstanceSite.start(t, {
     onLaunch: async () => {
@@ -209,7 +209,7 @@ test('what is to be launched is remembered before', async (t) => {
   assert.deepEqual([provider, phase], ['sshds', 'launching']);
 });
 
-test('the instance of a build that is under way is left alone', async (t) => {
+test('the instance of a running build stays', async (t) => {
   const site = await OnInstanceSite.start(t);
   let looked: Promise<void> | undefined;
   await site.build(site.builder(RESUME), {
@@ -223,7 +223,7 @@ test('the instance of a build that is under way is left alone', async (t) => {
   assert.deepEqual(site.repository.logger.lines, []);
 });
 
-test('an instance that no build remembers is ended, and told of', async (t) => {
+test('an instance without a record is deleted with a warning', async (t) => {
   const site = await OnInstanceSite.start(t);
   const request = { image: site.base, publicKey: 'none', port: 22 };
   for (const buildId of [IMAGE_ID, '../etc/passwd']) await site.provider.launch({ ...request, buildId });
@@ -231,10 +231,10 @@ test('an instance that no build remembers is ended, and told of', async (t) => {
   assert.deepEqual(site.provider.instances, []);
   assert.equal(site.repository.logger.lines.length, 2);
   for (const line of site.repository.logger.lines)
-    assert.match(line, /^warn instance \S+ of provider sshds was for /);
+    assert.match(line, /^warn deleted instance \S+ of provider sshds: /);
 });
 
-test('an instance that does not go holds up no other', async (t) => {
+test('an instance that cannot be deleted does not delay the others', async (t) => {
   const site = await OnInstanceSite.start(t, { isDead: true });
   const request = { image: site.base, publicKey: 'none', port: 22 };
   const stuck = await site.provider.launch({ ...request, buildId: 'stuck' });
@@ -252,40 +252,41 @@ test('an instance that does not go holds up no other', async (t) => {
   await asked.promise;
   t.mock.timers.tick(120_000);
   const keeper = await looked;
-  undoAfter(t, () => keeper.close());
+  undoAfter(t, () => keeper[Symbol.asyncDispose]());
   assert.deepEqual(site.provider.instances, [stuck]);
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error instance \S+ of provider sshds could not be looked after: .*took longer than 120 s/,
+    /^error instance \S+ of provider sshds could not be checked for orphans: .*took longer than 120 s/,
   );
-  await keeper.look();
+  await keeper.scan();
   assert.deepEqual(site.provider.instances, []);
 });
 
-test('a look that fails is told, and another follows', async (t) => {
+test('a failed scan is logged, and the next scan succeeds', async (t) => {
   const site = await OnInstanceSite.start(t);
   const { directory } = new InstanceRecords(site.repository.repository);
-  await writeFile(directory, 'no directory');
   const keeper = await site.keeper();
-  undoAfter(t, () => keeper.close());
+  undoAfter(t, () => keeper[Symbol.asyncDispose]());
+  await writeFile(directory, 'no directory');
+  await keeper.scan();
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error what is left on instances could not be looked after: .*ENOTDIR/,
+    /^error the records of instances could not be checked for orphans: .*ENOTDIR/,
   );
   await rm(directory);
   await site.leaveBehind({}, {});
-  await keeper.look();
+  await keeper.scan();
   assert.deepEqual(site.provider.instances, []);
 });
 
-test('what lies in a provider that is not configured any more is told of, and remembered', async (t) => {
+test('the record of an instance in a provider that is no longer configured stays, with an error in the log', async (t) => {
   const site = await OnInstanceSite.start(t);
   await site.leaveBehind({}, { provider: 'gone' });
   await look(t, site);
   assert.equal(site.provider.instances.length, 1);
   assert.match(
     site.repository.logger.lines[0] ?? '',
-    /^error the instance of image \S+ in provider gone cannot be ended/,
+    /^error the instance of image \S+ in provider gone cannot be deleted/,
   );
   assert.ok(existsSync(join(new InstanceRecords(site.repository.repository).directory, `${IMAGE_ID}.json`)));
 });

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { InstanceRecords } from '../src/instance-records.ts';
 
-test('what a crash leaves of an entry or a key is known, and goes with it', async (t) => {
+test('a record or key that a crash left half-written is listed, and removed with its record', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'ledger-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const left = ['a.json.new', 'b.key', 'c.key.new', 'd.json', 'd.json.new', 'd.key', 'foreign.txt'];

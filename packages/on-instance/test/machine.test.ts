@@ -5,8 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';
-import { Machine } from '../src/machine.ts';
-import { SCRIPT_LANGUAGES } from '../src/script-languages.ts';
+import { Machine, SCRIPT_LANGUAGES } from '../src/machine.ts';
 import { HostKey } from '../src/ssh/host-key.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
 import { sshLogin } from '../src/ssh/ssh-login.ts';
@@ -31,15 +30,18 @@ async function launch(
   const instance = await site.provider.launch(request);
   const hostKey = new HostKey();
   const lines: string[] = [];
+  const buildLog = {
+    path: 'log',
+    mask: (text: string) => text,
+    write: async (line: string) => void lines.push(line),
+  };
   const logIn = async (): Promise<Machine> => {
     const machine = await Machine.logIn({
       instance,
       login: sshLogin({ username: 'root', privateKey, keyFile: 'key', hostKey }),
       hostKey,
-      language: SCRIPT_LANGUAGES.posix,
-      settings: { ...onInstanceOf(site.base), bootTimeout },
-      signal: t.signal,
-      log: (line) => void lines.push(line),
+      settings: { ...onInstanceOf(site.base), 'boot-timeout': bootTimeout },
+      context: { signal: t.signal, buildLog },
     });
     undoAfter(t, () => machine.close());
     return machine;
@@ -53,13 +55,13 @@ async function start(t: TestContext): Promise<Launched & { readonly machine: Mac
   return { ...launched, machine: await launched.logIn() };
 }
 
-test('the host key that the console announces is the one', async (t) => {
+test('a host key that the console announces is trusted', async (t) => {
   const { logIn, lines } = await launch(t, { announcesHostKey: true });
   await logIn();
   assert.match(lines[0] ?? '', /^logged in; the host key is SHA256:\S+, as the console announces it$/);
 });
 
-test('a host key that the console does not announce is refused before anybody logs in', async (t) => {
+test('a host key that the console does not announce is refused before the login', async (t) => {
   const other = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX host';
   const console = `-----BEGIN SSH HOST KEY KEYS-----\r\n${other}\r\n-----END SSH HOST KEY KEYS-----\r\n`;
   const { logIn, lines } = await launch(t, { console }, { bootTimeout: 2 });
@@ -73,45 +75,46 @@ test('a host key that no console announces is trusted at the first login', async
   assert.match(lines[0] ?? '', /, trusted at the first login$/);
 });
 
-test('a machine that lets in another key has failed', async (t) => {
+test('a machine that accepts only another key has failed', async (t) => {
   const { logIn } = await launch(t, {}, { bootTimeout: 3, isKnown: false });
   const message = /root cannot log in at 127\.0\.0\.1:\d+: /;
   await assert.rejects(logIn(), withCode('instance-failed', message));
 });
 
-test('a step ends at its first command that fails', async (t) => {
+test('a step ends at its first failing command', async (t) => {
   const { machine, lines } = await start(t);
   const script = SCRIPT_LANGUAGES.posix.step('echo reached; false; echo not reached', {});
-  await machine.run('prepare', SCRIPT_LANGUAGES.posix.prepare);
-  assert.deepEqual(await machine.run('step', script), { exitCode: 1 });
+  await machine.run('the preparation', 'prepare', SCRIPT_LANGUAGES.posix.prepare);
+  const failed = withCode('command-failed', /^the step ended with exit code 1, saying: reached$/);
+  await assert.rejects(machine.run('the step', 'step', script), failed);
   assert.equal(lines.at(-1), 'reached');
 });
 
 const GREETING = { text: 'echo hello', asAdministrator: false };
 
-test('a connection that was lost between two scripts is told', async (t) => {
+test('a connection that is lost between two scripts is an error', async (t) => {
   const { machine, instance } = await start(t);
   await instance.sshd.kill();
   await waitUntil('the connection to be lost', () => machine.isClosed);
   await assert.rejects(
-    machine.run('greeting', GREETING),
+    machine.run('the greeting', 'greeting', GREETING),
     withCode('instance-failed', /the connection is lost.*; its console log may tell more$/),
   );
 });
 
 for (const sftp of [true, false]) {
-  test(`a file that cannot be written there, or read here, is told, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
+  test(`a file that cannot be written on the machine, or read here, is an error, ${sftp ? 'with' : 'without'} SFTP`, async (t) => {
     const { logIn, instance } = await launch(t, { sftp });
     const machine = await logIn();
     const files = [{ path: 'file', content: { file: '/nonexistent' } }];
     await assert.rejects(
-      machine.run('greeting', GREETING, { files }),
+      machine.run('the greeting', 'greeting', GREETING, { files }),
       withCode('directory-not-usable', /^reading "\/nonexistent" failed/),
     );
     await rm(join(instance.disk, 'root/.nodepool-builder'), { recursive: true, force: true });
     await writeFile(join(instance.disk, 'root/.nodepool-builder'), 'a file');
     await assert.rejects(
-      machine.run('greeting', GREETING),
+      machine.run('the greeting', 'greeting', GREETING),
       withCode('instance-failed', /"\.nodepool-builder\/greeting" could not be written there/),
     );
   });

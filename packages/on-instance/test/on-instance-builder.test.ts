@@ -13,8 +13,8 @@ import { OnInstanceBuilder } from '../src/index.ts';
 import { IMAGE_ID, OnInstanceSite, onInstanceOf } from './on-instance-site.ts';
 import { SshdInstance, SshdInstances } from './sshd-instances.ts';
 
-describe('an image that is made on an instance', () => {
-  test('has what the steps did, and nothing that it must not have', async (t) => {
+describe('an image built on an instance', () => {
+  test('has the results of the steps, and no identities, logins or logs of the build', async (t) => {
     const site = await OnInstanceSite.start(t);
     await mkdir(join(site.base, 'var/log'), { recursive: true });
     await writeFile(join(site.base, 'var/log/syslog'), 'said before');
@@ -66,18 +66,21 @@ describe('an image that is made on an instance', () => {
     assert.equal(image.snapshots, undefined);
   });
 
-  test('is built where there is no SFTP, by a key of the base image that stays', async (t) => {
+  test('is built without SFTP, with a key of the base image, which stays', async (t) => {
     const site = await OnInstanceSite.start(t, { sftp: false });
-    const { privateKeyFile, publicKey } = await site.makeKey();
+    const { privateKey, publicKey } = await site.makeKey();
     await writeFile(join(site.scripts, "it's.sh"), 'echo done > /opt/mark\n');
     const image = await site.build(
-      site.builder({ privateKeyFile, steps: [{ run: `./"it's.sh"` }] }, { scriptDir: site.scripts }),
+      site.builder(
+        { 'private-key': privateKey, steps: [{ run: `./"it's.sh"` }] },
+        { scriptDir: site.scripts },
+      ),
     );
     assert.equal(site.read(image, 'opt/mark'), 'done\n');
     assert.match(site.read(image, 'root/.ssh/authorized_keys'), new RegExp(publicKey.replaceAll('+', '\\+')));
   });
 
-  test('is built by somebody who may become root', async (t) => {
+  test('is built by a user with sudo', async (t) => {
     const site = await OnInstanceSite.start(t);
     const steps = [{ run: 'id -un > /tmp/$$; sudo -n mv /tmp/$$ /opt/who; touch ~/.bash_history' }];
     const image = await site.build(site.builder({ username: 'builder', steps }));
@@ -89,7 +92,7 @@ describe('an image that is made on an instance', () => {
     assert.equal(site.provider.instance.request.userData, undefined);
   });
 
-  test('comes in all formats that are wanted', async (t) => {
+  test('is written in all requested formats', async (t) => {
     const site = await OnInstanceSite.start(t);
     const { files } = await site.build(site.builder({}, { formats: ['qcow2', 'raw'] }));
     assert.deepEqual(
@@ -100,7 +103,7 @@ describe('an image that is made on an instance', () => {
 });
 
 describe('a step', () => {
-  test('is heard while it runs, without secrets', async (t) => {
+  test('is logged while it runs, without secrets', async (t) => {
     const site = await OnInstanceSite.start(t);
     const run = `echo begun with hunter22; echo and on stderr >&2; while [ ! -e /opt/go ]; do sleep 0.05; done; echo gone on`;
     const image = await site.build(site.builder({ steps: [{ run }] }, { secrets: ['hunter22'] }), {
@@ -115,13 +118,13 @@ describe('a step', () => {
     assert.ok(!log.includes('hunter22'));
   });
 
-  test('that leaves a process behind is over when it ends', async (t) => {
+  test('ends with its command, even if a process of it remains', async (t) => {
     const site = await OnInstanceSite.start(t);
     const image = await site.build(site.builder({ steps: [{ run: 'sleep 600 & echo $! > /opt/pid' }] }));
     assert.match(site.read(image, 'opt/pid'), /^\d+\n$/);
   });
 
-  test('that fails is told with the end of what it and the console said, and the display', async (t) => {
+  test('that fails is reported with the end of its output and of the console, and a screenshot', async (t) => {
     const site = await OnInstanceSite.start(t, { console: 'booting\r\nout of hunter22\r\n' });
     const steps = [{ name: 'install', run: 'echo no such package; exit 3' }, { run: 'touch /opt/reached' }];
     const build = site.build(site.builder({ steps }, { secrets: ['hunter22'] }));
@@ -141,13 +144,13 @@ describe('a step', () => {
     assert.deepEqual(await site.remembered(), []);
   });
 
-  test('that is ended by a signal is told', async (t) => {
+  test('that a signal ends is reported', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo dying; kill -TERM $$' }] }));
     await assert.rejects(build, withCode('command-failed', /ended with SIGTERM, saying: dying; /));
   });
 
-  test('whose connection is lost has failed', async (t) => {
+  test('fails if the connection is lost', async (t) => {
     const site = await OnInstanceSite.start(t);
     const build = site.build(site.builder({ steps: [{ run: 'echo begun; sleep 600' }] }), {
       onLine: (line) => {
@@ -160,38 +163,38 @@ describe('a step', () => {
 });
 
 describe('a machine that does not power off', () => {
-  test('by itself has its power button pushed', async (t) => {
+  test('after the command is powered off by the power button', async (t) => {
     const site = await OnInstanceSite.start(t);
     await site.keepOn();
-    const image = await site.build(site.builder({ stopTimeout: 1 }));
+    const image = await site.build(site.builder({ 'stop-timeout': 1 }));
     assert.equal(site.provider.instance.pushes, 1);
     assert.equal(site.read(image, 'etc/machine-id'), '');
   });
 
-  test('at all has failed', async (t) => {
+  test('at all fails the build', async (t) => {
     const site = await OnInstanceSite.start(t, { ignoresButton: true });
     await site.keepOn();
-    const build = site.build(site.builder({ stopTimeout: 1 }));
+    const build = site.build(site.builder({ 'stop-timeout': 1 }));
     await assert.rejects(build, withCode('instance-failed', /did not power off within 1 s/));
     assert.deepEqual(site.provider.instances, []);
   });
 });
 
-test('a machine that nobody can log in to in time has failed', async (t) => {
+test('a machine without a login in time fails the build', async (t) => {
   const site = await OnInstanceSite.start(t, { isDead: true, console: 'kernel panic' });
-  const build = site.build(site.builder({ bootTimeout: 0.5 }));
+  const build = site.build(site.builder({ 'boot-timeout': 0.5 }));
   const message =
     /could not be logged in to within 0\.5 s: nothing answers there; its console ended with: kernel panic/;
   await assert.rejects(build, withCode('instance-failed', message));
   assert.deepEqual(site.provider.instances, []);
 });
 
-describe('a build that is aborted', () => {
-  for (const when of ['== step "sleep 600"', 'an instance of', 'logged in']) {
-    test(`leaves no instance: at "${when}"`, async (t) => {
+describe('a cancelled build', () => {
+  for (const when of ['== step "sleep 600"', 'launching an instance of', 'logged in']) {
+    test(`leaves no instance, cancelled at "${when}"`, async (t) => {
       const site = await OnInstanceSite.start(t);
       const abort = new AbortController();
-      const build = site.build(site.builder({ steps: [{ run: 'sleep 600' }], keepOnFailure: 600 }), {
+      const build = site.build(site.builder({ steps: [{ run: 'sleep 600' }], 'keep-on-failure': 600 }), {
         signal: abort.signal,
         onLine: (line) => {
           if (line.startsWith(when)) abort.abort();
@@ -204,12 +207,12 @@ describe('a build that is aborted', () => {
   }
 });
 
-describe('a failed build whose instance is kept', () => {
-  test('says how to log in, and until when', async (t) => {
+describe('a failed build with keep-on-failure', () => {
+  test('logs how to log in, and until when', async (t) => {
     const asked = (['state', 'address'] as const).map((name) => t.mock.method(SshdInstance.prototype, name));
     const site = await OnInstanceSite.start(t);
     const build = site.build(
-      site.builder({ steps: [{ run: 'touch /opt/mark; false' }], keepOnFailure: 600 }),
+      site.builder({ steps: [{ run: 'touch /opt/mark; false' }], 'keep-on-failure': 600 }),
     );
     const error = await build.then(
       () => assert.fail('it did not fail'),
@@ -227,16 +230,19 @@ describe('a failed build whose instance is kept', () => {
     for (const { mock } of asked) assert.ok(mock.calls.at(-1)?.arguments[0]?.signal, 'it may never answer');
   });
 
-  test('is kept when the time for the build is over, not when nobody wants it', async (t) => {
+  test('keeps the instance after a build timeout', async (t) => {
     const site = await OnInstanceSite.start(t);
-    const builder = site.builder({ steps: [{ run: 'sleep 600' }], keepOnFailure: 600 }, { buildTimeout: 2 });
+    const builder = site.builder(
+      { steps: [{ run: 'sleep 600' }], 'keep-on-failure': 600 },
+      { buildTimeout: 2 },
+    );
     await assert.rejects(site.build(builder), withCode('build-timeout', /kept until/));
     assert.equal(site.provider.instances.length, 1);
   });
 });
 
 describe('a snapshot in the provider', () => {
-  test('is in the manifest, and its instance is gone', async (t) => {
+  test('is in the manifest, and its instance is deleted', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const image = await site.build(site.builder());
     const [externalId] = site.provider.snapshots.keys();
@@ -247,7 +253,7 @@ describe('a snapshot in the provider', () => {
     assert.deepEqual(again?.snapshots, image.snapshots);
   });
 
-  test('goes if the image is not published', async (t) => {
+  test('is deleted if the image is not published', async (t) => {
     const site = await OnInstanceSite.start(t, { makesSnapshots: true });
     const builder = site.builder({}, { validation: { hook: ['false'] } });
     await assert.rejects(site.build(builder), withCode('validation-failed'));
@@ -257,7 +263,7 @@ describe('a snapshot in the provider', () => {
   });
 });
 
-describe('as any builder', () => {
+describe('the contract of all builders', () => {
   let directory: string;
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'on-instance-'));

@@ -7,8 +7,8 @@ import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { RepositoryFixture } from '../../image-builder/test/repository-fixture.ts';
 import { InstanceReaper, type OnInstance, OnInstanceBuilder } from '../src/index.ts';
 import { type InstanceRecord, InstanceRecords } from '../src/instance-records.ts';
-import { recipeOf } from '../src/recipe.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';
+import { configurationDigest } from '../src/step-inputs.ts';
 import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
 
 /** What a build is asked for with, unless a test says otherwise. */
@@ -20,15 +20,15 @@ const DISKIMAGE: DiskImage = { name: 'custom', formats: ['raw'] };
 export function onInstanceOf(baseImage: string): OnInstance {
   return {
     provider: 'sshds',
-    baseImage,
+    'base-image': baseImage,
     username: 'root',
     connection: 'ssh',
     shell: 'posix',
     steps: [],
     sysprep: false,
-    bootTimeout: 20,
-    stopTimeout: 20,
-    afterRestart: 'destroy',
+    'boot-timeout': 20,
+    'stop-timeout': 20,
+    'after-restart': 'destroy',
   };
 }
 
@@ -98,8 +98,12 @@ export class OnInstanceSite {
       provider: this.provider.name,
       phase: 'running',
       stepsDone: 0,
-      afterRestart: onInstance.afterRestart,
-      recipe: await recipeOf(onInstance, { diskimage: DISKIMAGE, environment: process.env }),
+      afterRestart: onInstance['after-restart'],
+      recipe: await configurationDigest(
+        onInstance,
+        { diskimage: DISKIMAGE, environment: process.env },
+        '/opt/nodepool-scripts',
+      ),
       ...entry,
     });
     claim?.release();
@@ -145,8 +149,12 @@ export class OnInstanceSite {
   /** What has looked after the instances once, as a process that has just started has it. */
   async keeper(): Promise<InstanceReaper> {
     const { repository, logger } = this.repository;
-    const keeper = InstanceReaper.start({ repository, providers: () => [this.provider], logger });
-    await keeper.look();
+    const keeper = await InstanceReaper.start({
+      repository: repository,
+      instanceProviders: () => [this.provider],
+      logger: () => logger,
+    });
+    await keeper.scan();
     return keeper;
   }
 
@@ -157,11 +165,11 @@ export class OnInstanceSite {
   }
 
   /** A key that the base image knows. */
-  async makeKey(): Promise<{ privateKeyFile: string; publicKey: string }> {
-    const privateKeyFile = join(this.repository.outside, 'key');
-    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', privateKeyFile]);
-    const [, publicKey = ''] = (await readFile(`${privateKeyFile}.pub`, 'utf8')).split(' ');
-    return { privateKeyFile, publicKey };
+  async makeKey(): Promise<{ privateKey: string; publicKey: string }> {
+    const privateKey = join(this.repository.outside, 'key');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', privateKey]);
+    const [, publicKey = ''] = (await readFile(`${privateKey}.pub`, 'utf8')).split(' ');
+    return { privateKey, publicKey };
   }
 
   #settings(settings: Partial<OnInstance>): OnInstance {

@@ -38,7 +38,7 @@ async function start(t: TestContext): Promise<OnInstanceSite> {
   return site;
 }
 
-test('steps in PowerShell are run from a file that is gone then', async (t) => {
+test('PowerShell steps run from a file that removes itself', async (t) => {
   const site = await start(t);
   const steps = [{ run: "Write-Output 'Grüße'" }];
   const builder = site.builder({ ...WINDOWS, steps }, { envVars: { NAME: "it's $me" } });
@@ -60,7 +60,7 @@ test('steps in PowerShell are run from a file that is gone then', async (t) => {
   assert.equal(site.provider.instance.pushes, 0);
 });
 
-test('a step in PowerShell that ends with another code than 0 has failed', async (t) => {
+test('a PowerShell step with a non-zero exit code fails', async (t) => {
   const site = await start(t);
   const steps = [{ run: "Write-Output 'no such package'\nexit 4" }];
   await assert.rejects(
@@ -69,14 +69,14 @@ test('a step in PowerShell that ends with another code than 0 has failed', async
   );
 });
 
-test('Windows is generalised, and powers off by that', async (t) => {
+test('sysprep generalizes Windows and powers it off', async (t) => {
   const site = await start(t);
   const image = await site.build(site.builder({ ...WINDOWS, sysprep: true }));
   assert.ok(site.names(image).includes('./opt/generalised'));
   assert.equal(site.provider.instance.pushes, 0);
 });
 
-test('Windows that cannot be generalised has failed, and is not captured', async (t) => {
+test('if sysprep fails, the build fails and nothing is captured', async (t) => {
   const site = await start(t);
   await mkdir(join(site.base, 'opt'));
   await writeFile(join(site.base, 'opt/refuse'), '');

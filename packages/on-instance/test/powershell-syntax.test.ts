@@ -31,12 +31,12 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 };
 
 for (const [name, script] of Object.entries(SCRIPTS)) {
-  test(`the script "${name}" is PowerShell`, () => {
+  test(`the script "${name}" is valid PowerShell`, () => {
     assert.notEqual(script, '');
     assert.deepEqual(wrongLines(script), []);
   });
 }
 
-test('a step that is not PowerShell is seen', () => {
+test('the parser finds an invalid step', () => {
   assert.notDeepEqual(wrongLines(step('if (1 {', {}).text), []);
 });

@@ -67,15 +67,15 @@ describe('the block on-instance', () => {
   it('needs a base image and something to run on it; the rest has defaults', async () => {
     assert.deepEqual(await settingsOf('base-image: base.qcow2, steps: [apt-get update]'), {
       provider: 'qemu',
-      baseImage: join(directory, 'base.qcow2'),
+      'base-image': join(directory, 'base.qcow2'),
       username: 'root',
       connection: 'ssh',
       shell: 'posix',
       steps: [{ run: 'apt-get update' }],
       sysprep: false,
-      bootTimeout: 600,
-      stopTimeout: 300,
-      afterRestart: 'destroy',
+      'boot-timeout': 600,
+      'stop-timeout': 300,
+      'after-restart': 'destroy',
     });
   });
 
@@ -85,11 +85,11 @@ describe('the block on-instance', () => {
       keep-on-failure: 3600, after-restart: resume`;
     assert.deepEqual(await settingsOf(block, `script-dir: scripts\n${CLOUD}`), {
       provider: 'cloud',
-      baseImage: 'Debian 12',
-      minRam: 2048,
-      nameFilter: 'Performance',
+      'base-image': 'Debian 12',
+      'min-ram': 2048,
+      'name-filter': 'Performance',
       username: 'debian',
-      privateKeyFile: join(directory, 'key'),
+      'private-key': join(directory, 'key'),
       connection: 'ssh',
       shell: 'posix',
       steps: [
@@ -97,10 +97,10 @@ describe('the block on-instance', () => {
         { name: 'last', run: 'sync' },
       ],
       sysprep: false,
-      bootTimeout: 60,
-      stopTimeout: 5,
-      keepOnFailure: 3600,
-      afterRestart: 'resume',
+      'boot-timeout': 60,
+      'stop-timeout': 5,
+      'keep-on-failure': 3600,
+      'after-restart': 'resume',
     });
   });
 
@@ -114,8 +114,8 @@ describe('the block on-instance', () => {
         connection: 'winrm',
         winrm: {
           port: 5986,
-          passwordFile: join(directory, 'p'),
-          caFile: '/ca.pem',
+          'password-file': join(directory, 'p'),
+          'ca-file': '/ca.pem',
           fingerprint: FINGERPRINT,
         },
         shell: 'powershell',
@@ -146,7 +146,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base
         },
       ],
     );
-    assert.equal(settingsOfImage(diskimages[0]).baseImage, join(directory, 'b.raw'));
+    assert.equal(settingsOfImage(diskimages[0])['base-image'], join(directory, 'b.raw'));
   });
 
   it('needs no file for the provider where the snapshot lies', async () => {
@@ -280,18 +280,18 @@ providers:
     assert.equal(bare?.scriptDir, '/scripts');
     assert.deepEqual(bare?.settings, {
       provider: 'cloud1',
-      baseImage: 'Ubuntu 12.04',
-      minRam: 8192,
-      nameFilter: 'Perf',
+      'base-image': 'Ubuntu 12.04',
+      'min-ram': 8192,
+      'name-filter': 'Perf',
       username: 'ubuntu',
-      privateKeyFile: '/key',
+      'private-key': '/key',
       connection: 'ssh',
       shell: 'posix',
       steps: [{ name: 'prepare.sh', run: "./prepare.sh 'bare'" }],
       sysprep: false,
-      bootTimeout: 600,
-      stopTimeout: 300,
-      afterRestart: 'destroy',
+      'boot-timeout': 600,
+      'stop-timeout': 300,
+      'after-restart': 'destroy',
     });
     assert.deepEqual(
       configuration.providers.map(({ name, images }) => [name, images.map(({ diskimage }) => diskimage)]),

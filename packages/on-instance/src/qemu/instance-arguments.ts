@@ -1,52 +1,65 @@
-import {
-  type MachineSettings,
-  machineArguments,
-  optionValue,
-} from '@nodepool-builder/image-builder/module-kit';
-import { CONFIG_DRIVE_LABEL } from './config-drive.ts';
+import type { LaunchRequest, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
+import { type Accelerator, machineArguments, optionValue } from '@nodepool-builder/image-builder/module-kit';
+import { CONFIG_DRIVE_LABEL, INSTANCE_FILES } from './instance-directory.ts';
 
-/** A kernel to boot instead of what the disk would have the BIOS boot. Paths are absolute. */
-export interface DirectBoot {
-  readonly kernel: string;
-  readonly initrd?: string;
-  /** The kernel's arguments: `root=/dev/vda console=ttyS0`. */
-  readonly commandLine: string;
-}
+export const QEMU_SETTINGS = {
+  type: 'object',
+  properties: {
+    memory: {
+      type: 'integer',
+      minimum: 1,
+      default: 1024,
+      description: 'Memory of an instance, in MiB, unless its image asks for more (`min-ram`).',
+    },
+    cpus: { type: 'integer', minimum: 1, default: 2, description: 'Processors of an instance.' },
+    accelerator: {
+      enum: ['kvm', 'tcg'],
+      description:
+        'Accelerator of QEMU. Default: `kvm`, and `tcg`, which takes many times as long, if QEMU fails with it.',
+    },
+    'direct-boot': {
+      type: 'object',
+      required: ['kernel', 'command-line'],
+      additionalProperties: false,
+      description: 'Kernel to boot, for base images without a boot loader. Default: the BIOS boots.',
+      properties: {
+        kernel: { type: 'string', format: 'path', minLength: 1, description: 'Path of the kernel.' },
+        initrd: {
+          type: 'string',
+          format: 'path',
+          minLength: 1,
+          description: 'Path of its initial RAM disk.',
+        },
+        'command-line': {
+          type: 'string',
+          minLength: 1,
+          description: 'Arguments of the kernel: `root=/dev/vda console=ttyS0`.',
+        },
+      },
+    },
+  },
+} as const satisfies ObjectSchema;
 
-/** What of an instance's QEMU is the instance's own. */
-export interface InstanceSettings extends MachineSettings {
-  readonly name: string;
-  readonly cpus: number;
-  /** The TCP port that is forwarded to a free one on loopback. */
-  readonly port: number;
-  readonly directBoot?: DirectBoot;
-}
+/** Settings of instances, see docs/configuration.md. */
+export type QemuSettings = SettingsOf<typeof QEMU_SETTINGS>;
 
-/** The files of an instance, in the directory that QEMU works in. */
-export const INSTANCE_FILES = {
-  record: 'instance.json',
-  disk: 'disk.qcow2',
-  configDrive: 'config-drive',
-  console: 'console.log',
-  monitor: 'qmp.sock',
-  log: 'qemu.log',
-  /** There once the system has powered off. */
-  poweredOff: 'powered-off',
-} as const;
-
-/** QEMU's arguments for an instance. */
-export function instanceArguments({ name, cpus, port, directBoot, ...machine }: InstanceSettings): string[] {
+/** Returns QEMU's arguments for an instance, which is named after its build. */
+export function instanceArguments(
+  { memory, cpus, 'direct-boot': directBoot }: QemuSettings,
+  { buildId, port, minRam = 0 }: Pick<LaunchRequest, 'buildId' | 'port' | 'minRam'>,
+  accelerator: Accelerator,
+): string[] {
   const { disk, configDrive, console, monitor } = INSTANCE_FILES;
   return [
-    ['-name', optionValue(name)],
-    machineArguments(machine),
+    ['-name', optionValue(buildId)],
+    machineArguments({ memory: Math.max(memory, minRam), accelerator }),
     ['-smp', `${cpus}`],
-    // Powered off, QEMU waits: nobody can take its end by another cause for that, whoever looks, and when.
+    // After a power-off QEMU waits, so that a power-off differs from a crash even after a restart of the builder.
     ['-no-shutdown'],
-    // Without flushing: it is of no use before it is captured, and a host that breaks down ends it anyway.
+    // Without flushing: a disk that was not captured is useless after a crash of the host.
     ['-drive', `file=${disk},format=qcow2,if=virtio,cache=unsafe,discard=unmap`],
     ['-drive', `driver=vvfat,dir=${configDrive},label=${CONFIG_DRIVE_LABEL},if=virtio,read-only=on`],
-    // QEMU finds the free port itself and keeps it: nobody else can take it in between.
+    // QEMU itself chooses and keeps a free port: no other process can take it in between.
     ['-netdev', `user,id=net0,hostfwd=tcp:127.0.0.1:0-:${port}`],
     ['-device', 'virtio-net-pci,netdev=net0,romfile='],
     ['-device', 'virtio-rng-pci'],
@@ -54,12 +67,12 @@ export function instanceArguments({ name, cpus, port, directBoot, ...machine }: 
     ['-serial', `file:${console}`],
     ['-monitor', 'none'],
     ['-qmp', `unix:${monitor},server=on,wait=off`],
-    directBoot === undefined ? [] : ['-kernel', directBoot.kernel, '-append', directBoot.commandLine],
+    directBoot === undefined ? [] : ['-kernel', directBoot.kernel, '-append', directBoot['command-line']],
     directBoot?.initrd === undefined ? [] : ['-initrd', directBoot.initrd],
   ].flat();
 }
 
-/** The port on loopback that is forwarded, in what QEMU's monitor says to `info usernet`. */
+/** Reads the port on loopback that is forwarded from the monitor's answer to `info usernet`. */
 export function forwardedPort(usernet: string): number | undefined {
   const port = /^ *TCP\[HOST_FORWARD\] +\d+ +127\.0\.0\.1 +(\d+) /m.exec(usernet)?.[1];
   return port === undefined ? undefined : Number(port);

@@ -1,28 +1,39 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ImageError } from '@nodepool-builder/image-builder';
+import { ImageError, type LaunchRequest, type SettingsOf } from '@nodepool-builder/image-builder';
 import { endProcesses, RecordType, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
-import { INSTANCE_FILES } from './instance-arguments.ts';
 
-/** Record of the launch of an instance, for later processes. */
-export interface QemuLaunchRecord {
-  readonly buildId: string;
-  /** ISO 8601. */
-  readonly launchedAt: string;
-  /** Absolute path of the base image. */
-  readonly image: string;
-}
+/** Files of an instance, in the working directory of QEMU. */
+export const INSTANCE_FILES = {
+  record: 'instance.json',
+  disk: 'disk.qcow2',
+  configDrive: 'config-drive',
+  console: 'console.log',
+  monitor: 'qmp.sock',
+  log: 'qemu.log',
+  /** Exists once the system has powered off. */
+  poweredOff: 'powered-off',
+} as const;
 
-const RECORD = new RecordType({
+/** Label of the file system of a config drive, by which it is found. */
+export const CONFIG_DRIVE_LABEL = 'config-2';
+
+const SCHEMA = {
   type: 'object',
   required: ['buildId', 'launchedAt', 'image'],
   properties: {
     buildId: { type: 'string' },
     launchedAt: { type: 'string', format: 'time' },
+    /** Absolute path of the base image. */
     image: { type: 'string' },
   },
-});
+} as const;
+
+/** Record of the launch of an instance, for later processes. */
+export type QemuLaunchRecord = SettingsOf<typeof SCHEMA>;
+
+const RECORD = new RecordType(SCHEMA);
 
 /** Prefix of directories that are being created or removed. They are not instances. */
 const HIDDEN = '.';
@@ -127,4 +138,22 @@ export class InstanceDirectory {
     await unlessMissing(rename(this.path, hidden));
     await rm(hidden, { recursive: true, force: true });
   }
+}
+
+/**
+ * Writes the files of an OpenStack config drive, for cloud-init, cloudbase-init and glean.
+ *
+ * @param directory root of the file system
+ * @param instanceId tells them that this is a new machine
+ */
+export async function writeConfigDrive(
+  directory: string,
+  instanceId: string,
+  { buildId, publicKey, userData }: Pick<LaunchRequest, 'buildId' | 'publicKey' | 'userData'>,
+): Promise<void> {
+  const latest = join(directory, 'openstack', 'latest');
+  const metadata = { uuid: instanceId, name: buildId, public_keys: { 'nodepool-builder': publicKey.trim() } };
+  await mkdir(latest, { recursive: true });
+  await writeFile(join(latest, 'meta_data.json'), JSON.stringify(metadata));
+  if (userData !== undefined) await writeFile(join(latest, 'user_data'), userData);
 }

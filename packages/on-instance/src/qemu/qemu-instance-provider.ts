@@ -6,6 +6,7 @@ import {
   type InstanceProvider,
   type LaunchRequest,
   type OperationOptions,
+  type ProviderModule,
 } from '@nodepool-builder/image-builder';
 import {
   type Accelerator,
@@ -16,47 +17,41 @@ import {
   isConvertible,
   runCommand,
 } from '@nodepool-builder/image-builder/module-kit';
-import { writeConfigDrive } from './config-drive.ts';
-import { type DirectBoot, INSTANCE_FILES, instanceArguments } from './instance-arguments.ts';
-import { InstanceDirectory } from './instance-directory.ts';
+import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-arguments.ts';
+import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
 import { QemuInstance } from './qemu-instance.ts';
 import { startMachine } from './start-machine.ts';
 
-/** How a {@link QemuInstanceProvider} is set up. */
-export interface QemuInstanceProviderOptions {
+/** Settings of a {@link QemuInstanceProvider}. */
+export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
   /** `providers[].name`. */
   readonly name: string;
   /**
-   * Absolute path of the directory for the instances, with room for all that is written to their disks. It is made
-   * if need be. One process at a time works with it, and nothing else lies there.
+   * Absolute path of the directory for the instances and all that is written to their disks. It is created if missing.
+   * Only one process uses it, and for nothing else.
    */
   readonly directory: string;
-  /** Memory of an instance, in MiB, unless more is asked for. Default 1024. */
-  readonly memory?: number;
-  /** Processors of an instance. Default 2. */
-  readonly cpus?: number;
-  /** Default: KVM, and if QEMU fails with it TCG. */
-  readonly accelerator?: Accelerator;
-  /** For base images that have no boot loader. Default: the BIOS boots from the disk. */
-  readonly directBoot?: DirectBoot;
 }
 
 /**
- * Runs instances under QEMU on this host. Each has a directory of its own: its disk is an overlay on the base image,
- * which stays as it is; its key comes on a config drive; its port is forwarded to one on loopback.
+ * Runs instances under QEMU on this host. The disk of an instance is an overlay on the base image, its SSH key comes on a
+ * config drive, and its port is forwarded to one on loopback.
  *
- * An instance outlives this process. It is known by its directory, which is there before QEMU starts, and in which
- * QEMU works.
+ * An instance outlives this process. It is identified by its directory, which exists before QEMU starts and is the
+ * working directory of QEMU.
  */
 export class QemuInstanceProvider implements InstanceProvider {
   readonly name: string;
-  readonly #options: QemuInstanceProviderOptions;
+  readonly #directory: string;
+  readonly #settings: QemuSettings;
   readonly #instances = new Map<string, QemuInstance>();
   #ready: Promise<void> | undefined;
 
-  constructor(options: QemuInstanceProviderOptions) {
-    this.name = options.name;
-    this.#options = options;
+  constructor({ name, directory, ...settings }: QemuInstanceProviderOptions) {
+    this.name = name;
+    this.#directory = directory;
+    const { memory, cpus } = QEMU_SETTINGS.properties;
+    this.#settings = { memory: memory.default, cpus: cpus.default, ...settings };
   }
 
   async launch(request: LaunchRequest, { signal }: OperationOptions = {}): Promise<QemuInstance> {
@@ -64,11 +59,11 @@ export class QemuInstanceProvider implements InstanceProvider {
     await this.#prepare();
     const base = await baseImage(request);
     const record = { buildId: request.buildId, launchedAt: new Date().toISOString(), image: base.path };
-    const directory = await InstanceDirectory.create(this.#options.directory, record, async (path, id) => {
+    const directory = await InstanceDirectory.create(this.#directory, record, async (path, id) => {
       await writeConfigDrive(join(path, INSTANCE_FILES.configDrive), id, request);
       await createOverlay(base, path, signal);
     }).catch((error: unknown) => {
-      throw asImageError(error, `launch for build ${request.buildId} in ${this.#options.directory}`);
+      throw asImageError(error, `launch for build ${request.buildId} in ${this.#directory}`);
     });
     const instance = this.#instance(directory);
     try {
@@ -84,34 +79,24 @@ export class QemuInstanceProvider implements InstanceProvider {
   async list({ signal }: OperationOptions = {}): Promise<readonly QemuInstance[]> {
     signal?.throwIfAborted();
     await this.#prepare();
-    const directories = await InstanceDirectory.list(this.#options.directory);
+    const directories = await InstanceDirectory.list(this.#directory);
     return directories.map((directory) => this.#instance(directory));
   }
 
   async #start(directory: InstanceDirectory, request: LaunchRequest, signal?: AbortSignal): Promise<void> {
-    const { accelerator } = this.#options;
+    const { accelerator } = this.#settings;
+    const start = (kind: Accelerator): Promise<void> =>
+      startMachine(directory, instanceArguments(this.#settings, request, kind), signal);
     try {
-      await startMachine(directory, this.#arguments(request, accelerator ?? 'kvm'), signal);
+      await start(accelerator ?? 'kvm');
     } catch (error) {
       const isFinal = accelerator !== undefined || !(error instanceof ImageError);
       if (isFinal || error.code !== 'launch-failed') throw error;
-      await startMachine(directory, this.#arguments(request, 'tcg'), signal);
+      await start('tcg');
     }
   }
 
-  #arguments({ buildId, port, minRam = 0 }: LaunchRequest, accelerator: Accelerator): string[] {
-    const { memory = 1024, cpus = 2, directBoot } = this.#options;
-    return instanceArguments({
-      name: buildId,
-      memory: Math.max(memory, minRam),
-      cpus,
-      port,
-      accelerator,
-      ...(directBoot && { directBoot }),
-    });
-  }
-
-  /** There is one object for each instance: a QEMU talks to one client at a time. */
+  /** Each instance has one object, because its QEMU serves one client at a time. */
   #instance(directory: InstanceDirectory): QemuInstance {
     const known = this.#instances.get(directory.id);
     const instance = known ?? new QemuInstance(directory, () => this.#instances.delete(directory.id));
@@ -119,20 +104,37 @@ export class QemuInstanceProvider implements InstanceProvider {
     return instance;
   }
 
-  /** Once, before this process launches anything: what is half made then is nobody's. */
+  /** Creates the directory, or removes incomplete instances of earlier processes from it, once. */
   async #prepare(): Promise<void> {
-    const { directory } = this.#options;
-    this.#ready ??= mkdir(directory, { recursive: true, mode: 0o700 }).then(() =>
-      InstanceDirectory.removeHidden(directory),
+    this.#ready ??= mkdir(this.#directory, { recursive: true, mode: 0o700 }).then(() =>
+      InstanceDirectory.removeHidden(this.#directory),
     );
     try {
       await this.#ready;
     } catch (error) {
       this.#ready = undefined;
-      throw asImageError(error, `provider ${this.name}: use of ${directory}`);
+      throw asImageError(error, `provider ${this.name}: use of ${this.#directory}`);
     }
   }
 }
+
+/** `type: qemu`: instances on this host. */
+export const QEMU_MODULE: ProviderModule<typeof QEMU_SETTINGS> = {
+  type: 'qemu',
+  description: 'runs instances on this host, for `on-instance`; it takes no images',
+  settings: QEMU_SETTINGS,
+  implicit: true,
+  bootsFiles: true,
+  openInstances: ({ name, memory, cpus, accelerator, 'direct-boot': directBoot }, { directory }) =>
+    new QemuInstanceProvider({
+      name,
+      directory,
+      memory,
+      cpus,
+      ...(accelerator && { accelerator }),
+      ...(directBoot && { 'direct-boot': directBoot }),
+    }),
+};
 
 interface BaseImage {
   readonly path: string;
@@ -149,7 +151,7 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
   }
   try {
     const base = { path: await realpath(image), format: known };
-    if (known !== 'raw') await checkSelfContained(base); // QEMU would give the machine any file that it names
+    if (known !== 'raw') await checkSelfContained(base); // otherwise the machine could read any file of this host
     return base;
   } catch (error) {
     if (error instanceof ImageError) throw error;
@@ -161,7 +163,7 @@ async function baseImage({ image, format }: LaunchRequest): Promise<BaseImage> {
   }
 }
 
-/** Makes the disk that is written to instead of the base image. */
+/** Creates the disk of an instance. */
 async function createOverlay(base: BaseImage, directory: string, signal?: AbortSignal): Promise<void> {
   const backing = ['-b', base.path, '-F', formatRow(base.format).qemuDriver ?? ''];
   const args = ['create', '-q', '-f', 'qcow2', ...backing, join(directory, INSTANCE_FILES.disk)];
@@ -172,6 +174,6 @@ async function createOverlay(base: BaseImage, directory: string, signal?: AbortS
   if (exitCode === 0) return;
   throw new ImageError(
     'launch-failed',
-    `no disk could be made over the base image "${base.path}": ${lastLines.join(' / ')}; mend the base image`,
+    `no disk could be created over the base image "${base.path}": ${lastLines.join(' / ')}; repair the base image`,
   );
 }

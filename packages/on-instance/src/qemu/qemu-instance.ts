@@ -15,10 +15,9 @@ import {
   type Probe,
   waitForPort,
 } from '@nodepool-builder/image-builder/module-kit';
-import { forwardedPort, INSTANCE_FILES } from './instance-arguments.ts';
-import type { InstanceDirectory } from './instance-directory.ts';
-import type { QmpConnection } from './qmp-connection.ts';
-import { SharedMonitor } from './shared-monitor.ts';
+import { forwardedPort } from './instance-arguments.ts';
+import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
+import { type QmpConnection, SharedMonitor } from './qmp-connection.ts';
 
 /** Milliseconds between two presses of the power button: a booting system may miss one. */
 const PUSH_INTERVAL = 10_000;
@@ -33,7 +32,6 @@ export class QemuInstance implements Instance {
   readonly launchedAt: Date;
   readonly #directory: InstanceDirectory;
   readonly #monitor: SharedMonitor;
-
   readonly #onDestroyed: () => void;
 
   constructor(directory: InstanceDirectory, onDestroyed: () => void) {
@@ -142,10 +140,10 @@ export class QemuInstance implements Instance {
 }
 
 const REASONS: Readonly<Record<InstanceState, string>> = {
-  starting: 'it is not made yet',
-  running: 'it runs',
+  starting: 'it is being launched',
+  running: 'it is running',
   stopped: 'it is powered off',
-  failed: 'its QEMU stands still, was ended, or is not there any more',
+  failed: 'its QEMU is suspended or has ended',
 };
 
 const STATUS = new JsonReader({

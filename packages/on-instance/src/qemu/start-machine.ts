@@ -3,8 +3,7 @@ import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, QEMU, startError } from '@nodepool-builder/image-builder/module-kit';
-import { INSTANCE_FILES } from './instance-arguments.ts';
-import type { InstanceDirectory } from './instance-directory.ts';
+import { INSTANCE_FILES, type InstanceDirectory } from './instance-directory.ts';
 import { QmpConnection } from './qmp-connection.ts';
 
 /** Milliseconds between two checks whether QEMU listens. */
@@ -77,6 +76,6 @@ async function launchFailed(directory: InstanceDirectory, failure: string): Prom
   const said = lines.join(' / ') || 'nothing';
   return new ImageError(
     'launch-failed',
-    `QEMU did not run the machine of build ${directory.record.buildId}: ${failure}, saying: ${said}; mend what it names`,
+    `QEMU did not run the machine of build ${directory.record.buildId}: ${failure}, saying: ${said}; correct what it names`,
   );
 }

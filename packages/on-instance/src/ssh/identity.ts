@@ -16,26 +16,19 @@ export interface Identity {
 }
 
 /**
- * Returns the key that the base image accepts, or generates one for the build.
+ * Returns the key that the base image accepts, that of the earlier process, or a generated one.
  *
+ * @param isResumed whether an earlier process started the build
  * @throws ImageError `invalid-configuration` if the file contains no usable private key
  */
 export async function identityOf(
   privateKeyFile: string | undefined,
   { keyFile, imageId }: InstanceClaim,
+  isResumed = false,
 ): Promise<Identity> {
   if (privateKeyFile !== undefined) return { ...(await readIdentity(privateKeyFile)), isOwn: false };
+  if (isResumed) return { ...(await readIdentity(keyFile)), isOwn: true };
   return { ...generateKeyPair(`nodepool-builder-${imageId}`), keyFile, isOwn: true };
-}
-
-/** Reads the key that an earlier process generated. */
-export async function keptIdentity({ keyFile }: InstanceClaim): Promise<Identity> {
-  return { ...(await readIdentity(keyFile)), isOwn: true };
-}
-
-/** Key in a line of `authorized_keys`, in base64. */
-export function keyOfLine(publicKey: string): string {
-  return publicKey.split(' ')[1] ?? '';
 }
 
 /** Generates a pair of ed25519 keys. */

@@ -3,6 +3,7 @@ import { authorityOf, probeSsh, unlessAborted } from '@nodepool-builder/image-bu
 import ssh2 from 'ssh2';
 import type { Login } from '../remote-shell.ts';
 import { announcedKeys, type HostKey } from './host-key.ts';
+import type { Identity } from './identity.ts';
 import { SshShell } from './ssh-shell.ts';
 
 /** Time limit from the connection to the login, in milliseconds: an interpreted machine is slow. */
@@ -12,12 +13,8 @@ const HANDSHAKE_TIMEOUT = 60_000;
 const KEEP_ALIVE_INTERVAL = 10_000;
 
 /** Settings of a login over SSH. */
-export interface SshIdentity {
+export interface SshIdentity extends Pick<Identity, 'privateKey' | 'keyFile'> {
   readonly username: string;
-  /** In OpenSSH's format. */
-  readonly privateKey: string;
-  /** Path of {@link privateKey}, for people who want to log in. */
-  readonly keyFile: string;
   /** Pins the key of the machine at the first login. */
   readonly hostKey: HostKey;
 }

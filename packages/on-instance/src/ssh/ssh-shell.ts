@@ -11,8 +11,13 @@ import {
   unlessAborted,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Client, ClientChannel, SFTPWrapper } from 'ssh2';
-import { piecesOf } from '../pieces-of.ts';
-import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
+import {
+  piecesOf,
+  type RemoteCommandOptions,
+  type RemoteFile,
+  type RemoteResult,
+  type RemoteShell,
+} from '../remote-shell.ts';
 
 /**
  * Time for which the output may be silent after the end of a command, in milliseconds: a process that it left behind may

@@ -1,16 +1,16 @@
+import type { Document, Element } from '@xmldom/xmldom';
 import { type Xml, xml } from './xml.ts';
 
 const SHELL = 'http://schemas.microsoft.com/wbem/wsman/1/windows/shell';
 
 /** Namespaces of [MS-WSMV]. */
-export const NAMESPACES: Readonly<Record<'soap' | 'addressing' | 'management' | 'fault' | 'shell', string>> =
-  {
-    soap: 'http://www.w3.org/2003/05/soap-envelope',
-    addressing: 'http://schemas.xmlsoap.org/ws/2004/08/addressing',
-    management: 'http://schemas.dmtf.org/wbem/wsman/1/wsman.xsd',
-    fault: 'http://schemas.microsoft.com/wbem/wsman/1/wsmanfault',
-    shell: SHELL,
-  };
+const NAMESPACES = {
+  soap: 'http://www.w3.org/2003/05/soap-envelope',
+  addressing: 'http://schemas.xmlsoap.org/ws/2004/08/addressing',
+  management: 'http://schemas.dmtf.org/wbem/wsman/1/wsman.xsd',
+  fault: 'http://schemas.microsoft.com/wbem/wsman/1/wsmanfault',
+  shell: SHELL,
+};
 
 /** Resource URI of a shell that interprets commands with `cmd.exe`. */
 const COMMAND_SHELL = `${SHELL}/cmd`;
@@ -23,9 +23,7 @@ const LONGEST_ANSWER = 512_000;
 /** Seconds after which the service responds even without output. */
 export const OPERATION_TIMEOUT = 20;
 
-type Action = 'Create' | 'Delete' | 'Command' | 'Receive' | 'Send' | 'Signal';
-
-const ACTIONS: Readonly<Record<Action, string>> = {
+const ACTIONS = {
   Create: 'http://schemas.xmlsoap.org/ws/2004/09/transfer/Create',
   Delete: 'http://schemas.xmlsoap.org/ws/2004/09/transfer/Delete',
   Command: `${SHELL}/Command`,
@@ -34,9 +32,8 @@ const ACTIONS: Readonly<Record<Action, string>> = {
   Signal: `${SHELL}/Signal`,
 };
 
-/** A request. */
 export interface WinrmMessage {
-  readonly action: Action;
+  readonly action: keyof typeof ACTIONS;
   /** Absent in a request that creates a shell. */
   readonly shellId?: string;
   readonly options?: Readonly<Record<string, string>>;
@@ -111,4 +108,77 @@ export function envelope(
   return xml`<?xml version="1.0" encoding="UTF-8"?>
 <s:Envelope xmlns:s="${NAMESPACES.soap}" xmlns:a="${NAMESPACES.addressing}" xmlns:w="${NAMESPACES.management}" xmlns:rsp="${NAMESPACES.shell}"><s:Header><a:To>${url}</a:To><a:ReplyTo><a:Address s:mustUnderstand="true">${ANONYMOUS}</a:Address></a:ReplyTo><a:Action s:mustUnderstand="true">${ACTIONS[action]}</a:Action><a:MessageID>uuid:${messageId}</a:MessageID><w:ResourceURI s:mustUnderstand="true">${COMMAND_SHELL}</w:ResourceURI><w:MaxEnvelopeSize s:mustUnderstand="true">${String(LONGEST_ANSWER)}</w:MaxEnvelopeSize><w:OperationTimeout>PT${String(OPERATION_TIMEOUT)}S</w:OperationTimeout><w:Locale xml:lang="en-US" s:mustUnderstand="false"/>${selectors}${optionSet}</s:Header><s:Body>${body}</s:Body></s:Envelope>`
     .text;
+}
+
+/** Output and state of a command since the previous request. */
+export interface CommandOutput {
+  /** In the order of writing, as far as the service knows it. */
+  readonly pieces: readonly { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[];
+  readonly isDone: boolean;
+  /** Absent while the command runs, and if it was terminated. */
+  readonly exitCode?: number;
+}
+
+/** Refusal of the service. */
+export interface Fault {
+  /** Whether the operation only timed out without output. */
+  readonly isTimeout: boolean;
+  readonly reason: string;
+}
+
+const DONE = `${NAMESPACES.shell}/CommandState/Done`;
+
+/** ERROR_WSMAN_OPERATION_TIMEDOUT. */
+const TIMED_OUT = '2150858793';
+
+/** Undefined if the answer has none. */
+export function shellIdIn(answer: Document): string | undefined {
+  return (
+    text(all(answer, 'shell', 'ShellId')[0]) ??
+    text(
+      all(answer, 'management', 'Selector').find((selector) => selector.getAttribute('Name') === 'ShellId'),
+    )
+  );
+}
+
+/** Undefined if the answer has none. */
+export function commandIdIn(answer: Document): string | undefined {
+  return text(all(answer, 'shell', 'CommandId')[0]);
+}
+
+/** Undefined if the response is not an answer to that request. */
+export function outputIn(answer: Document): CommandOutput | undefined {
+  if (all(answer, 'shell', 'ReceiveResponse').length === 0) return undefined;
+  const pieces = all(answer, 'shell', 'Stream').map((element) => ({
+    stream: element.getAttribute('Name') === 'stderr' ? ('stderr' as const) : ('stdout' as const),
+    bytes: Buffer.from(element.textContent ?? '', 'base64'),
+  }));
+  const state = all(answer, 'shell', 'CommandState')[0];
+  const exitCode = text(all(answer, 'shell', 'ExitCode')[0]);
+  return {
+    pieces,
+    isDone: state?.getAttribute('State') === DONE,
+    ...(exitCode !== undefined && { exitCode: Number(exitCode) }),
+  };
+}
+
+/** Undefined if the response is not a fault. */
+export function faultIn(answer: Document): Fault | undefined {
+  if (all(answer, 'soap', 'Fault').length === 0) return undefined;
+  const subcodes = all(answer, 'soap', 'Value').map((value) => text(value)?.split(':').at(-1));
+  const code = all(answer, 'fault', 'WSManFault')[0]?.getAttribute('Code');
+  const said = text(all(answer, 'soap', 'Text')[0]) ?? text(all(answer, 'fault', 'Message')[0]);
+  return {
+    isTimeout: code === TIMED_OUT || subcodes.includes('TimedOut'),
+    reason: `${said ?? 'it gave no reason'} (${code ?? subcodes.at(-1) ?? 'no code'})`,
+  };
+}
+
+function all(answer: Document, namespace: keyof typeof NAMESPACES, name: string): Element[] {
+  return [...answer.getElementsByTagNameNS(NAMESPACES[namespace], name)];
+}
+
+function text(element: Element | undefined): string | undefined {
+  const content = element?.textContent?.replaceAll(/\s+/g, ' ').trim();
+  return content === '' ? undefined : content;
 }

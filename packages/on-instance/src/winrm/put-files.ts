@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { piecesOf } from '../pieces-of.ts';
-import { powershellCommand } from '../powershell.ts';
-import type { RemoteFile } from '../remote-shell.ts';
+import { powershellCommand } from '../powershell-scripts.ts';
+import { piecesOf, type RemoteFile } from '../remote-shell.ts';
 
 /** Bytes in a line, a multiple of 3. Encoded twice it fits in 150 KiB, the limit of old services. */
 const PIECE_LENGTH = 60 * 1024;

@@ -1,14 +1,19 @@
 import { readFile } from 'node:fs/promises';
+import { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { authorityOf } from '@nodepool-builder/image-builder/module-kit';
+import { authorityOf, HttpClient } from '@nodepool-builder/image-builder/module-kit';
+import type { WinrmSettings } from '../on-instance-settings.ts';
 import type { Login } from '../remote-shell.ts';
-import type { WinrmSettings } from '../settings.ts';
-import { fingerprint, type HostKey } from '../ssh/host-key.ts';
-import { announcedCertificates } from './certificate-fingerprint.ts';
-import { probeWinrm } from './probe-winrm.ts';
+import { announcedCertificates, fingerprint, type HostKey } from '../ssh/host-key.ts';
 import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';
 import { WinrmShell } from './winrm-shell.ts';
+
+/** Time limit of a probe in seconds; the signal usually aborts earlier. */
+const PROBE_TIMEOUT = 60;
+
+/** Status for a request without credentials. Windows responds with 503 before the service is up. */
+const UNAUTHORIZED = 401;
 
 /** Settings of a login over WinRM. */
 export interface WinrmUser {
@@ -25,14 +30,14 @@ export interface WinrmUser {
  * `connect` also throws `invalid-configuration` if a file of the settings cannot be read.
  */
 export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
-  const { caFile, fingerprint: expected } = settings;
+  const { 'ca-file': caFile, fingerprint: expected, 'password-file': passwordFile } = settings;
   const trustsConsole = caFile === undefined && expected === undefined;
   return {
     port: settings.port,
     ...(trustsConsole && { announcedKeys: announcedCertificates }),
     probe: probeWinrm,
     connect: async (address, signal) => {
-      const password = (await readSetting('password-file', settings.passwordFile)).replace(/\r?\n$/, '');
+      const password = (await readSetting('password-file', passwordFile)).replace(/\r?\n$/, '');
       const ca = caFile === undefined ? undefined : await readSetting('ca-file', caFile);
       const certificate = await certificateAt(address, signal).catch((cause: unknown) => {
         signal.throwIfAborted();
@@ -70,6 +75,21 @@ export function winrmLogin({ username, settings, hostKey }: WinrmUser): Login {
       `Enter-PSSession -ComputerName ${host} -Port ${port} -UseSSL -Authentication Basic -Credential ${username} ` +
       '-SessionOption (New-PSSessionOption -SkipCACheck -SkipCNCheck)',
   };
+}
+
+/** Resolves if a WinRM service answers. It sends no credentials, so it does not verify the certificate. */
+async function probeWinrm(address: InstanceAddress, signal: AbortSignal): Promise<void> {
+  const authority = authorityOf(address);
+  const agent = new Agent({ rejectUnauthorized: false });
+  const http = new HttpClient({ timeout: PROBE_TIMEOUT, agents: { https: agent } });
+  const url = new URL(`https://${authority}/wsman`);
+  const { status } = await http.send({
+    method: 'POST',
+    url,
+    headers: { 'content-type': 'application/soap+xml;charset=UTF-8' },
+    signal,
+  });
+  if (status !== UNAUTHORIZED) throw new Error(`${authority} answers with HTTP ${status}`);
 }
 
 /** A service that is starting or stopping may respond with any error. */

@@ -9,8 +9,7 @@ import {
   networkFailure,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { Document } from '@xmldom/xmldom';
-import { type Fault, faultIn } from './answer.ts';
-import { envelope, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
+import { envelope, type Fault, faultIn, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
 import { parseXml } from './xml.ts';
 
 /** Milliseconds that a response may take beyond the operation timeout: an interpreted machine is slow. */
@@ -19,7 +18,6 @@ const GRACE_PERIOD = 30_000;
 /** Limit of a response in bytes: several times the maximum in requests. */
 const LONGEST_BODY = 4 * 1024 * 1024;
 
-/** Credentials. */
 export interface WinrmIdentity {
   readonly username: string;
   readonly password: string;

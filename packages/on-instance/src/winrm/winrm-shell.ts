@@ -1,7 +1,6 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { LineSplitter } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
-import { type CommandOutput, commandIdIn, outputIn, shellIdIn } from './answer.ts';
 import * as message from './message.ts';
 import { PUT_COMMAND, Upload } from './put-files.ts';
 import { ReadableErrors } from './readable-errors.ts';
@@ -26,7 +25,7 @@ export class WinrmShell implements RemoteShell {
    * @throws ImageError `login-refused`, `instance-failed`
    */
   static async open(service: WinrmService, signal: AbortSignal): Promise<WinrmShell> {
-    const shellId = shellIdIn(await service.ask(message.createShell(), signal));
+    const shellId = message.shellIdIn(await service.ask(message.createShell(), signal));
     if (shellId === undefined) throw unexpected(service, 'Create');
     return new WinrmShell(service, shellId);
   }
@@ -79,7 +78,7 @@ export class WinrmShell implements RemoteShell {
     let commandId: string | undefined;
     try {
       const started = await this.#service.ask(message.startCommand(this.#shellId, commandLine), signal);
-      commandId = commandIdIn(started);
+      commandId = message.commandIdIn(started);
       if (commandId === undefined) throw unexpected(this.#service, 'Command');
       await this.#feed(commandId, input, signal);
       return await this.#receive(commandId, { signal, onLine });
@@ -127,9 +126,9 @@ export class WinrmShell implements RemoteShell {
   }
 
   /** Undefined if the operation timed out. */
-  async #nextOutput(commandId: string, signal: AbortSignal): Promise<CommandOutput | undefined> {
+  async #nextOutput(commandId: string, signal: AbortSignal): Promise<message.CommandOutput | undefined> {
     try {
-      const output = outputIn(
+      const output = message.outputIn(
         await this.#service.ask(message.receiveOutput(this.#shellId, commandId), signal),
       );
       if (output === undefined) throw unexpected(this.#service, 'Receive');

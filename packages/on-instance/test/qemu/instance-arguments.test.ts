@@ -1,53 +1,46 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  forwardedPort,
-  type InstanceSettings,
-  instanceArguments,
-} from '../../src/qemu/instance-arguments.ts';
+import { forwardedPort, instanceArguments } from '../../src/qemu/instance-arguments.ts';
 
-const SETTINGS: InstanceSettings = {
-  name: 'debian-1',
-  memory: 1024,
-  accelerator: 'tcg',
-  cpus: 2,
-  port: 22,
-};
+const SETTINGS = { memory: 1024, cpus: 2 };
+
+const REQUEST = { buildId: 'debian-1', port: 22 };
 
 /** The values of an option, in their order. */
 function valuesOf(option: string, args: readonly string[]): string[] {
   return args.filter((_, index) => args[index - 1] === option);
 }
 
-describe('arguments of an instance', () => {
-  test('memory, processors, accelerator and port are those that are wanted', () => {
-    const args = instanceArguments({ ...SETTINGS, memory: 4096, cpus: 3, port: 5986 });
+describe('the arguments of an instance', () => {
+  test('have memory, processors, accelerator and port of the settings and the request', () => {
+    const args = instanceArguments({ memory: 64, cpus: 3 }, { ...REQUEST, minRam: 4096, port: 5986 }, 'tcg');
     assert.deepEqual([...valuesOf('-m', args), ...valuesOf('-smp', args)], ['4096', '3']);
     assert.deepEqual(valuesOf('-accel', args), ['tcg']);
     assert.deepEqual(valuesOf('-netdev', args), ['user,id=net0,hostfwd=tcp:127.0.0.1:0-:5986']);
   });
 
-  test('a name may hold what separates options', () => {
-    const args = instanceArguments({ ...SETTINGS, name: 'debian,debug-threads=on' });
+  test('escape separators of options in a name', () => {
+    const args = instanceArguments(SETTINGS, { ...REQUEST, buildId: 'debian,debug-threads=on' }, 'tcg');
     assert.deepEqual(valuesOf('-name', args), ['debian,,debug-threads=on']);
   });
 
-  test('a kernel is booted directly only if there is one', () => {
-    assert.ok(!instanceArguments(SETTINGS).includes('-kernel'));
-    const directBoot = { kernel: '/boot/vmlinuz', commandLine: 'root=/dev/vda ro' };
-    const args = instanceArguments({ ...SETTINGS, directBoot });
+  test('boot a kernel directly only if one is configured', () => {
+    assert.ok(!instanceArguments(SETTINGS, REQUEST, 'tcg').includes('-kernel'));
+    const directBoot = { kernel: '/boot/vmlinuz', 'command-line': 'root=/dev/vda ro' };
+    const args = instanceArguments({ ...SETTINGS, 'direct-boot': directBoot }, REQUEST, 'tcg');
     assert.deepEqual(valuesOf('-kernel', args), ['/boot/vmlinuz']);
     assert.deepEqual(valuesOf('-append', args), ['root=/dev/vda ro']);
     assert.ok(!args.includes('-initrd'));
-    const withInitrd = instanceArguments({
-      ...SETTINGS,
-      directBoot: { ...directBoot, initrd: '/boot/initrd' },
-    });
+    const withInitrd = instanceArguments(
+      { ...SETTINGS, 'direct-boot': { ...directBoot, initrd: '/boot/initrd' } },
+      REQUEST,
+      'tcg',
+    );
     assert.deepEqual(valuesOf('-initrd', withInitrd), ['/boot/initrd']);
   });
 });
 
-test('the forwarded port is read from what QEMU says, and no connection is taken for it', () => {
+test("the forwarded port is read from QEMU's answer; connections in it are ignored", () => {
   const head =
     'Hub -1 (net0):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n';
   const forward = '  TCP[HOST_FORWARD]  11       127.0.0.1 34423       10.0.2.15    22     0     0\r\n';

@@ -28,7 +28,7 @@ instanceProviderContract('QemuInstanceProvider', async (t) => {
     new QemuInstanceProvider({
       name: 'local',
       directory: instances,
-      directBoot,
+      'direct-boot': directBoot,
       memory,
       cpus: 1,
       accelerator: 'tcg', // a test must not depend on what the host lets it have

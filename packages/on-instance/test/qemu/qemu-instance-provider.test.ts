@@ -78,7 +78,7 @@ case "$*" in *kvm*) echo "failed to set MSR 0x10a"; kill -ABRT $$ ;; esac
 exec`;
 
 describe('an instance of a local QEMU', () => {
-  test('is interpreted where QEMU takes KVM and fails with it', async (t) => {
+  test('runs with TCG if QEMU fails with KVM', async (t) => {
     const { directory, image, open } = await openSite(t, 'power-off');
     const bin = await makeBin(t);
     const qemu = whereIs('qemu-system-x86_64');
@@ -90,7 +90,7 @@ describe('an instance of a local QEMU', () => {
     await assert.rejects(failed, withCode('launch-failed', /SIGABRT, saying: failed to set MSR 0x10a/));
   });
 
-  test('that powers itself off while nobody looks is whole: it is captured, and the base image stays', async (t) => {
+  test('that powers itself off unobserved can be captured; the base image stays unchanged', async (t) => {
     const { image, open } = await openSite(t, 'power-off');
     const launched = await open().launch({ ...REQUEST, image });
     await waitUntil('the end', async () => (await launched.state()) === 'stopped');
@@ -111,7 +111,7 @@ describe('an instance of a local QEMU', () => {
     );
   });
 
-  test('shows its display', async (t) => {
+  test('makes a screenshot', async (t) => {
     const { image, open } = await openSite(t, 'halt');
     const instance = await open().launch({ ...REQUEST, image });
     const path = join(image, '../display.png');
@@ -119,7 +119,7 @@ describe('an instance of a local QEMU', () => {
     assert.equal((await readFile(path)).subarray(1, 4).toString(), 'PNG');
   });
 
-  test('whose QEMU is ended from outside has failed, and who waits is told', async (t) => {
+  test('has failed if its QEMU is killed; waiting callers get the error', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const instance = await open().launch({ ...REQUEST, image });
     const told = Promise.all([
@@ -132,7 +132,7 @@ describe('an instance of a local QEMU', () => {
     await assert.rejects(instance.capture({ imageId: 'debian-1' }), withCode('instance-failed', /captured/));
   });
 
-  test('runs on when the process that launched it is killed, and the next one destroys it', async (t) => {
+  test('outlives the process that launched it; the next process destroys it', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const script = join(import.meta.dirname, 'launch-and-wait.ts');
     const child = spawn(process.execPath, [...process.execArgv, script, directory, image], {
@@ -153,7 +153,7 @@ describe('an instance of a local QEMU', () => {
   });
 });
 
-describe('a launch that fails leaves nothing, and says why', () => {
+describe('a failed launch leaves nothing and gives the reason', () => {
   async function failedLaunch(
     t: TestContext,
     options: Partial<QemuInstanceProviderOptions>,
@@ -166,9 +166,9 @@ describe('a launch that fails leaves nothing, and says why', () => {
     return failure;
   }
 
-  test('if QEMU refuses the machine', async (t) => {
-    const directBoot = { kernel: '/absent/vmlinuz', commandLine: '' };
-    const error = await failedLaunch(t, { directBoot });
+  test('if QEMU does not start the machine', async (t) => {
+    const directBoot = { kernel: '/absent/vmlinuz', 'command-line': '' };
+    const error = await failedLaunch(t, { 'direct-boot': directBoot });
     assert.ok(
       withCode(
         'launch-failed',
@@ -189,7 +189,7 @@ describe('a launch that fails leaves nothing, and says why', () => {
     assert.deepEqual(await readdir(directory), []);
   });
 
-  test('if there is no QEMU', async (t) => {
+  test('if QEMU is not installed', async (t) => {
     const bin = await makeBin(t);
     await symlink(whereIs('qemu-img'), join(bin, 'qemu-img'));
     setPath(t, bin);
@@ -198,7 +198,7 @@ describe('a launch that fails leaves nothing, and says why', () => {
     );
   });
 
-  test('if the base image is in no format that QEMU reads', async (t) => {
+  test('if QEMU cannot read the format of the base image', async (t) => {
     const { image, open } = await openSite(t, 'halt');
     for (const base of [{ image: `${image}.img` }, { image, format: 'tar' as const }]) {
       await assert.rejects(
@@ -208,7 +208,7 @@ describe('a launch that fails leaves nothing, and says why', () => {
     }
   });
 
-  test('if the base image names another file of the host', async (t) => {
+  test('if the base image refers to another file of the host', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const over = `${image}.qcow2`;
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', image, '-F', 'raw', over]);
@@ -223,7 +223,7 @@ describe('a launch that fails leaves nothing, and says why', () => {
   test('if the base image is damaged', async (t) => {
     const { directory, image, open } = await openSite(t, 'halt');
     const launched = open().launch({ ...REQUEST, image, format: 'qcow2' });
-    await assert.rejects(launched, withCode('launch-failed', /not in qcow2 format.*; mend the base image/));
+    await assert.rejects(launched, withCode('launch-failed', /not in qcow2 format.*; repair the base image/));
     assert.deepEqual(await readdir(directory), []);
   });
 });

@@ -10,7 +10,7 @@ import { ImageError } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { QmpConnection } from '../../src/qemu/qmp-connection.ts';
 
-test('a QEMU that is killed in the middle of a line has ended', async (t) => {
+test('a QEMU that is killed in the middle of a line counts as ended', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'qmp-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const path = join(directory, 'qmp.sock');

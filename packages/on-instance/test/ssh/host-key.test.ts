@@ -11,19 +11,19 @@ function console(...keys: string[]): string {
   return `boot\r\n-----BEGIN SSH HOST KEY KEYS-----\r\n${lines}-----END SSH HOST KEY KEYS-----\r\nlogin: `;
 }
 
-test('the keys of a console are those of its last whole block', () => {
+test('the announced keys are those of the last complete block', () => {
   assert.deepEqual(announcedKeys('no block'), new Set());
   assert.deepEqual(announcedKeys(console(ONE) + console(OTHER)), new Set([fingerprint(OTHER)]));
   assert.deepEqual(announcedKeys(console(ONE, OTHER)), new Set([fingerprint(ONE), fingerprint(OTHER)]));
   assert.deepEqual(announcedKeys(console(ONE).slice(0, 80)), new Set());
 });
 
-test('a fingerprint is as OpenSSH shows it', () => {
+test('a fingerprint has the notation of OpenSSH', () => {
   // ssh-keygen -l
   assert.equal(fingerprint(ONE), 'SHA256:w4/KFPz8b6jwv/jtPD8Lli8tfvhsiBOLIWFYAQYKW84');
 });
 
-test('the first key of a login is pinned, and a console that comes later may confirm or contradict it', () => {
+test('the key of the first login is pinned; a later console log confirms or contradicts it', () => {
   const key = new HostKey();
   key.check(ONE);
   key.pin(ONE);

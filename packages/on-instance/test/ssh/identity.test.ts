@@ -9,7 +9,7 @@ import { withCode } from '../../../image-builder/test/with-code.ts';
 import { InstanceRecords } from '../../src/instance-records.ts';
 import { generateKeyPair, identityOf } from '../../src/ssh/identity.ts';
 
-test('a key that cannot be read is not used', (t) => {
+test('a generated key that ssh2 cannot parse is replaced', (t) => {
   const { generateKeyPairSync } = ssh2.utils;
   const generate = t.mock.method(ssh2.utils, 'generateKeyPairSync', generateKeyPairSync);
   generate.mock.mockImplementationOnce(() => ({ private: 'no key', public: 'ssh-ed25519 AAAA' }));
@@ -18,7 +18,7 @@ test('a key that cannot be read is not used', (t) => {
   assert.ok(generate.mock.callCount() >= 2);
 });
 
-test('the private key of the base image is used, if it can be', async (t) => {
+test('the private key of the base image is used; an unusable one is an error', async (t) => {
   const directory = await temporaryDirectory(t);
   const claim = new InstanceRecords({ recordDirectory: (name) => join(directory, name) }).tryClaim('1');
   assert.ok(claim !== undefined);

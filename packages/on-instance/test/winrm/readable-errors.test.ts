@@ -25,11 +25,11 @@ describe('ReadableErrors', () => {
     ]);
   });
 
-  it('leaves out what has only progress', () => {
+  it('leaves out objects that have only progress', () => {
     deepEqual(read('#< CLIXML', objects(PROGRESS)), []);
   });
 
-  it('lets pass what programs write before and behind', () => {
+  it('passes on what programs write before and after the objects', () => {
     deepEqual(read(objects('a'), '#< CLIXML', 'plain', `${objects(PROGRESS)}behind`), [
       objects('a'),
       'plain',
@@ -37,7 +37,7 @@ describe('ReadableErrors', () => {
     ]);
   });
 
-  it('lets pass what is not whole', () => {
+  it('passes on incomplete objects', () => {
     deepEqual(read('#< CLIXML', '<Objs <</Objs>'), ['<Objs <</Objs>']);
   });
 });

@@ -8,7 +8,7 @@ import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import { CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-it('serviceAgent lets nobody be told anything who has another certificate than before', async (t) => {
+it('serviceAgent sends nothing to a machine with another certificate', async (t) => {
   const { program } = new Windows();
   const [before, after] = await Promise.all(
     [selfSigned(), CERTIFICATE].map((certificate) => WinrmDouble.start({ ...certificate, program })),

@@ -20,16 +20,16 @@ async function build(
   const lines: string[] = [];
   const onInstance = {
     provider: 'windows',
-    baseImage: 'windows-server',
+    'base-image': 'windows-server',
     username: 'Administrator',
     connection: 'winrm',
-    winrm: { port: 5986, passwordFile },
+    winrm: { port: 5986, 'password-file': passwordFile },
     shell: 'powershell',
     steps: [{ run: 'greet' }],
     sysprep: true,
-    bootTimeout: 20,
-    stopTimeout: 20,
-    afterRestart: 'destroy',
+    'boot-timeout': 20,
+    'stop-timeout': 20,
+    'after-restart': 'destroy',
   } as const;
   const builder = new OnInstanceBuilder({ name: 'windows', formats: ['raw'] }, onInstance, {
     instanceProvider: () => instance,
@@ -39,7 +39,7 @@ async function build(
 }
 
 describe('a build over WinRM', () => {
-  it('runs the steps and sysprep, and takes the loss of the connection for the power-off that it is', async (t) => {
+  it('runs the steps and sysprep, and treats the lost connection as the power-off', async (t) => {
     const ran: string[] = [];
     const { building, lines, instance } = await build(t, async (name, script, { write }, machine) => {
       ran.push(name.replace(/^.*\//, ''));
@@ -59,7 +59,7 @@ describe('a build over WinRM', () => {
     deepEqual(await instance.list(), []);
   });
 
-  it('fails with what sysprep says that refuses', async (t) => {
+  it('fails with the output of sysprep if that fails', async (t) => {
     const { building, instance } = await build(t, async (_name, script, { write }) => {
       if (!script.includes('sysprep.exe')) return 0;
       await write('stdout', 'a package was not provisioned for all users\r\n');

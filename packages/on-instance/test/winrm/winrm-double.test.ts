@@ -21,7 +21,7 @@ protocol.close_shell(shell)
 print(json.dumps([out.decode(), err.decode(), code]))
 `;
 
-it('a WinrmDouble is a Windows machine for pywinrm', async (t) => {
+it('pywinrm accepts a WinrmDouble as a Windows machine', async (t) => {
   const { program } = new Windows({
     greet: async ({ commandLine, write }) => {
       await write('stdout', `Grüße: ${commandLine}`);

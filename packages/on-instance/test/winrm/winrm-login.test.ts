@@ -7,8 +7,7 @@ import { inspect } from 'node:util';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
 import type { Login } from '../../src/remote-shell.ts';
-import { HostKey } from '../../src/ssh/host-key.ts';
-import { parseFingerprint } from '../../src/winrm/certificate-fingerprint.ts';
+import { HostKey, parseFingerprint } from '../../src/ssh/host-key.ts';
 import { winrmLogin } from '../../src/winrm/winrm-login.ts';
 import { announcement, CERTIFICATE, fingerprint256, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
@@ -42,8 +41,8 @@ async function site(
   const hostKey = new HostKey();
   const settings = {
     port: 5986,
-    passwordFile,
-    ...(ca !== undefined && { caFile }),
+    'password-file': passwordFile,
+    ...(ca !== undefined && { 'ca-file': caFile }),
     ...(fingerprint && { fingerprint }),
   };
   const login = winrmLogin({ username: 'Administrator', settings, hostKey });
@@ -57,7 +56,7 @@ async function site(
 }
 
 describe('winrmLogin', () => {
-  it('logs in with the password of the file, and to the same machine from then on', async (t) => {
+  it('logs in with the password of the file, and from then on only to the same machine', async (t) => {
     const { double, address, hostKey, login } = await site(t);
     const shell = await login.connect(address, t.signal);
     undoAfter(t, () => shell.close());
@@ -70,7 +69,7 @@ describe('winrmLogin', () => {
     equal(other.requests, 0);
   });
 
-  it('is refused with the wrong password, which no error shows', async (t) => {
+  it('fails with a wrong password, which no error contains', async (t) => {
     const { address, hostKey, login } = await site(t, { password: 'wrong-secret' });
     const error = await login.connect(address, t.signal).then(
       () => undefined,
@@ -86,7 +85,7 @@ describe('winrmLogin', () => {
     equal(hostKey.pinned, undefined);
   });
 
-  it('says what to do where there is no Basic authentication', async (t) => {
+  it('gives the remedy if the machine has no Basic authentication', async (t) => {
     const { double, address, login } = await site(t);
     double.schemes = ['Negotiate', 'Kerberos'];
     await rejects(login.connect(address, t.signal), {
@@ -95,14 +94,14 @@ describe('winrmLogin', () => {
     });
   });
 
-  it('trusts whom the authorities of the file trust', async (t) => {
+  it('trusts a certificate that an authority of the file has signed', async (t) => {
     const { address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert + CERTIFICATE.cert });
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /^the certificate is SHA256:\S+, trusted by the ca-file$/);
   });
 
-  it('tells the password to nobody whom they do not trust', async (t) => {
+  it('sends no password to a machine that the authorities do not verify', async (t) => {
     const { double, address, login } = await site(t, { ca: OTHER_CERTIFICATE.cert });
     await rejects(login.connect(address, t.signal), {
       code: 'login-refused',
@@ -111,14 +110,14 @@ describe('winrmLogin', () => {
     equal(double.requests, 0);
   });
 
-  it('logs in where the certificate has the fingerprint of the settings', async (t) => {
+  it('logs in if the certificate has the fingerprint of the settings', async (t) => {
     const { address, login } = await site(t);
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /^the certificate is SHA256:\S+, trusted by the fingerprint$/);
   });
 
-  it('sends no password where the certificate has another fingerprint', async (t) => {
+  it('sends no password if the certificate has another fingerprint', async (t) => {
     const { double, address, login, hostKey } = await site(t, {
       fingerprint: parseFingerprint(fingerprint256(OTHER_CERTIFICATE)),
     });
@@ -131,14 +130,14 @@ describe('winrmLogin', () => {
     equal(hostKey.pinned, undefined);
   });
 
-  it('logs in where the console announces the certificate', async (t) => {
+  it('logs in if the console announces the certificate', async (t) => {
     const { address, login } = await site(t, { fingerprint: '', console: announcement(CERTIFICATE) });
     const shell = await login.connect(address, t.signal);
     shell.close();
     match(login.describe(), /, as the console announces it$/);
   });
 
-  it('sends no password where the console announces another certificate', async (t) => {
+  it('sends no password if the console announces another certificate', async (t) => {
     const console = announcement(CERTIFICATE) + announcement(OTHER_CERTIFICATE);
     const { double, address, login } = await site(t, { fingerprint: '', console });
     await rejects(login.connect(address, t.signal), { code: 'login-refused' });
@@ -155,13 +154,13 @@ describe('winrmLogin', () => {
     equal(double.requests, 0);
   });
 
-  it('may go better later where nothing answers', async (t) => {
+  it('fails with a retriable error if nothing answers', async (t) => {
     const { double, address, login } = await site(t);
     await double[Symbol.asyncDispose]();
     await rejects(login.connect(address, t.signal), { code: 'login-refused', message: /ECONNREFUSED/ });
   });
 
-  it('says which file it cannot read', async (t) => {
+  it('names the file that it cannot read', async (t) => {
     const { address, login } = await site(t, { password: '\n' });
     await rejects(login.connect(address, t.signal), {
       code: 'invalid-configuration',
@@ -169,7 +168,7 @@ describe('winrmLogin', () => {
     });
   });
 
-  it('is found by its probe, and tells it nothing', async (t) => {
+  it('has a probe that sends no credentials', async (t) => {
     const { double, address, login } = await site(t);
     await login.probe(address, t.signal);
     equal(double.requests, 1);

@@ -3,14 +3,14 @@ import { describe, it } from 'node:test';
 import { parseXml, xml } from '../../src/winrm/xml.ts';
 
 describe('xml', () => {
-  it('keeps text text, wherever it is put', () => {
+  it('escapes text in any position', () => {
     const text = `</a><b c="&amp;"> 'ü' ]]>\r\n`;
     const root = parseXml(xml`<a b="${text}">${text}</a>`.text).documentElement;
     equal(root?.textContent, text);
     equal(root?.getAttribute('b')?.replaceAll(/\s/g, ' '), text.replaceAll(/\s/g, ' '));
   });
 
-  it('puts in pieces as they are', () => {
+  it('inserts pieces of XML unchanged', () => {
     equal(xml`<a>${[xml`<b/>`, xml`<c>${'<'}</c>`]}</a>`.text, '<a><b/><c>&lt;</c></a>');
   });
 

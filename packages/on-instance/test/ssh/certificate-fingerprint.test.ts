@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { announcedCertificates, parseFingerprint } from '../../src/winrm/certificate-fingerprint.ts';
+import { announcedCertificates, parseFingerprint } from '../../src/ssh/host-key.ts';
 
 /** SHA-256 of empty input, from `openssl dgst -sha256` and its base64. */
 const HEXADECIMAL = 'E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855';
@@ -10,8 +10,8 @@ function block(text: string): string {
   return `-----BEGIN WINRM CERTIFICATE FINGERPRINT-----\r\n${text}\r\n-----END WINRM CERTIFICATE FINGERPRINT-----\r\n`;
 }
 
-describe('a fingerprint of a certificate', () => {
-  it('may be written in hexadecimal, with or without colons, or as OpenSSH writes it', () => {
+describe('a certificate fingerprint', () => {
+  it('accepts hexadecimal, with or without colons, and the notation of OpenSSH', () => {
     const withColons = HEXADECIMAL.replaceAll(/..(?=.)/g, '$&:');
     for (const text of [HEXADECIMAL, HEXADECIMAL.toLowerCase(), withColons, FINGERPRINT]) {
       equal(parseFingerprint(text), FINGERPRINT);
@@ -30,7 +30,7 @@ describe('a fingerprint of a certificate', () => {
     }
   });
 
-  it('is read from the last whole block of a console', () => {
+  it('is read from the last complete block of a console log', () => {
     const older = '00'.repeat(32);
     deepEqual(announcedCertificates(block(older) + block(HEXADECIMAL)), new Set([FINGERPRINT]));
     deepEqual(announcedCertificates(`${FINGERPRINT}${block('nonsense')}`), new Set());

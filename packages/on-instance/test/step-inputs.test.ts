@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import type { OnInstance } from '../src/index.ts';
-import { recipeOf } from '../src/recipe.ts';
+import { configurationDigest } from '../src/step-inputs.ts';
 import { onInstanceOf } from './on-instance-site.ts';
 
-test('a recipe is another if other steps, scripts or variables make the image, and no other for times', async (t) => {
+test('the configuration digest changes with steps, scripts and variables, but not with timeouts', async (t) => {
   const scriptDir = await mkdtemp(join(tmpdir(), 'scripts-'));
   undoAfter(t, () => rm(scriptDir, { recursive: true }));
   await mkdir(join(scriptDir, 'lib'));
@@ -19,12 +19,16 @@ test('a recipe is another if other steps, scripts or variables make the image, a
     environment: Record<string, string> = {},
     envVars = { A: 'B' },
   ): Promise<string> =>
-    recipeOf(
+    configurationDigest(
       { ...onInstanceOf('base'), ...settings },
       { environment, diskimage: { name: 'custom', formats: [], scriptDir, envVars } },
+      '/opt/nodepool-scripts',
     );
   const first = await recipe();
-  assert.equal(await recipe({ bootTimeout: 1, stopTimeout: 1, keepOnFailure: 1 }, { HOME: '/' }), first);
+  assert.equal(
+    await recipe({ 'boot-timeout': 1, 'stop-timeout': 1, 'keep-on-failure': 1 }, { HOME: '/' }),
+    first,
+  );
   const others = [
     await recipe({ steps: [{ run: 'true' }] }),
     await recipe({}, { NODEPOOL_KEY: 'AAAA' }),

@@ -1,6 +1,6 @@
 import { equal } from 'node:assert/strict';
 import { it } from 'node:test';
-import { powershellCommand, powershellLiteral } from '../src/powershell.ts';
+import { powershellCommand, powershellLiteral } from '../src/powershell-scripts.ts';
 
 it('powershellCommand encodes the script in UTF-16LE and base64', () => {
   const command = powershellCommand("'ü'");

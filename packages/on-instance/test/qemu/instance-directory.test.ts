@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { writeConfigDrive } from '../../src/qemu/config-drive.ts';
+import { writeConfigDrive } from '../../src/qemu/instance-directory.ts';
 
 const REQUEST = { buildId: 'debian-0000000001', publicKey: 'ssh-ed25519 AAAA builder\n' };
 
-test('a config drive has the key, and user data if there are any', async (t) => {
+test('a config drive has the key and, if given, the user data', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'config-drive-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const latest = join(directory, 'openstack/latest');
