@@ -19,7 +19,7 @@ export { createAjv } from './create-ajv.ts';
 export { shellWords } from './dib/shell-words.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
-export { checkFormat } from './formats/check-format.ts';
+export { checkDisk, checkFormat, checkSelfContained } from './formats/check-format.ts';
 export {
   checkDiskSize,
   conversionSource,
@@ -27,8 +27,7 @@ export {
   DEFAULT_LARGEST_DISK,
   isConvertible,
 } from './formats/convert.ts';
-export { type DiskFile, diskInformation } from './formats/disk-information.ts';
-export { checkDisk, checkSelfContained } from './formats/self-contained.ts';
+export type { DiskFile } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester, type Slot } from './hashed-reader/digester.ts';
 export { checksumsOf } from './hashed-reader.ts';

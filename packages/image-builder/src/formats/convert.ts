@@ -1,20 +1,19 @@
 import { stat, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { withTimeout } from '../cancellation.ts';
+import { signalOf, withTimeout } from '../cancellation.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, runCommand } from '../process/command.ts';
 import type { ImageFile, OperationOptions } from '../types.ts';
+import { checkDisk } from './check-format.ts';
 import {
   checkStructure,
   type DiskFile,
-  type DiskInformation,
   dataSize,
-  diskInformation,
   type InspectionOptions,
+  virtualSize,
 } from './disk-information.ts';
 import { DiskSpace } from './disk-space.ts';
-import { checkDisk } from './self-contained.ts';
 
 /** Eight coroutines that write out of order: several times as fast as one. */
 const PARALLEL = ['-W', '-m', '8'];
@@ -74,17 +73,15 @@ export async function convertImage(
   { space = new DiskSpace(), backingFile, largestDisk, ...options }: ConversionOptions = {},
 ): Promise<void> {
   await checkDisk(source, backingFile);
-  const information = await diskInformation(source, options);
-  checkDiskSize(source, information, largestDisk);
-  const needed = await dataSize(source, options);
-  const claim = await space.claim(target, needed);
-  if (typeof claim === 'object') throw diskFull(source, target, `${claim.missing} bytes more are needed`);
-  try {
-    const size = await write(source, format, target, information['virtual-size'], options);
-    await checkResult({ format, path: target }, size, options);
-  } finally {
-    claim();
-  }
+  const size = await checkDiskSize(source, largestDisk, options);
+  const claim = { path: target, bytes: await dataSize(source, options) };
+  const convert = async (): Promise<void> => {
+    const expected = await write(source, format, target, size, options);
+    await checkResult({ format, path: target }, expected, options);
+  };
+  await space.reserve(claim, convert, (missing) =>
+    diskFull(source, target, `${missing} bytes more are needed`),
+  );
   const { atimeMs, mtimeMs } = await stat(source.path);
   await utimes(target, new Date(atimeMs), new Date(mtimeMs));
 }
@@ -93,18 +90,20 @@ export async function convertImage(
  * Refuses a disk above the size limit.
  *
  * @param largestDisk default {@link DEFAULT_LARGEST_DISK}
- * @throws ImageError `image-too-large`
+ * @returns the disk's size
+ * @throws ImageError `image-too-large`; errors of {@link virtualSize}
  */
-export function checkDiskSize(
-  { path }: Pick<DiskFile, 'path'>,
-  { 'virtual-size': size }: DiskInformation,
+export async function checkDiskSize(
+  source: DiskFile,
   largestDisk: number = DEFAULT_LARGEST_DISK,
-): void {
-  if (size <= largestDisk) return;
+  options: InspectionOptions = {},
+): Promise<number> {
+  const size = await virtualSize(source, options);
+  if (size <= largestDisk) return size;
   const [disk, limit] = [size, largestDisk].map((bytes) => Math.ceil(bytes / GIBIBYTE));
   throw new ImageError(
     'image-too-large',
-    `the disk in "${path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
+    `the disk in "${source.path}" has ${disk} GiB, more than ${limit}; make it smaller, or raise virtual-size-limit`,
   );
 }
 
@@ -133,10 +132,7 @@ async function write(
 }
 
 async function checkResult(result: DiskFile, size: number, options: InspectionOptions): Promise<void> {
-  const [{ 'virtual-size': made }] = await Promise.all([
-    diskInformation(result, options),
-    checkStructure(result, options),
-  ]);
+  const [made] = await Promise.all([virtualSize(result, options), checkStructure(result, options)]);
   if (made === size || (result.format === 'vpc' && made > size && made - size < LARGEST_PADDING)) return;
   throw new ImageError(
     'conversion-failed',
@@ -149,11 +145,7 @@ async function qemuImg(
   source: DiskFile,
   format: ImageFormat,
   target: string,
-  {
-    signal = new AbortController().signal,
-    onProgress,
-    conversionLimit = CONVERSION_LIMIT,
-  }: ConversionOptions,
+  { onProgress, conversionLimit = CONVERSION_LIMIT, ...options }: ConversionOptions,
 ): Promise<void> {
   const complaints: string[] = [];
   const run = (both: AbortSignal): Promise<CommandResult> =>
@@ -166,7 +158,7 @@ async function qemuImg(
         else if (line.trim() !== '') complaints.push(line.trim());
       },
     });
-  const result = await withTimeout(conversionLimit, signal, run, () => {
+  const result = await withTimeout(conversionLimit, signalOf(options), run, () => {
     throw new ImageError(
       'conversion-failed',
       `the conversion of "${source.path}" to ${format} took longer than ${conversionLimit} s; try again when the host has less to do`,

@@ -1,20 +1,15 @@
 import { stat } from 'node:fs/promises';
-import { withTimeout } from '../cancellation.ts';
+import { signalOf, withTimeout } from '../cancellation.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow } from '../formats.ts';
 import { JsonReader } from '../json-reader.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
 import type { ImageFile } from '../types.ts';
+import { STAT_BLOCK } from './disk-space.ts';
 
 /** A disk image file and its format. */
 export type DiskFile = Pick<ImageFile, 'format' | 'path'>;
-
-/** The part of `qemu-img info --output=json` that is used. */
-export interface DiskInformation {
-  /** Size of the disk as a guest sees it, in bytes. */
-  readonly 'virtual-size': number;
-}
 
 /** Bytes of a sector. */
 const SECTOR = 512;
@@ -42,45 +37,35 @@ export interface InspectionOptions {
 }
 
 /**
- * Reads the header of an image with qemu-img. Call `checkDisk` first: qemu-img opens other files that a header names.
+ * Size of the disk as a guest sees it, in bytes. Call `checkDisk` first: qemu-img opens other files that a header names.
  *
  * @throws ImageError `conversion-failed` for a file that is not such an image, `command-not-found`
  * @throws the signal's reason
  */
-export async function diskInformation(
-  image: DiskFile,
-  options: InspectionOptions = {},
-): Promise<DiskInformation> {
-  if (image.format === 'raw') {
-    const { size } = await stat(image.path);
-    return { 'virtual-size': Math.ceil(size / SECTOR) * SECTOR };
-  }
-  return INFORMATION.parse(await qemuImg('info', image, [], options));
+export async function virtualSize(image: DiskFile, options: InspectionOptions = {}): Promise<number> {
+  if (image.format === 'raw') return Math.ceil((await stat(image.path)).size / SECTOR) * SECTOR;
+  return INFORMATION.parse(await qemuImg('info', image, options))['virtual-size'];
 }
 
 /**
  * Bytes of uncompressed data in an image, without holes.
  *
- * @throws as {@link diskInformation}
+ * @throws as {@link virtualSize}
  */
 export async function dataSize(image: DiskFile, options: InspectionOptions = {}): Promise<number> {
-  if (image.format === 'raw') return (await stat(image.path)).blocks * SECTOR;
+  if (image.format === 'raw') return (await stat(image.path)).blocks * STAT_BLOCK;
   // qemu-img measures raw and qcow2 only, and leaves out holes for qcow2 only.
-  const measured = await qemuImg('measure', image, ['-O', 'qcow2'], options);
-  return MEASUREMENT.parse(measured).required;
+  return MEASUREMENT.parse(await qemuImg('measure', image, options, '-O', 'qcow2')).required;
 }
 
 /**
  * Checks the structure of an image. Formats that `qemu-img check` does not support pass.
  *
- * @throws as {@link diskInformation}
+ * @throws as {@link virtualSize}
  */
 export async function checkStructure(image: DiskFile, options: InspectionOptions = {}): Promise<void> {
-  if (CHECKABLE.has(driverOf(image))) await qemuImg('check', image, [], options);
+  if (['qcow2', 'vhdx', 'vmdk', 'vdi'].includes(driverOf(image))) await qemuImg('check', image, options);
 }
-
-/** Drivers that `qemu-img check` supports. */
-const CHECKABLE: ReadonlySet<string> = new Set(['qcow2', 'vhdx', 'vmdk', 'vdi']);
 
 function driverOf({ format }: DiskFile): string {
   return formatRow(format).qemuDriver ?? 'raw';
@@ -89,46 +74,40 @@ function driverOf({ format }: DiskFile): string {
 async function qemuImg(
   command: string,
   image: DiskFile,
-  args: readonly string[],
-  { signal = new AbortController().signal, inspectionLimit = INSPECTION_LIMIT }: InspectionOptions,
+  { inspectionLimit = INSPECTION_LIMIT, ...options }: InspectionOptions,
+  ...args: readonly string[]
 ): Promise<string> {
+  const signal = signalOf(options);
   signal.throwIfAborted();
-  const run = (both: AbortSignal): Promise<string> => runQemuImg(command, image, args, both);
-  return await withTimeout(inspectionLimit, signal, run, () => {
-    throw new ImageError(
-      'conversion-failed',
-      `"qemu-img ${command}" of "${image.path}" took longer than ${inspectionLimit} s; build the image again`,
-    );
-  });
-}
-
-async function runQemuImg(
-  command: string,
-  image: DiskFile,
-  args: readonly string[],
-  signal: AbortSignal,
-): Promise<string> {
   const { execa } = await import('execa'); // not at the top, as in process/command.ts
-  const { failed, code, cause, stdout, stderr, shortMessage } = await execa(
-    'qemu-img',
-    // Without -f qemu-img would guess: a raw image can begin like one of another format.
-    [command, '--output=json', '-f', driverOf(image), ...args, image.path],
-    {
+  // Without -f qemu-img would guess: a raw image can begin like one of another format.
+  const all = [command, '--output=json', '-f', driverOf(image), ...args, image.path];
+  const run = async (cancelSignal: AbortSignal): Promise<string> => {
+    const { failed, code, cause, stdout, stderr, shortMessage } = await execa('qemu-img', all, {
       cwd: '/',
       env: inheritedEnvironment(),
       extendEnv: false,
       stdin: 'ignore',
       reject: false,
       cleanup: false,
-      cancelSignal: signal,
-    },
-  );
-  signal.throwIfAborted();
-  if (!failed) return stdout;
-  if (code === 'ENOENT') {
-    throw new ImageError('command-not-found', 'the command "qemu-img" is not installed; install qemu-utils');
-  }
-  if (code !== undefined) throw startError('qemu-img', '/', { code, cause });
-  const reason = stderr || shortMessage;
-  throw new ImageError('conversion-failed', `"${image.path}" is not a ${image.format} image: ${reason}`);
+      cancelSignal,
+    });
+    cancelSignal.throwIfAborted();
+    if (!failed) return stdout;
+    if (code === 'ENOENT') {
+      throw new ImageError(
+        'command-not-found',
+        'the command "qemu-img" is not installed; install qemu-utils',
+      );
+    }
+    if (code !== undefined) throw startError('qemu-img', '/', { code, cause });
+    const reason = stderr || shortMessage;
+    throw new ImageError('conversion-failed', `"${image.path}" is not a ${image.format} image: ${reason}`);
+  };
+  return await withTimeout(inspectionLimit, signal, run, () => {
+    throw new ImageError(
+      'conversion-failed',
+      `"qemu-img ${command}" of "${image.path}" took longer than ${inspectionLimit} s; build the image again`,
+    );
+  });
 }

@@ -2,7 +2,7 @@ import { lstat, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
-import { checkSelfContained } from '../formats/self-contained.ts';
+import { checkSelfContained } from '../formats/check-format.ts';
 import type { ImageFormat } from '../formats.ts';
 import { checksumsOf } from '../hashed-reader.ts';
 import { MANIFEST, type Manifest, type ManifestFile, manifestTime } from '../manifest.ts';

@@ -1,7 +1,7 @@
 // Not a unit test: it starts qemu-img.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { diskInformation } from '../../src/formats/disk-information.ts';
+import { virtualSize } from '../../src/formats/disk-information.ts';
 import { withCode } from '../with-code.ts';
 
 test('without qemu-img it says what to install', async (t) => {
@@ -9,7 +9,7 @@ test('without qemu-img it says what to install', async (t) => {
   t.after(() => (process.env.PATH = PATH));
   process.env.PATH = '/nonexistent';
   await assert.rejects(
-    diskInformation({ format: 'qcow2', path: '/nonexistent/image.qcow2' }),
+    virtualSize({ format: 'qcow2', path: '/nonexistent/image.qcow2' }),
     withCode('command-not-found', /install qemu-utils/),
   );
 });

@@ -5,7 +5,6 @@ import {
   checkSelfContained,
   DEFAULT_LARGEST_DISK,
   type DiskFile,
-  diskInformation,
   isConvertible,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ArtifactAccess } from '../builds/artifact-access.ts';
@@ -68,7 +67,7 @@ async function checkFormat(
     await checkSelfContained(file);
     if (!isConvertible(file.format)) return;
     await checkDisk(file);
-    checkDiskSize(file, await diskInformation(file, { signal }), largestDisk);
+    await checkDiskSize(file, largestDisk, { signal });
   } catch (cause) {
     if (!(cause instanceof ImageError) || !REFUSALS.has(cause.code)) throw cause;
     throw new ImageError(
