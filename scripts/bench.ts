@@ -13,7 +13,7 @@ import { describeMachine } from './bench/machine.ts';
 import { SUITES, type Suite } from './bench/suites.ts';
 import { replaceResults, resultTable } from './bench/table.ts';
 
-// gearmand lies where Debian lets only root look for commands.
+// Debian has gearmand in /usr/sbin, which is only in root's PATH.
 process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
 
 const interrupted = new AbortController();
@@ -56,7 +56,7 @@ function benchmarkOf({ benchmarks }: Suite, part: string): Benchmark {
   throw new Error(`there is no part "${part}"; there are ${benchmarks.map(({ name }) => name).join(', ')}`);
 }
 
-/** Runs a benchmark and, whatever comes of it, closes all that it opened. */
+/** Runs a benchmark, then closes everything that it opened, even after a failure. */
 async function runOne({ name, run }: Benchmark): Promise<Measurement[]> {
   const { signal } = interrupted;
   signal.throwIfAborted();

@@ -14,11 +14,11 @@ const PATHS = new Set([
   'directory',
 ]);
 
-/** What this machine makes of a template. */
+/** Values of this machine that replace those of a template. */
 export interface ExampleMachine {
-  /** Where the embedded job server shall listen on loopback. */
+  /** Port of the embedded job server on loopback. */
   readonly port: number;
-  /** The command that writes it, for who reads the file. */
+  /** The command that writes the file, named in its first line. */
   readonly command: string;
 }
 

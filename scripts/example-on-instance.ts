@@ -21,7 +21,7 @@ const base = join(data, 'base');
 const images = join(data, 'images');
 const served = join(data, 'served');
 
-/** What only the customised image has: what the setup and the step of the configuration did. */
+/** Prints the changes of the setup and of the step, which only the customised image has. */
 const LOOK = 'cat /etc/image-name /etc/motd && id -un zuul';
 const CHANGE = 'debian-node\nA node for zuul, made on a running machine\nzuul\n';
 
@@ -49,7 +49,7 @@ async function example(session: Session): Promise<void> {
   console.log(`\nDone. The customised image lies at ${uploaded}`);
 }
 
-/** What is left of machines, or remembered of them. */
+/** Remaining machines and their records. */
 async function remains(): Promise<string[]> {
   const workspace = join(images, '.nodepool-builder');
   const directories = (await readdir(workspace)).filter((name) => /^(?:qemu-|instances$)/.test(name));

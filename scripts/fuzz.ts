@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { fuzz } from '../test/fuzz/fuzz.ts';
 import { FUZZ_TARGETS } from '../test/fuzz/targets.ts';
 
-/** Between two lines of progress, in milliseconds. */
+/** Interval of progress lines, in milliseconds. */
 const INTERVAL = 5000;
 
 try {

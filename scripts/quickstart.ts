@@ -21,7 +21,7 @@ const data = join(root, 'quickstart-data');
 const images = join(data, 'images');
 const served = join(data, 'served');
 const state = join(data, 'state');
-/** A copy of what was uploaded, for whoever ran this: nodepool-builder keeps nothing in the end. */
+/** A copy of the uploaded image for the user: nodepool-builder deletes everything at the end. */
 const kept = join(data, 'debian.qcow2');
 
 /** The providers of the configuration that take the image. */
@@ -44,7 +44,7 @@ async function quickstart(session: Session): Promise<void> {
   await requireSpace(data);
   const debian = await availableDebian(process.env);
   const port = await freePort();
-  // What another run has left: this one begins with nothing but what was downloaded.
+  // Remains of an earlier run; only downloads are kept.
   for (const left of [served, state, kept]) await rm(left, { recursive: true, force: true });
   await mkdir(served);
   const settings = { port, debian, cacheDirectory: join(data, 'cache') };
@@ -69,7 +69,7 @@ async function quickstart(session: Session): Promise<void> {
   console.log(`\nDone. A copy of the Debian disk image lies at ${kept}`);
 }
 
-/** Nobody has to ask for it, as the image is in the configuration. Resolves with what is in the providers. */
+/** Waits for the uploads, which start without a request. Resolves with the images in the providers. */
 async function buildAndUpload(session: Session): Promise<readonly ListedUpload[]> {
   const logs = session.shown(join(data, 'logs'));
   session.step(`Building and uploading: some minutes, fewer the next time (log: ${logs})`);
@@ -84,7 +84,7 @@ async function buildAndUpload(session: Session): Promise<readonly ListedUpload[]
   return uploads;
 }
 
-/** Whether the image is a Debian, and the providers hold what was built. Resolves with the image-id. */
+/** Verifies that the image is a Debian and the same in all providers. Resolves with the image-id. */
 async function compare(session: Session, uploads: readonly ListedUpload[]): Promise<string> {
   session.step('Comparing what was built with what was uploaded');
   const [{ 'image-id': imageId } = { 'image-id': '' }] = uploads;
@@ -95,7 +95,7 @@ async function compare(session: Session, uploads: readonly ListedUpload[]): Prom
     const format = extname(externalId).slice(1);
     const { stdout: info } = await promisify(execFile)('qemu-img', ['info', uploaded]);
     console.log(info.trimEnd());
-    // It fails if the two differ: nothing was lost on the way to the other format and the other place.
+    // Fails if the two differ.
     await promisify(execFile)('qemu-img', ['compare', '-f', 'raw', '-F', format, raw, uploaded]);
     session.tell('it holds what was built (qemu-img compare)');
     if (format === extname(kept).slice(1)) await link(uploaded, kept);
@@ -103,7 +103,7 @@ async function compare(session: Session, uploads: readonly ListedUpload[]): Prom
   return imageId;
 }
 
-/** The manager deletes in the providers and on disk, and forgets what is deleted. */
+/** Waits until the manager has deleted the image in the providers and on disk, with its records. */
 async function seeDeleted(session: Session, admin: Admin, imageId: string): Promise<void> {
   const functions = [`image-upload:${imageId}`, `image-delete:${imageId}`];
   await notOffered(session, admin, functions);

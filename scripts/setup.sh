@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes a fresh machine able to work: npm packages, Debian packages, and dist/ of each package.
-# Prints nothing and takes well under a second when all is there.
+# Sets up a fresh machine: npm packages, Debian packages, and dist/ of each package.
+# Prints nothing and takes well under a second when everything is there.
 #
 # usage: sh scripts/setup.sh quickstart|example|test
 set -eu

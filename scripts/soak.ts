@@ -16,7 +16,7 @@ await runSoak(
       longestLife: 8000,
       builderKills: Number.POSITIVE_INFINITY,
       gearmandKills: 2,
-      // What a crash left is removed two minutes later, and it may take a while.
+      // The cleanup after a crash starts two minutes later.
       settlingTime: 240_000,
     };
     const { faults, settlingSeconds, ...all } = await soak(plan, printNowAndThen(describe), signal);

@@ -3,7 +3,7 @@ import { glob } from 'node:fs/promises';
 /** Globs of the test files, relative to the top of the project. */
 const TEST_FILES = ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** All test files, sorted, as paths relative to `root`. */
+/** Paths of all test files relative to `root`, sorted. */
 export async function findTestFiles(root: string): Promise<string[]> {
   const files: string[] = [];
   for await (const file of glob(TEST_FILES, { cwd: root })) files.push(file);

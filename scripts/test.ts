@@ -48,7 +48,7 @@ const child = spawn(
         ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
-    // Only for a hang.
+    // Reached only by a hang.
     '--test-timeout=300000',
     `--test-reporter=${options.unit ? 'dot' : 'spec'}`,
     '--test-reporter-destination=stdout',

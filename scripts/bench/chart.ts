@@ -4,14 +4,14 @@ const WIDTH = 800;
 const ROW = 20;
 const TITLE = 40;
 
-/** Where bars begin and where the longest line of spread ends. */
+/** Horizontal positions: start of the bars, and end of the longest spread line. */
 const LEFT = 300;
 const RIGHT = 700;
 
-/** The names that this project's own bars begin with. */
+/** Prefixes of the names of this project's own bars. */
 const OWN = '@nodepool-builder/';
 
-/** Bars with their spread as an SVG image, a group of them below the other. */
+/** Draws bars with their spread as an SVG image, one group below the other. */
 export function barChart(figures: readonly Figure[]): string {
   const groups = Map.groupBy(figures, ({ group }) => group);
   const parts: string[] = [];

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { availableParallelism, loadavg, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
-/** What results depend on, in one line. */
+/** Describes the machine that the results depend on, in one line. */
 export async function describeMachine(): Promise<string> {
   return [
     `${availableParallelism()} cores`,
@@ -14,7 +14,7 @@ export async function describeMachine(): Promise<string> {
   ].join(', ');
 }
 
-/** The first thing in what `--version` prints that looks like a version. */
+/** The first version number in the output of `--version`. */
 async function versionOf(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)(command, ['--version']);
   return /\d+(?:\.\d+)+/.exec(stdout)?.[0] ?? 'of unknown version';

@@ -32,7 +32,7 @@ function row(key: string, node: SchemaNode, required: boolean): string[] {
 
 function typeOf({ type = [], enum: values }: SchemaNode): string {
   if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
-  // An empty value (null) is as good as none, wherever it may stand.
+  // An empty value (null) means the same as a missing key.
   return (
     [type]
       .flat()

@@ -1,6 +1,6 @@
 import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 
-/** The schema of the configuration as a file for editors: complete by itself, every key explained. */
+/** The JSON Schema of the configuration for editors, self-contained and with a description of every key. */
 export function jsonSchema(schema: SchemaNode): object {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',

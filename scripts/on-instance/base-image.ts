@@ -9,10 +9,10 @@ import type { Session } from '../quickstart/session.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What the quickstart leaves: a Debian that DibBuilder made. */
+/** The Debian image that the quickstart built. */
 const QUICKSTART_IMAGE = join(ROOT, 'quickstart-data/debian.qcow2');
 
-/** By it an image lets in whom a config drive names; an older quickstart made one without it. */
+/** Lets the user of a config drive log in; images of an older quickstart lack it. */
 const LOGIN = '/usr/local/sbin/config-drive-login';
 
 /**
@@ -40,7 +40,7 @@ export async function prepareBaseImage(session: Session, directory: string): Pro
 }
 
 async function runQuickstart(signal: AbortSignal): Promise<void> {
-  // A session of its own would not be told of Ctrl-C: it stops what it began by itself.
+  // In this process's session, so that Ctrl-C reaches it; it cleans up by itself.
   const child = spawn(process.execPath, [join(ROOT, 'scripts/quickstart.ts')], { stdio: 'inherit' });
   const stop = (): boolean => child.kill('SIGTERM');
   signal.addEventListener('abort', stop);

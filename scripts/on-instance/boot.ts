@@ -4,12 +4,12 @@ import { probeSsh } from '@nodepool-builder/image-builder/module-kit';
 import { QemuInstanceProvider } from '@nodepool-builder/on-instance';
 import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
 
-/** What is booted, and how. */
+/** The image to boot, and how. */
 export interface BootOptions {
   readonly image: string;
   readonly kernel: string;
   readonly initrd: string;
-  /** For what the machine needs while it runs. */
+  /** Directory for the machine's temporary files. */
   readonly directory: string;
   readonly signal: AbortSignal;
 }

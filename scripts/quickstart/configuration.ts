@@ -3,18 +3,18 @@ import { dump, load } from 'js-yaml';
 import { exampleConfiguration } from '../example-configuration.ts';
 import type { AvailableDebian } from './debian-mirror.ts';
 
-/** What of the template is replaced here. */
+/** Values that replace those of the template. */
 interface NodepoolYaml {
   readonly diskimages: readonly { readonly 'env-vars': Readonly<Record<string, string>> }[];
   readonly providers: readonly object[];
 }
 
-/** What this machine adds to the template. */
+/** Values of this machine for the template. */
 export interface MachineSettings {
-  /** Where the embedded job server shall listen on loopback. */
+  /** Port of the embedded job server on loopback. */
   readonly port: number;
   readonly debian: AvailableDebian;
-  /** Absolute path: where diskimage-builder keeps what it downloads. */
+  /** Absolute path of diskimage-builder's download cache. */
   readonly cacheDirectory: string;
 }
 
@@ -47,7 +47,7 @@ function cacheVariables(directory: string): Readonly<Record<string, string>> {
   };
 }
 
-/** The same without disk images, and without providers that use them: what there is of them is not wanted any more. */
+/** The same without disk images and their uses in providers, so that all images are deleted. */
 export function withoutImages(configuration: string): string {
   const source = load(configuration) as NodepoolYaml;
   return dump({

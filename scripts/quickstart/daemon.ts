@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long the daemon may take to end, in milliseconds: unmounting a big build is not done at once. */
+/** Time limit for the daemon to end, in milliseconds: unmounting a large build takes a while. */
 const STOP_TIMEOUT = 60_000;
 
 /** How a process ended: the exit code, or the signal. */
@@ -12,13 +12,13 @@ type Ending = number | NodeJS.Signals;
 /** How a {@link Daemon} is started. */
 export interface DaemonOptions {
   readonly command: readonly [file: string, ...args: string[]];
-  /** Where all its output goes. */
+  /** Receives all its output. */
   readonly logFile: string;
   /** Called if it ends before {@link Daemon.stop} was called. */
   readonly onLost: (ending: Ending) => void;
 }
 
-/** The nodepool-builder daemon in the foreground (`-d`), from its start to its end. */
+/** A nodepool-builder daemon in the foreground (`-d`). */
 export class Daemon {
   readonly #child: ChildProcess;
   readonly #ended: Promise<Ending>;
@@ -40,7 +40,7 @@ export class Daemon {
     });
   }
 
-  /** Has it read its configuration again. */
+  /** Has it reload its configuration. */
   reload(): void {
     this.#child.kill('SIGHUP');
   }

@@ -27,7 +27,7 @@ export async function copyKernel(image: string, directory: string): Promise<void
   }
 }
 
-/** Whether an image of a file system has a file. */
+/** Whether a file system image has a file. */
 export async function hasFile(image: string, path: string): Promise<boolean> {
   return /^Inode: /m.test(await inFileSystem(image, `stat ${path}`));
 }

@@ -12,7 +12,7 @@ export interface AvailableDebian {
   readonly release: string;
   /** The mirror of its main archive. */
   readonly mirror: string;
-  /** What diskimage-builder's element `debian-minimal` has to be told. */
+  /** Environment for diskimage-builder's element `debian-minimal`. */
   readonly envVars: Readonly<Record<string, string>>;
 }
 

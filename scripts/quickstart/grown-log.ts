@@ -1,17 +1,17 @@
 import { open } from 'node:fs/promises';
 
-/** A log that somebody else writes, read as it grows. */
+/** Reads a log that another process is writing. */
 export class GrownLog {
   readonly #path: string;
   #position = 0;
-  /** The beginning of a line of which the rest is still to come. */
+  /** The beginning of an incomplete line. */
   #begun = '';
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  /** The lines that were finished since the last call. */
+  /** Returns the lines completed since the last call. */
   async newLines(): Promise<readonly string[]> {
     const file = await open(this.#path);
     try {
@@ -19,7 +19,7 @@ export class GrownLog {
       const buffer = Buffer.alloc(size - this.#position);
       const { bytesRead } = await file.read(buffer, 0, buffer.length, this.#position);
       this.#position += bytesRead;
-      // As latin1, a character that lies on both sides of a cut is not spoilt.
+      // latin1 keeps the bytes of a character that is split between two reads.
       const lines = (this.#begun + buffer.toString('latin1', 0, bytesRead)).split('\n');
       this.#begun = lines.pop() ?? '';
       return lines.map((line) => Buffer.from(line, 'latin1').toString('utf8'));

@@ -28,7 +28,7 @@ export function findLeftovers(directory: string, ignored: ReadonlySet<string>): 
   return [...processes, ...mounts, ...loops];
 }
 
-/** A file's text; empty if it is not there, no longer there, or another user's. */
+/** A file's text; empty if the file is missing or belongs to another user. */
 function read(...path: string[]): string {
   try {
     return readFileSync(join(...path), 'utf8');

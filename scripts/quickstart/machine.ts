@@ -5,7 +5,7 @@ import { statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { type AvailableDebian, debianFromApt, INDEX_TARGETS_ARGUMENTS } from './debian-mirror.ts';
 
-/** What a build has on disk at its peak, with caches and copies, rounded up. */
+/** Peak disk usage of a build, with caches and copies, rounded up. */
 const NEEDED_BYTES = 6 * 2 ** 30;
 
 /**
@@ -32,7 +32,7 @@ export async function requireSpace(directory: string): Promise<void> {
   );
 }
 
-/** What apt serves; or what the environment says, on a machine whose apt serves no Debian. */
+/** The Debian of apt's sources, or that of the environment if apt has none. */
 export async function availableDebian(environment: NodeJS.ProcessEnv): Promise<AvailableDebian> {
   const { DIB_DISTRIBUTION_MIRROR: mirror, DIB_RELEASE: release = 'stable' } = environment;
   if (mirror !== undefined) return { release, mirror, envVars: {} };

@@ -1,16 +1,16 @@
-/** What a line of the daemon's log tells of its progress. */
+/** Progress from a line of the daemon's log. */
 export type Progress =
-  /** For people. */
+  /** Text for the terminal. */
   | { readonly kind: 'news'; readonly text: string }
-  /** A build or an upload that will not be ready; the manager would try again later. */
+  /** A build or an upload failed; the manager would retry later. */
   | { readonly kind: 'failure'; readonly text: string };
 
 const MANAGER = /^\S+ \S+ (?:INFO|WARNING|ERROR) nodepool\.manager: (.*)$/;
 
-/** At the end of a phase disk-image-create prints how long its scripts took, under this heading. */
+/** Heading of the list of script durations that disk-image-create prints at the end of each phase. */
 const PHASE = / nodepool\.image\.build\.\S+: .* \| dib-run-parts Target: (\S+)\.d$/;
 
-/** Undefined if it tells nothing: most lines are the output of disk-image-create. */
+/** Undefined for a line without progress, such as most output of disk-image-create. */
 export function progressIn(line: string): Progress | undefined {
   const phase = PHASE.exec(line)?.[1];
   if (phase !== undefined) return { kind: 'news', text: `disk-image-create: ${phase} is done` };

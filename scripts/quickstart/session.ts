@@ -11,27 +11,27 @@ import type { Progress } from './progress.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NODEPOOL_BUILDER = join(ROOT, 'node_modules/.bin/nodepool-builder');
 
-/** Between two looks at what goes on, in milliseconds. */
+/** Polling interval in milliseconds. */
 const LOOK_INTERVAL = 200;
 
-/** How long what should be so in a moment may take, in milliseconds. */
+/** Time limit for quick steps, in milliseconds. */
 const SETTLE_TIMEOUT = 15_000;
 
-/** What a {@link Session} is about. */
+/** Options of a {@link Session}. */
 export interface SessionOptions {
-  /** What it is called. */
+  /** Name of the session. */
   readonly name: string;
-  /** Absolute path of the directory that all its files lie in: `nodepool.yaml`, `logs`, `daemon.log`. */
+  /** Absolute path of the directory of its files: `nodepool.yaml`, `logs`, `daemon.log`. */
   readonly data: string;
-  /** What a line of the daemon's log tells of its progress. */
+  /** Progress from a line of the daemon's log. */
   readonly progressIn: (line: string) => Progress | undefined;
 }
 
-/** One run of `nodepool-builder --all-in-one` that a person watches, step by step. */
+/** A run of `nodepool-builder --all-in-one` with progress on the terminal. */
 export class Session {
   readonly config: string;
   readonly daemonLog: string;
-  /** Aborts when the person stops it, or when the daemon ends by itself. */
+  /** Aborts when the user stops the run, or when the daemon ends unexpectedly. */
   readonly signal: AbortSignal;
   readonly #options: SessionOptions;
   readonly #interrupted = new AbortController();
@@ -46,7 +46,7 @@ export class Session {
     this.signal = this.#interrupted.signal;
   }
 
-  /** Does the work; prints why it failed, and has this process end with 1 then. */
+  /** Does the work; after a failure it prints the reason, and this process exits with 1. */
   static async run(options: SessionOptions, work: (session: Session) => Promise<void>): Promise<void> {
     const session = new Session(options);
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -70,13 +70,13 @@ export class Session {
     console.log(`    ${line}`);
   }
 
-  /** A path as one would type it at the top of the project; anything else as it is. */
+  /** A path relative to the top of the project; one outside it unchanged. */
   shown(argument: string): string {
     return argument.startsWith(ROOT) ? relative(ROOT, argument) : argument;
   }
 
   /**
-   * Has the daemon work as `nodepool.yaml` says while `work` goes on.
+   * Runs the daemon with `nodepool.yaml` during `work`.
    *
    * @throws Error if it does not end well, or leaves something behind.
    */
@@ -112,12 +112,12 @@ export class Session {
     this.tell('no process, mount or loop device is left');
   }
 
-  /** Has the daemon read its configuration again. */
+  /** Has the daemon reload its configuration. */
   reload(): void {
     this.#daemon?.reload();
   }
 
-  /** Shows what the daemon's log tells of its progress since the last call; a failure ends it all. */
+  /** Prints the progress since the last call; throws if a build or an upload failed. */
   async news(): Promise<readonly string[]> {
     this.signal.throwIfAborted();
     const lines = (await this.#log?.newLines()) ?? [];
@@ -128,25 +128,25 @@ export class Session {
     throw new Error(`${failure.text}; see ${this.#logs()}`);
   }
 
-  /** Shows the news until this number of uploads are ready. */
+  /** Prints progress until this number of uploads are ready. */
   async uploadsReady(count: number): Promise<void> {
     for (let ready = 0; ready < count; await delay(LOOK_INTERVAL, undefined, { signal: this.signal })) {
       for (const text of await this.news()) if (/^upload .* is ready: /.test(text)) ready += 1;
     }
   }
 
-  /** Runs a command of nodepool-builder as a person would, and shows what it prints. */
+  /** Runs a command of nodepool-builder and prints its output. */
   async show(command: string): Promise<void> {
     this.tell(`nodepool-builder ${command} -c ${this.shown(this.config)}`);
     console.log(await this.#run(command, '-c', this.config));
   }
 
-  /** What a command lists. */
+  /** The list that a command prints with --json. */
   async listed<T>(command: string): Promise<readonly T[]> {
     return JSON.parse(await this.#run(command, '--json', '-c', this.config)) as readonly T[];
   }
 
-  /** Asks again and again until the answer is good or time is up; returns the last answer. */
+  /** Polls until the answer is good or time is up; returns the last answer. */
   async until<T>(ask: () => T | Promise<T>, good: (answer: T) => boolean): Promise<T> {
     for (
       const end = Date.now() + SETTLE_TIMEOUT;

@@ -1,14 +1,14 @@
 import { delimiter } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Between two lines of progress, in milliseconds. */
+/** Interval of progress lines, in milliseconds. */
 const INTERVAL = 5000;
 
-/** What a soak is told. */
+/** Options of a soak. */
 export interface SoakRun<K extends string> {
   /** Whole numbers, from `--<name> N`. */
   readonly numbers: Readonly<Record<K, number>>;
-  /** Aborts when somebody ends it. */
+  /** Aborts when the user stops it. */
   readonly signal: AbortSignal;
 }
 
@@ -24,7 +24,7 @@ export async function runSoak<K extends string>(
   allIsWell: string,
   soak: (run: SoakRun<K>) => Promise<readonly string[]>,
 ): Promise<void> {
-  // gearmand lies where Debian lets only root look for commands.
+  // Debian has gearmand in /usr/sbin, which is only in root's PATH.
   process.env.PATH = [process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -42,7 +42,7 @@ export async function runSoak<K extends string>(
   }
 }
 
-/** Prints how far it is, a few times a minute. */
+/** Prints progress a few times a minute. */
 export function printNowAndThen<T>(describe: (progress: T) => string): (progress: T) => void {
   let last = performance.now();
   return (progress) => {

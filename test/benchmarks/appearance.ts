@@ -9,13 +9,13 @@ import { distributionOf } from './distribution.ts';
 import { makeImages } from './many-images.ts';
 import { functionsOf, untilOffered } from './offered.ts';
 
-/** Images that appear and disappear in each directory. */
+/** Number of images that appear and disappear in each directory. */
 const SAMPLES = 100;
 
-/** Milliseconds until gearmand knows. */
+/** Bar in milliseconds for the time until gearmand lists the functions. */
 const BAR = 100;
 
-/** How long it takes until gearmand knows of an image that somebody moved into images-dir, or removed there. */
+/** Measures the time until gearmand lists the functions of an image that was moved into images-dir, or drops them. */
 export const appearance: Benchmark = {
   name: 'appearance',
   run: async (context) => [...(await measure(context, 0)), ...(await measure(context, 2_000))],

@@ -2,9 +2,9 @@
 export interface Measurement {
   readonly what: string;
   readonly result: string;
-  /** What the figure must not exceed, or fall below; absent where a figure is only told. */
+  /** Limit of the figure; absent for figures without a bar. */
   readonly bar?: { readonly limit: string; readonly met: boolean };
-  /** What a chart shows of it; absent where it shows nothing. */
+  /** Its bar in the chart; absent for none. */
   readonly figure?: Figure;
 }
 
@@ -19,13 +19,13 @@ export interface Figure {
   readonly max: number;
 }
 
-/** What a benchmark works with. */
+/** Services for a benchmark. */
 export interface BenchmarkContext {
-  /** Aborts when the benchmark has to stop; whatever it waits for then rejects. */
+  /** Aborts when the benchmark must stop. */
   readonly signal: AbortSignal;
-  /** Has `close` called when the benchmark ends, however it ends; the last one added comes first. */
+  /** Registers `close` to be called at the end, also after a failure, in reverse order. */
   readonly after: (close: () => Promise<unknown>) => void;
-  /** Tells people what goes on. */
+  /** Prints a line of progress. */
   readonly progress: (line: string) => void;
 }
 
@@ -36,7 +36,7 @@ export interface Benchmark {
   readonly run: (context: BenchmarkContext) => Promise<Measurement[]>;
 }
 
-/** Waits for work; rejects with the signal's reason as soon as it aborts. */
+/** Waits for work; rejects with the signal's reason when it aborts. */
 export async function unlessAborted<T>(work: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();

@@ -1,7 +1,7 @@
 import type { BenchmarkContext, Measurement } from './benchmark.ts';
 import { distributionOf } from './distribution.ts';
 
-/** One of several that are measured in turn. */
+/** One of several programs that are measured in turn. */
 export interface Contender<T = number> {
   readonly name: string;
   /** Measures once. */
@@ -12,7 +12,7 @@ export interface Contender<T = number> {
 export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 
 /**
- * Measures the contenders in turn, round after round, so that they share what else the machine does.
+ * Measures the contenders in turn, round after round, so that other load on the machine affects all of them.
  *
  * @param rounds those that count; one before them warms up
  */
@@ -33,12 +33,12 @@ export async function compare<T>(
   return samples;
 }
 
-/** One figure of samples that hold several. */
+/** Selects one figure of samples with several. */
 export function figureOf<T>(samples: Samples<T>, pick: (sample: T) => number): Samples {
   return new Map(Array.from(samples, ([name, own]) => [name, own.map(pick)]));
 }
 
-/** How figures of one kind are written. */
+/** Formats figures of one kind. */
 export interface Unit {
   readonly name: string;
   readonly digits: number;
@@ -66,7 +66,7 @@ export interface Ratio {
   readonly max: number;
 }
 
-/** Sums up the ratios of the rounds. */
+/** Summarises the ratios of the rounds. */
 export function ratioOf(samples: Samples, one: string, other: string): Ratio {
   const base = samplesOf(samples, other);
   return distributionOf(samplesOf(samples, one).map((value, round) => value / (base[round] as number)));
@@ -86,7 +86,7 @@ export function ratioRow(
   return { what: `**${what}**`, result: `× ${middle} (${low}–${high})`, bar: { limit, met } };
 }
 
-/** The contender, of those that are named, with the greatest median. */
+/** The named contender with the greatest median. */
 export function bestOf(samples: Samples, names: readonly string[]): string {
   const medianOf = (name: string): number => distributionOf(samplesOf(samples, name)).median;
   return names.reduce((best, name) => (medianOf(name) > medianOf(best) ? name : best));

@@ -7,18 +7,18 @@ export const NODEPOOL_BUILDER: string = join(
   '../../packages/nodepool-builder/bin/nodepool-builder.js',
 );
 
-/** Starts a daemon on the compiled packages; it need not serve yet when this returns. */
+/** Starts a daemon on the compiled packages, without waiting until it serves. */
 export function spawnCompiled(config: string, program: string = NODEPOOL_BUILDER): BuilderProcess {
   return spawnDaemon([process.execPath, [program, '-d', '-c', config]]);
 }
 
-/** Two signals, for the first lets the jobs that run come to an end; they differ, since equal ones become one. */
+/** The first lets running jobs finish, the second stops them; the kernel would merge two equal pending signals. */
 export async function stop(daemon: BuilderProcess): Promise<void> {
   daemon.child.kill('SIGINT');
   await daemon.end('SIGTERM');
 }
 
-/** Disk images that are there to be configured, and are not built. */
+/** Disk images that are configured but never built. */
 export const UNBUILT = `
   - name: docs
     elements: [mini-os]`;

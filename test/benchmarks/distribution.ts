@@ -1,9 +1,9 @@
-/** What is told of many samples. */
+/** Summary of many samples. */
 export interface Distribution {
   readonly count: number;
   readonly min: number;
   readonly median: number;
-  /** The 95th percentile: no more than one sample in twenty is above. */
+  /** The 95th percentile. */
   readonly p95: number;
   readonly max: number;
 }

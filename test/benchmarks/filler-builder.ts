@@ -1,4 +1,4 @@
-/** A nodepool-builder whose images are large and quickly made: `options.bytes` of data without a zero. */
+/** A nodepool-builder that quickly writes large images: `options.bytes` of data without a zero byte. */
 import { BaseImageBuilder, type BuildContext } from '@nodepool-builder/image-builder';
 import { main } from 'nodepool-builder';
 

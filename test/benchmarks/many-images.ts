@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
 import { readImages } from '@nodepool-builder/image-builder/module-kit';
 
-/** What makes the image whose copies fill a directory. */
+/** Builds the image whose copies fill a directory. */
 class TinyBuilder extends BaseImageBuilder {
   override readonly nativeFormats = ['raw'] as const;
 
@@ -48,7 +48,7 @@ export async function makeImages(directory: string, count: number, signal: Abort
   return imageIds;
 }
 
-/** Leaves the images of a directory as if somebody had put them there by hand. */
+/** Removes the manifests of a directory, as if the images had been copied there by hand. */
 export async function removeManifests(directory: string): Promise<void> {
   await rm(join(directory, '.nodepool-builder'), { recursive: true });
 }

@@ -13,15 +13,15 @@ const MIB = 2 ** 20;
 const SMALL = 64 * MIB;
 const LARGE = 4096 * MIB;
 
-/** An image lies on disk as it was built, converted, and uploaded; and some more. */
+/** Disk space for the built, converted and uploaded image, with a reserve. */
 const NEEDED = 3.25 * LARGE;
 
-/** How much more memory 64 times the image may take: what the garbage collector happens to leave. */
+/** Permitted growth of memory for an image 64 times as large, for garbage that is not yet collected. */
 const BAR = 1.25;
 
 const BUILDER = join(import.meta.dirname, 'filler-builder.ts');
 
-/** The most memory that a daemon takes while it builds, converts and uploads a small image, and a large one. */
+/** Measures the peak memory of a daemon that builds, converts and uploads a small image, and a large one. */
 export const memory: Benchmark = { name: 'memory', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

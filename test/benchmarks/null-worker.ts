@@ -1,4 +1,4 @@
-/** Does jobs whose result is empty. Arguments: the port of the gearmand, and the function. */
+/** A worker whose jobs have an empty result. Arguments: gearmand's port and the function. */
 import { Worker } from '@nodepool-builder/gearman-node';
 
 const [port, functionName = ''] = process.argv.slice(2);

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Admin } from '@nodepool-builder/gearman-node';
 
-/** Between two looks, in milliseconds: without it, looking would take a core from what is looked at. */
+/** Polling interval in milliseconds: without a pause, polling would take a core from the measured program. */
 const PAUSE = 5;
 
-/** Long past any figure worth telling, in milliseconds. */
+/** Time limit in milliseconds, far above any useful figure. */
 const LIMIT = 60_000;
 
 /**
@@ -28,7 +28,7 @@ export async function untilOffered(
   }
 }
 
-/** The functions that are offered for an image. */
+/** The functions of an image. */
 export function functionsOf(imageId: string): string[] {
   return [`image-upload:${imageId}`, `image-delete:${imageId}`];
 }

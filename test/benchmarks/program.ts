@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { type BenchmarkContext, unlessAborted } from './benchmark.ts';
 
-/** How a program is started. */
+/** Options for starting a program. */
 export type Command = readonly [command: string, ...args: string[]];
 
-/** Seconds for an answer: far more than any takes, for some libraries lose a job and wait for it for ever. */
+/** Time limit for an answer in seconds: some libraries lose a job and wait for it forever. */
 const LIMIT = 60;
 
-/** A process that takes orders, a line each, and answers each with a line. It lives as long as the benchmark. */
+/** A process that answers each line with a line. It runs until the end of the benchmark. */
 export class Program {
   readonly #command: Command;
   readonly #child: ChildProcess;
@@ -22,7 +22,7 @@ export class Program {
     this.#signal = signal;
     const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child = child;
-    child.stdin.on('error', () => {}); // the answer that does not come says so
+    child.stdin.on('error', () => {}); // the missing answer reports it
     this.#answers = createInterface(child.stdout)[Symbol.asyncIterator]();
     const exited = once(child, 'exit');
     after(async () => {

@@ -18,7 +18,7 @@ const STARTS = 5;
 /** Milliseconds until all functions are offered. */
 const BAR = 2_000;
 
-/** How long a daemon takes, from its spawn, until gearmand has all functions of a full images-dir. */
+/** Measures the time from the spawn of a daemon until gearmand lists all functions of a full images-dir. */
 export const startUp: Benchmark = { name: 'start-up', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

@@ -14,7 +14,7 @@ const schema = JSON.parse(await readPage(FILE));
 const validate = createAjv({ allErrors: true, allowUnionTypes: true, strictTypes: false }).compile(schema);
 const known = await configurations();
 
-/** Every nodepool.yaml of the examples and documents, by its place. */
+/** Every nodepool.yaml of the examples and documents, by path. */
 async function configurations(): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   for await (const file of glob('examples/**/nodepool.yaml', { cwd: ROOT })) {

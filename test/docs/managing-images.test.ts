@@ -48,7 +48,7 @@ providers: [{name: local, type: directory, directory: pool, images: [{name: debi
   return shell;
 }
 
-/** Waits until the provider has the image of that number of builds. */
+/** Waits until the provider has the images of this number of builds. */
 async function uploaded(shell: (script: string) => Promise<string>, count: number): Promise<void> {
   await waitUntil(`${count} uploads`, async () => {
     const list: { state: string }[] = JSON.parse(
@@ -58,7 +58,7 @@ async function uploaded(shell: (script: string) => Promise<string>, count: numbe
   });
 }
 
-/** The process ends at SIGTERM, and takes its pid file with it. */
+/** Ends the process with SIGTERM and checks that its pid file is gone. */
 async function ended(shell: (script: string) => Promise<string>): Promise<void> {
   await waitUntil('the end', async () => (await shell('[ -e builder.pid ] || echo ended')) === 'ended\n');
 }

@@ -6,7 +6,7 @@ import { runCommand } from '../fixtures/command-outcome.ts';
 import { createManagedSite, docsImage, endAfter, type ManagedSite } from '../fixtures/managed-site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Waits until both providers hold so many images, and the ids of the images are among them. */
+/** Waits until both providers have this number of images, including those with the given ids. */
 async function everywhere(site: ManagedSite, count: number, imageId = ''): Promise<void> {
   await waitUntil(`${count} images in both providers, ${imageId} among them`, async () => {
     const found = await Promise.all([site.uploaded('east'), site.uploaded('west')]);

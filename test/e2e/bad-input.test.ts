@@ -44,13 +44,13 @@ setUp(async (undo) => {
   undo(assertWorks);
 });
 
-/** The builder still does its work. */
+/** Checks that the builder still works. */
 async function assertWorks(): Promise<void> {
   await client.submit('image-build:docs', '{"image-id": "afterwards"}');
   await client.submit('image-delete:afterwards');
 }
 
-/** Nothing is left of a fault. */
+/** Checks that a failure left nothing behind. */
 afterEach(async () => {
   assert.deepEqual((await readdir(site.images)).toSorted(), ['.nodepool-builder', 'there.tar']);
   assert.deepEqual(await readdir(join(site.images, '.nodepool-builder/staging')), []);

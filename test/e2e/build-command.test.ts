@@ -14,7 +14,7 @@ import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { ZuulDouble } from '../fixtures/zuul/zuul-double.ts';
 
-/** No job server listens there: the command needs none. */
+/** A port without a job server, which the command does not need. */
 const NO_SERVER = 1;
 
 interface BuildSite extends Site {

@@ -25,10 +25,10 @@ const CLOUD = `
     max-servers: 10
     images: [{name: trusty, diskimage: debian, min-ram: 8192}]`;
 
-/** Far more than the sockets on the way to the cloud hold. */
+/** Bytes, far more than the buffers of the sockets on the way to the cloud. */
 const CLOUD_IMAGE = 64 * 2 ** 20;
 
-/** Takes a directory about a second, which is long after its first progress. */
+/** Bytes of an image whose copy to a directory takes about a second, long after its first progress. */
 const DIRECTORY_IMAGE = 256 * 2 ** 20;
 
 describe('deleting an image during its upload, over gearmand', () => {
@@ -58,7 +58,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     undo(() => admin.close());
   });
 
-  /** The functions of an image, and how many jobs each has. */
+  /** The functions of an image with their numbers of jobs. */
   async function functionsOf(imageId: string): Promise<Record<string, number>> {
     const status = (await admin.status()).filter(
       ({ name, availableWorkers, total }) => name.endsWith(`:${imageId}`) && availableWorkers + total > 0,
@@ -66,7 +66,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     return Object.fromEntries(status.map(({ name, total }) => [name, total]));
   }
 
-  /** Puts an image into `images-dir`, all of it a hole but for its beginning. */
+  /** Puts a sparse image with a small beginning of data into `images-dir`. */
   async function drop(imageId: string, size: number): Promise<void> {
     const path = join(site.images, `${imageId}.raw`);
     await writeFile(path, 'content');
@@ -77,7 +77,7 @@ describe('deleting an image during its upload, over gearmand', () => {
     );
   }
 
-  /** Nothing of the image, the only one, is on the disk, and in the end nothing of it is offered. */
+  /** Waits until the only image is neither on disk nor offered. */
   async function isGone(imageId: string): Promise<void> {
     const own = join(site.images, '.nodepool-builder');
     assert.deepEqual(await readdir(site.images), ['.nodepool-builder']);

@@ -55,7 +55,7 @@ describe('disk-image-create', () => {
     undo(() => client.close());
   });
 
-  /** Its arguments; the value of -o apart. */
+  /** Its arguments, with the value of -o separately. */
   async function argv(): Promise<{ args: string[]; output: string }> {
     const args = await site.dib.argv();
     const index = args.indexOf('-o') + 1;
@@ -217,5 +217,5 @@ describe('disk-image-create', () => {
   });
 });
 
-/** Where the numbers go is in its environment, too. */
+/** The address of the statsd server is in its environment, too. */
 const STATSD = /^STATSD_/;

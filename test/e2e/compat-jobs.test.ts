@@ -12,7 +12,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** Disk images that go wrong, each in its own way. */
+/** Disk images that fail in different ways. */
 const FAULTY_DISKIMAGES = `
   - {name: fails, elements: [fail]}
   - {name: makes-nothing, elements: [nothing]}
@@ -20,7 +20,7 @@ const FAULTY_DISKIMAGES = `
   - {name: number-in-env-vars, env-vars: {DIB_X: 5}}
   - {name: unbalanced-quote, elements: 'vm "base'}`;
 
-/** A cloud that nobody has configured, and one that is away. */
+/** An unconfigured cloud, and one that is down. */
 const FAULTY_PROVIDERS = `
   - {name: no-such-cloud, cloud: no-such-cloud, image-type: raw, max-servers: 1, images: [{name: trusty, min-ram: 1}]}
   - name: away
@@ -36,7 +36,7 @@ const FAULTY_PROVIDERS = `
 
 type Case = readonly [what: string, functionName: string, argument: string, reason: RegExp];
 
-/** The matrix of 1.5: what ends in WORK_FAIL. */
+/** Jobs of section 1.5 that end with WORK_FAIL. */
 const FAILS: readonly Case[] = [
   ['disk-image-create exits non-zero', 'image-build:fails', '{"image-id": "1"}', /exit code 3/],
   ['the build command cannot be executed', 'image-build:no-program', '{"image-id": "1"}', /is not installed/],
@@ -55,7 +55,7 @@ const FAILS: readonly Case[] = [
   ],
 ];
 
-/** The matrix of 1.5: what ends in WORK_EXCEPTION. */
+/** Jobs of section 1.5 that end with WORK_EXCEPTION. */
 const EXCEPTIONS: readonly Case[] = [
   ['image-id contains a slash', 'image-build:debian', '{"image-id": "a/b"}', /contains a "\/"/],
   ['image-id is missing', 'image-build:debian', '{}', /required property 'image-id'/],
@@ -324,7 +324,7 @@ const KNOWN_TO_GEARD = [
   'ECHO_REQ',
 ];
 
-/** An image, one that cannot be converted, and everything that made the Python builder stumble. */
+/** An image, one that cannot be converted, and every file that broke the Python builder. */
 async function layOut(images: string): Promise<void> {
   const files = [
     'there.raw',

@@ -9,7 +9,7 @@ import { startGearmand } from '../fixtures/gearmand.ts';
 import { NodepoolClient } from '../fixtures/nodepool-client.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** A build that goes on until the test opens the gate. */
+/** A build that runs until the test opens the gate. */
 const GATED = `
   - {name: gated, elements: [wait]}`;
 
@@ -39,7 +39,7 @@ for (const [serverName, startServer] of Object.entries(SERVERS)) {
       await site.remove();
     });
 
-    /** How many connections offer each function of a prefix. */
+    /** Number of connections that offer each function with a prefix. */
     async function offered(prefix: string): Promise<Record<string, number>> {
       const admin = new Admin({ host: '127.0.0.1', port: server.port });
       try {

@@ -14,7 +14,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 
 const SERVERS = { gearmand: startGearmand, "a job server like python's geard": startGeard };
 
-/** A job server, and the nodepool daemon that talks to it. */
+/** A job server with its nodepool daemon. */
 interface Side {
   readonly server: Geard | Gearmand;
   client: NodepoolClient;
@@ -123,5 +123,5 @@ function of(imageId: string): string[] {
   return [`image-upload:${imageId}`, `image-delete:${imageId}`];
 }
 
-/** What the builder offers at the start. */
+/** The builder's functions at start. */
 const ALL = ['image-build:debian', ...of('1'), ...of('2')];

@@ -16,7 +16,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { type StatsdListener, startStatsdListener } from '../fixtures/statsd-listener.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** All of them are one cloud; `impatient` gives up soon. */
+/** All are the same cloud; `impatient` has a short time limit. */
 const PROVIDERS = `
   - name: cloud-a
     cloud: mycloud
@@ -82,7 +82,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   });
   afterEach(() => cloud.glance.clear());
 
-  /** What an image in the cloud is, by what the builder answered. */
+  /** The image in the cloud, by the builder's answer. */
   async function uploaded(data: string): Promise<GlanceImage> {
     const { 'external-id': id } = JSON.parse(data) as { 'external-id': string };
     const found = (await cloud.account.images()).find((image) => image.id === id);
@@ -239,7 +239,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     const record = join(site.images, '.nodepool-builder/uploads');
     cloud.glance.inject({ method: 'PUT' }, stallsAfter(4));
     const running = client.upload('9', 'impatient', 'trusty');
-    // An entry may go between the two looks.
+    // An entry may vanish between the two calls.
     const entries = async (): Promise<string[]> =>
       await Promise.all(
         (await readdir(record)).map((name) => readFile(join(record, name), 'utf8').catch(() => '')),
@@ -258,7 +258,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
   });
 });
 
-/** Puts a qemu-img into a directory of PATH that writes down what it is called for. */
+/** Puts a qemu-img that records its calls into a directory of PATH. */
 async function countConversions(directory: string): Promise<string> {
   const log = join(directory, 'qemu-img.log');
   const program = execFileSync('which', ['qemu-img'], { encoding: 'utf8' }).trim();

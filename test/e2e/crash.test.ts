@@ -13,7 +13,7 @@ import { setUp } from '../fixtures/set-up.ts';
 import { createSite, DOCS, type Site } from '../fixtures/site.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** How often each kind of job is killed, spread evenly over the time that it takes. */
+/** Number of kills of each kind of job, spread evenly over its duration. */
 const KILLS = 3;
 
 const MINI = `
@@ -53,7 +53,7 @@ afterEach(async () => {
 async function doDespiteKill(functionName: string, argument: string, milliseconds: number): Promise<boolean> {
   const job = client.submit(functionName, argument);
   await job.handle;
-  await delay(milliseconds); // the moment of the kill is what the test varies: there is nothing to wait for
+  await delay(milliseconds); // the test varies the time of the kill: there is no event to wait for
   await builder.end('SIGKILL');
   await waitUntil('gearmand to know that the builder is gone', async () => {
     return (await admin.status()).every(({ availableWorkers }) => availableWorkers === 0);
@@ -67,7 +67,7 @@ async function doDespiteKill(functionName: string, argument: string, millisecond
   return isDone;
 }
 
-/** Submits a job without a fault, and returns the milliseconds that it takes. */
+/** Submits a job without a kill. Returns its duration in milliseconds. */
 async function durationOf(functionName: string, argument: string): Promise<number> {
   const start = performance.now();
   await client.submit(functionName, argument);
@@ -78,7 +78,7 @@ function moments(duration: number): number[] {
   return Array.from({ length: KILLS }, (_, index) => (duration * (index + 0.5)) / KILLS);
 }
 
-/** What lies in images-dir is whole, is offered, and nothing else is there. */
+/** Checks that images-dir has only complete images, which are offered. */
 async function assertWhole(...imageIds: readonly string[]): Promise<void> {
   const workspace = join(site.images, '.nodepool-builder');
   for (const directory of ['staging', 'trash', 'deletes']) {
@@ -150,7 +150,7 @@ describe('SIGKILL and a restart', () => {
 
   it('during disk-image-create: its processes, mounts and loop devices are removed', async () => {
     const job = client.submit('image-build:mini', '{"image-id": "0001"}');
-    // A job that fails earlier ends the test with its reason.
+    // A job that fails ends the test with its reason.
     await Promise.race([builder.logged(/nodepool\.image\.build\.mini: .*Target: install\.d/), job]);
     await builder.end('SIGKILL');
     builder = await startBuilder(site.config);

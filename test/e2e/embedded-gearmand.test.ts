@@ -10,7 +10,7 @@ import { undoAfter } from '../fixtures/undo-after.ts';
 
 const run = promisify(execFile);
 
-/** What a person types, in a network of its own: nobody else is at port 4730 there. */
+/** A shell session in a network namespace of its own, where port 4730 is free. */
 const SESSION = `
 ip link set lo up
 builder="$1" config="$2"

@@ -15,13 +15,13 @@ registerHooks({
 });
 `;
 
-/** What only the manager needs. */
+/** Modules that only the manager needs. */
 const OF_THE_MANAGER = /loads .*(?:image-manager|\/croner\/|\/pg\/|node:sqlite)/;
 
-/** What only images of Zuul need. */
+/** Modules that only images of Zuul need. */
 const OF_ZUUL = /loads .*(?:\/got\/|\/mqtt\/|zuul-api\.ts)/;
 
-/** What only images that are made on instances need. */
+/** Modules that only on-instance builds need. */
 const OF_INSTANCES = /loads .*(?:\/ssh2\/|xmldom|build-on-instance\.ts)/;
 
 for (const [options, isLoaded] of [

@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-/** Each has a disk image of its own name: the functions of all tests meet at one job server. */
+/** Each test has a disk image with a name of its own, because all tests share a job server. */
 async function newSite(t: Parameters<typeof createManagedSite>[0], name: string): Promise<ManagedSite> {
   return await createManagedSite(t, settingsOf(name), server.port);
 }

@@ -24,7 +24,7 @@ it('the manager uploads builds imported from Zuul, and keeps the configured numb
   undoAfter(t, () => server.stop());
   const providers = [provider('east', { images: [{ name: 'node', diskimage: 'noble' }] })];
   const site = await createManagedSite(t, { diskimages: [], providers }, server.port);
-  // The builder knows of no Zuul: its images are put there by hand.
+  // The builder has no Zuul: the test puts the images there.
   const builderConfig = join(site.directory, 'builder.yaml');
   await copyFile(site.config, builderConfig);
   endAfter(t, await startBuilder(builderConfig));

@@ -30,7 +30,7 @@ async function startService(t: TestContext, settings: Settings = {}): Promise<Se
   return { site, process: started };
 }
 
-/** The only id with that number in a list. */
+/** The only id with this number in a list. */
 async function idOf(site: ManagedSite, command: string, key: string, number: string): Promise<string> {
   const ids = (await site.list(command)).map((record) => String(record[key]));
   return ids.find((id) => id.includes(number)) ?? assert.fail(`no ${number} in ${ids.join()}`);

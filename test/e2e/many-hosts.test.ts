@@ -13,17 +13,17 @@ const ALL = {
   c: ['debian', 'ubuntu'],
 };
 
-/** How many builds have come to the gate of a host. */
+/** Number of builds that wait at the gate of a host. */
 function atTheGate({ builder }: BuilderHost): number {
   return builder.log.filter((line) => /nodepool\.image\.build\.\S+: waiting/.test(line)).length;
 }
 
-/** How many uploads have come so far that the hook runs. */
+/** Number of uploads whose hook runs. */
 function hooks({ builder }: BuilderHost): number {
   return builder.log.filter((line) => /running the hook/.test(line)).length;
 }
 
-/** The builder that has taken the only build, and the other one. */
+/** The builder that runs the only build, and the other one. */
 async function whoBuilds({ b, c }: ManyHosts): Promise<[builds: BuilderHost, idle: BuilderHost]> {
   const first = await waitUntil('the build', () => [b, c].find((host) => atTheGate(host) > 0));
   return first === b ? [b, c] : [c, b];
@@ -33,14 +33,14 @@ async function openGates({ b, c }: ManyHosts): Promise<void> {
   await Promise.all([b, c].map(({ dib }) => dib.openGate()));
 }
 
-/** What is in the provider, without the manifests and links: `debian-debian-0000000001-k7f3q2xa` and the like. */
+/** Images in the provider, such as `debian-debian-0000000001-k7f3q2xa`, without manifests and links. */
 async function uploaded(site: ManyHosts): Promise<string[]> {
   return (await site.pool())
     .filter((name) => name.endsWith('.qcow2') && !name.includes('-latest.'))
     .map((name) => name.slice(0, -'.qcow2'.length));
 }
 
-/** The ids of builds that the manager has seen become ready. */
+/** Ids of the builds that the manager has recorded as ready. */
 function ready({ manager }: ManyHosts): string[] {
   return manager.log.flatMap((line) => /build (\S+) is ready/.exec(line)?.slice(1) ?? []);
 }
@@ -53,12 +53,12 @@ async function workersOf(site: ManyHosts, name: string): Promise<number> {
   return (await site.functions()).find((entry) => entry.name === name)?.workers ?? 0;
 }
 
-/** The disk image of `debian-0000000001-k7f3q2xa` and the like. */
+/** The disk image of an id such as `debian-0000000001-k7f3q2xa`. */
 function diskimageOf(imageId: string): string {
   return imageId.replace(/-\d+-\w+$/, '');
 }
 
-/** What a provider has that holds these images and nothing else. */
+/** Contents of a provider with exactly these images. */
 function poolOf(imageIds: readonly string[]): string[] {
   const files = imageIds.flatMap((id) => {
     const name = diskimageOf(id);
@@ -67,7 +67,7 @@ function poolOf(imageIds: readonly string[]): string[] {
   return files.toSorted();
 }
 
-/** Waits until there is one image of each, at one builder and in the provider, and nothing else anywhere. Their ids. */
+/** Waits until each disk image has exactly one image, at one builder and in the provider. Returns their ids. */
 async function settled(site: ManyHosts, diskimages: readonly string[]): Promise<string[]> {
   const wanted = diskimages.toSorted().join();
   return await waitUntil('exactly what is wanted, everywhere', async () => {

@@ -13,7 +13,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 
 const [SECRET, OTHER] = ['correct-horse', 'battery-staple'];
 
-/** Runs in the chroot, with the trace that shows what it does. A token that is too long is wrong. */
+/** An element that runs in the chroot with `set -x`, and fails if the token is wrong. */
 const INSTALL = `#!/bin/bash
 set -eux
 echo "$TOKEN" > /etc/token

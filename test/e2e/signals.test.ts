@@ -21,7 +21,7 @@ beforeEach(async () => {
   site = await createSite(server.port);
   gate = join(site.directory, 'gate');
   const command = join(site.directory, 'wait-for-gate');
-  // A build command that lets the test decide when it ends; the last argument but one is what -o names.
+  // A build command that ends when the test decides; the last argument but one is the value of -o.
   await writeFile(
     command,
     `#!/bin/sh

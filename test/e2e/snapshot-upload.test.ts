@@ -22,15 +22,15 @@ import { setUp } from '../fixtures/set-up.ts';
 import { sshAtPort } from '../fixtures/ssh-at-port.ts';
 import { waitUntil } from '../fixtures/wait-until.ts';
 
-/** In the middle of it the build waits, but not a second time. */
+/** The build waits once, at the gate. */
 const WAITS = `steps: [mkdir /root/first, "if mkdir /root/second; then echo it waits; sleep 30; fi"]`;
 
 const PROGRAM = join(import.meta.dirname, '../fixtures/ssh-at-port-program.ts');
 
-/** A build that waits. */
+/** A waiting build. */
 interface Begun {
   readonly killed: BuilderProcess;
-  /** Who waits for it. */
+  /** The client that waits for the job. */
   readonly asking: Client;
   readonly job: Job;
 }
@@ -99,7 +99,7 @@ providers:${PROVIDERS(directory)}
     return await NodepoolBuilder.start({ configuration, modules, logger: () => logger });
   }
 
-  /** Has a builder that is a process of its own begin a build; resolves once the build waits. */
+  /** Has a builder process begin a build; resolves once the build waits. */
   async function begin(diskimage: string, imageId: string): Promise<Begun> {
     await builder.close();
     const environment = [`OS_CLIENT_CONFIG_FILE=${clouds}`, `SSH_PORT=${nova.port}`];
@@ -128,7 +128,7 @@ providers:${PROVIDERS(directory)}
     return await (await cloud.account.glance()).request('GET', `/images/${id}/file`);
   }
 
-  /** What there is of servers, in the cloud and in the ledger. */
+  /** Servers in the cloud and instance records. */
   async function remains(): Promise<readonly string[]> {
     const ledger = await readdir(join(directory, 'images/.nodepool-builder/instances'));
     return [...nova.servers.keys(), ...nova.keyPairs.keys(), ...ledger];
@@ -229,7 +229,7 @@ providers:${PROVIDERS(directory)}
 
   it('a killed builder leaves no server and no snapshot if no job waits for it', async () => {
     const { killed, asking } = await begin('destroyed', '8');
-    await asking.close(); // gearmand gives nobody a job that nobody waits for
+    await asking.close(); // gearmand drops a foreground job without a client
     await killed.end('SIGKILL');
     assert.equal(nova.servers.size, 1);
     builder = await start();

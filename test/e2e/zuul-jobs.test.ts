@@ -23,7 +23,7 @@ import { readZuulJob } from '../fixtures/zuul-job.ts';
 /** Of the build. */
 const UUID = '0123456789abcdef0123456789abcdef';
 
-/** Where the jobs build. The one that comes second finds the image of the other, and does not build it again. */
+/** Build directory of the jobs. The second one finds the image of the first, and does not build it again. */
 let imageRoot: string;
 before(async () => {
   imageRoot = await mkdtemp(join(tmpdir(), 'dib-images-'));
@@ -119,7 +119,7 @@ test("Nodepool deletes images: the job's artifact is imported and uploaded to a 
   assert.equal(upload.checksum, createHash('md5').update(raw).digest('hex'));
 });
 
-/** Has a version of the image lie in a pool as an earlier job has left it; its external-id. */
+/** Uploads a version of the image to a pool, as an earlier job. Returns its external-id. */
 async function uploadVersion(pool: string, daysAgo: number): Promise<string> {
   const path = join(pool, 'image');
   await writeFile(path, `of ${daysAgo} days ago`);
@@ -135,7 +135,7 @@ async function uploadVersion(pool: string, daysAgo: number): Promise<string> {
   return externalId;
 }
 
-/** Has half of an upload lie there. */
+/** Leaves a partial upload, as a killed job does. */
 async function leavePartial(pool: string, uploadId: string, hoursAgo: number): Promise<string> {
   const name = `.upload-${uploadId}.00000000.part`;
   await writeFile(join(pool, name), '');
@@ -222,7 +222,7 @@ test('Zuul deletes images: the job uploads, deletes old images, and removes what
   assert.match(latest.stderr, new RegExp(`^${former} .* not chosen: it was built earlier`, 'm'));
 });
 
-/** What the test looks at of the example's `nodepool.yaml`. */
+/** The parts of the example's `nodepool.yaml` that the test reads. */
 interface Example {
   readonly 'zuul-images': readonly [
     { readonly project: string; readonly pipelines: readonly [string]; readonly job: string },
@@ -230,7 +230,7 @@ interface Example {
   readonly providers: readonly [object];
 }
 
-/** What the job returns, for each provider. */
+/** The job's result for each provider. */
 interface Returned {
   readonly reaped_images: readonly [readonly Record<string, string>[]];
   readonly uploaded_images: readonly [Record<string, string>];

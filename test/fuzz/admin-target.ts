@@ -7,10 +7,10 @@ import type { HostilePacket } from './hostile-packets.ts';
 import { HostileServer } from './hostile-server.ts';
 import { BODY_MUTATIONS } from './mutations.ts';
 
-/** Smaller than the longest line that is thrown, so that the limit is met too. */
+/** Smaller than the longest generated line, so that the limit is tested too. */
 const MAX_REPLY_SIZE = 256 * 1024;
 
-/** What a job server may reply to the one or the other command. */
+/** Valid replies of a job server. */
 const REPLIES: readonly Buffer[] = [
   '.\n',
   '.\r\n',
@@ -39,7 +39,7 @@ const LONG_LINES = {
   ends: ['\n', '\t\n', ' \n', '\t1\t1\t1\n', '\r\n', ':\n', 'x', '\n.\n'],
 } as const;
 
-/** An operator whose job server is hostile: each command settles, with what its type promises or an honest error. */
+/** An admin client of a hostile server: each command resolves with a value of its type, or rejects with a typed error. */
 export const adminTarget: FuzzTarget = {
   name: 'admin',
   open: async () => ({
@@ -108,7 +108,7 @@ async function attack(session: readonly HostilePacket[]): Promise<void> {
   }
 }
 
-/** Whatever is a number in a value is a natural one. */
+/** Checks that all numbers in a value are non-negative integers. */
 function assertNumbers(value: unknown): void {
   if (typeof value === 'number') assert.ok(value >= 0 && Number.isFinite(value), `${value}`);
   else if (typeof value === 'object' && value !== null) Object.values(value).forEach(assertNumbers);

@@ -3,16 +3,16 @@ import { PACKETS, type Packet, PacketDecoder, ProtocolError } from '@nodepool-bu
 import type { FuzzTarget } from './fuzz.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 
-/** Smaller than the largest packets that are thrown, so that the limit is met too. */
+/** Smaller than the largest generated packets, so that the limit is tested too. */
 const MAX_PACKET_SIZE = 64 * 1024;
 
-/** What came of a stream: packets and lines, and the code of the error that ended it. */
+/** Result of decoding a stream: packets and lines, and the code of the error that ended it. */
 interface Outcome {
   readonly out: readonly string[];
   readonly error: string | undefined;
 }
 
-/** A decoder: whatever the bytes and however they are cut, the same packets come out, or a ProtocolError. */
+/** A decoder: the packets, or the ProtocolError, do not depend on how the bytes are cut. */
 export const decoderTarget: FuzzTarget = {
   name: 'decoder',
   open: async () => ({
@@ -38,7 +38,7 @@ function check(session: readonly HostilePacket[]): void {
   }
 }
 
-/** Byte by byte where that does not take long, else every header is cut at another place. */
+/** Sizes of chunks: single bytes for short streams, else sizes that cut each header at another place. */
 function chunkSizes(length: number, seed: number): number[] {
   return length < 2000 ? [1, 2 + seed] : [7 + seed, 4096];
 }

@@ -5,47 +5,47 @@ import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import type { HostilePacket } from './hostile-packets.ts';
 
-/** What hostile packets are thrown at. */
+/** A program under test. */
 export interface FuzzTarget {
   readonly name: string;
   readonly open: () => Promise<OpenTarget>;
 }
 
-/** A target that stands and can be thrown at, session after session. */
+/** A running target, for any number of sessions. */
 export interface OpenTarget {
   readonly sessions: fc.Arbitrary<HostilePacket[]>;
-  /** Throws one session's packets; rejects if that did anything it must not do. */
+  /** Sends the packets of one session; rejects if the target misbehaved. */
   readonly run: (session: readonly HostilePacket[]) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** How long, and with which numbers. */
+/** Options of a run. */
 export interface FuzzOptions {
   readonly packets: number;
   readonly seed: number;
-  /** Told now and then how many packets were thrown. */
+  /** Called now and then with the number of packets sent. */
   readonly progress?: (packets: number) => void;
 }
 
-/** What was thrown. */
+/** Figures of a run. */
 export interface FuzzReport {
   readonly sessions: number;
   readonly packets: number;
   readonly mutated: number;
-  /** How much more memory was in use at the end than after the first sessions, in bytes. */
+  /** Growth of the used memory since the first sessions, in bytes. */
   readonly growth: number;
 }
 
-/** Sessions between two looks at the memory. A batch's seed is the first one's plus its number. */
+/** Sessions between two measurements of memory. A batch's seed is the first one's plus its number. */
 const BATCH = 100;
 
 /** Limit of a session's time and processor time, in milliseconds; beyond it the session hangs. */
 const SESSION_LIMIT = 5_000;
 
-/** What may stay after all that was opened is closed: caches, compiled code, and the fuzzer's own. */
+/** Permitted growth after everything is closed: caches, compiled code, and the fuzzer's own. */
 const MAX_GROWTH = 48 * 1024 * 1024;
 
-/** What may be in use at a time, beyond what was at the start. */
+/** Permitted growth at any time. */
 const MAX_PEAK = 768 * 1024 * 1024;
 
 /**

@@ -2,19 +2,19 @@ import { type ArgumentName, PACKETS, type PacketName } from '@nodepool-builder/g
 import * as fc from 'fast-check';
 import { BODY_MUTATIONS, FRAME_MUTATIONS, headerOf, type Mutation } from './mutations.ts';
 
-/** What a hostile peer sends at once: a packet, a spoilt packet, or a line of text. */
+/** One message of a hostile peer: a packet, a corrupted packet, or a line of text. */
 export interface HostilePacket {
-  /** Over which of its connections it goes, from 0 on. */
+  /** Index of its connection. */
   readonly connection: number;
-  /** What it was before it was spoilt; `TEXT` for a line. */
+  /** Its type before the corruption; `TEXT` for a line. */
   readonly name: PacketName | 'TEXT';
   readonly isMutated: boolean;
-  /** Whether what comes after it is read from a wrong place, if at all. */
+  /** Whether it breaks the framing of later packets. */
   readonly breaksFraming: boolean;
   readonly bytes: Buffer;
 }
 
-/** What hostile packets are made of. */
+/** Ingredients of hostile packets. */
 export interface Vocabulary {
   readonly magic: 'REQ' | 'RES';
   readonly connections: number;
@@ -25,7 +25,7 @@ export interface Vocabulary {
   readonly lines: readonly string[];
 }
 
-/** Beside what is likely to be understood: empty, not a number, not finite, too long, not UTF-8. */
+/** Valid values, and others: empty, not a number, not finite, too long, not UTF-8. */
 const ODD_TEXTS: readonly Buffer[] = [
   '',
   '-1',
@@ -50,7 +50,7 @@ const PAYLOADS: readonly Buffer[] = [
   Buffer.alloc(70_000, 'longer'),
 ];
 
-/** Of so many packets all are as they should be, some have a spoilt body, and few break the framing. */
+/** Weights of valid packets, of packets with a corrupted body, and of those that break the framing. */
 const WEIGHTS = { whole: 16, body: 14, frame: 1 } as const;
 
 /**

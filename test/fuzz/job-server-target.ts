@@ -7,10 +7,10 @@ import { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import type { FuzzTarget } from './fuzz.ts';
 import { type HostilePacket, hostilePackets } from './hostile-packets.ts';
 
-/** Hostile connections at a time: what one submits the other may grab. */
+/** Number of concurrent hostile connections: one may grab the jobs of another. */
 const HOSTILE = 2;
 
-/** A job server, whose other client and worker go on as if nothing happened. */
+/** A job server, whose other client and worker must not be disturbed. */
 export const jobServerTarget: FuzzTarget = {
   name: 'job-server',
   open: async () => {
@@ -48,7 +48,7 @@ export const jobServerTarget: FuzzTarget = {
   },
 };
 
-/** What the handles of a new job server begin with. */
+/** Prefix of the handles of a new job server. */
 async function handlePrefix(): Promise<string> {
   const server = new JobServer();
   const { port } = await server.listen(0);
@@ -86,7 +86,7 @@ async function attack(session: readonly HostilePacket[]): Promise<void> {
   }
 }
 
-/** Sends packets in their order, each over its connection, and resolves when the server has hung up on all. */
+/** Sends packets in order, each over its connection; resolves when the server has closed all connections. */
 async function throwAt(port: number, session: readonly HostilePacket[]): Promise<void> {
   const sockets = await Promise.all(Array.from({ length: HOSTILE }, () => hostileSocket(port)));
   const closed = sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve)));
@@ -98,11 +98,11 @@ async function throwAt(port: number, session: readonly HostilePacket[]): Promise
 async function hostileSocket(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   await once(socket, 'connect');
-  socket.on('error', () => {}); // the server may hang up while bytes are on their way
+  socket.on('error', () => {}); // the server may close the connection before all bytes are sent
   return socket.resume();
 }
 
-/** Takes note of each fault of the server's own: it costs one connection only, and is told in no other way. */
+/** Records internal errors of the server, which close only one connection and are only logged. */
 function faultLogger(faults: string[]) {
   const note = (message: string): void => {
     if (message.includes('caused an internal error')) faults.push(message);

@@ -19,13 +19,13 @@ const HANDLES = ['H:x:1', 'H:x:2', 'H:x:3', 'H:x:4', 'H:x:5'];
 
 const PAYLOADS = ['', 'a payload', '\n{"removed":"H:x:1"}\n', '\0\xff', 'long'.repeat(400)];
 
-/** A record of a journal, and what it was before it was spoilt. */
+/** A record of a journal, and its content before the corruption. */
 interface JournalPiece extends HostilePacket {
   readonly record: { readonly job: JournaledJob } | { readonly removed: string };
   readonly whole: Buffer;
 }
 
-/** A job server whose journal is damaged: it starts with every job of before the damage, and none that never was. */
+/** A job server with a damaged journal: it restores every job before the damage, and invents none. */
 export const journalTarget: FuzzTarget = {
   name: 'journal',
   open: async () => {
@@ -38,7 +38,7 @@ export const journalTarget: FuzzTarget = {
   },
 };
 
-/** Some whole records, then some that are mostly spoilt. */
+/** Some intact records, then some that are mostly corrupted. */
 function journals(): fc.Arbitrary<JournalPiece[]> {
   const job = fc.record({
     handle: fc.constantFrom(...HANDLES),
@@ -110,7 +110,7 @@ async function grabAll(worker: RawPeer): Promise<string[][]> {
   }
 }
 
-/** Whole records may follow the damage; whether they count is open. */
+/** Records after the damage may or may not be restored. */
 function assertFound(session: readonly JournalPiece[], found: readonly string[][]): void {
   const damage = session.findIndex(({ bytes, whole }) => !bytes.equals(whole));
   const intact = damage < 0 ? session : session.slice(0, damage);

@@ -1,7 +1,7 @@
-/** Spoils bytes at a place that is chosen by one number, in a way that is chosen by another. */
+/** Corrupts bytes; one number selects the offset, another the kind of corruption. */
 export type Mutation = (bytes: Buffer, at: number, value: number) => Buffer;
 
-/** What makes a body wrong, or odd, and leaves the packet whole: its length is set afterwards. */
+/** Corruptions of a body that keep the framing: the length is set afterwards. */
 export const BODY_MUTATIONS: readonly Mutation[] = [
   function replaceByte(bytes, at, value) {
     const spoilt = Buffer.from(bytes);
@@ -40,7 +40,7 @@ export const BODY_MUTATIONS: readonly Mutation[] = [
 const MAGICS = ['\0REQ', '\0RES', '\0REX', 'REQ\0', 'GET ', '\x16\x03\x01\x02'];
 const LENGTHS = [0, 1, 12, 0x7fff_ffff, 0x8000_0000, 0xffff_fff4, 0xffff_ffff];
 
-/** What makes the stream of packets wrong: most of it ends a connection. */
+/** Corruptions of the framing, most of which end a connection. */
 export const FRAME_MUTATIONS: readonly Mutation[] = [
   function otherMagic(bytes, at) {
     const spoilt = Buffer.from(bytes);

@@ -8,7 +8,7 @@ import { HostileServer } from './hostile-server.ts';
 
 const CONCURRENCY = 2;
 
-/** A worker one of whose two job servers is hostile: it goes on with the other, and ends when it is told to. */
+/** A worker with a hostile and a normal job server: it keeps serving the normal one, and can be closed. */
 export const workerTarget: FuzzTarget = {
   name: 'worker',
   open: async () => {

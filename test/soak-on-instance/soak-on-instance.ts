@@ -100,7 +100,7 @@ class InstanceSoak {
       await job.handle;
       await new WatchedBuild(images, imageId, over).until(moment.phase);
       await delay(moment.milliseconds); // it is what is varied: there is nothing to wait for
-      if (!comesAgain) await client.close(); // gearmand gives nobody a job that nobody waits for
+      if (!comesAgain) await client.close(); // gearmand drops a foreground job without a client
       await this.#builder.end('SIGKILL');
       const phase = await phaseOf(images, imageId);
       const start = performance.now();

@@ -6,17 +6,17 @@ import type { BenchmarkContext } from '../benchmark.ts';
 
 const GIB = 2 ** 30;
 
-/** Fills half of the image with this system's own files, which pack as those of any image do; the rest is a hole. */
+/** Fills half of the image with files of this system, which compress like those of an image; the rest is a hole. */
 const MAKE_IMAGE = `
   while tar --create --file=- --directory=/ usr; do :; done 2>/dev/null | head --bytes="$2" > "$1"
   truncate --size="$(($2 * 2))" "$1"
   zstd --quiet --threads=0 --rm "$1"
 `;
 
-/** What is served, what curl's pipeline makes of it, and what our download does, with what both were packed from. */
+/** Disk space for the archive, its source, the output of curl's pipeline and our download. */
 const NEEDED = 8 * GIB;
 
-/** A raw image that is packed as image jobs pack it, in the page cache. */
+/** A raw image, compressed as image jobs do it, in the page cache. */
 export interface PackedImage {
   /** Its path below the directory. */
   readonly name: string;

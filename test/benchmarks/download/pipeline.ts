@@ -17,7 +17,7 @@ const SIZE = 2 * GIB;
 const PIPELINE = 'curl, zstd, tee, sha256sum and md5sum';
 const OURS = '@nodepool-builder/image-builder';
 
-/** What people write in a shell; the digests go to files. */
+/** The usual shell pipeline; the digests go to files. */
 const SCRIPT =
   'curl --silent --fail "$1" | zstd -d | tee >(sha256sum > "$2.sha256") >(md5sum > "$2.md5") > "$2"';
 
@@ -28,7 +28,7 @@ const MEMORY_BAR = 250e6;
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** How long it takes until an image is there, unpacked and digested, from a server that is no bottleneck. */
+/** Measures the time until an image is unpacked and hashed, from a server that is not the bottleneck. */
 export const pipeline: Benchmark = { name: 'pipeline', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

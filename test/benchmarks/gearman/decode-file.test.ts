@@ -16,7 +16,7 @@ async function recorded(t: TestContext): Promise<string> {
   return join(directory, 'stream');
 }
 
-/** A library of which only the decoder is used. */
+/** A library with only a decoder. */
 function decoding(decoder: NonNullable<NodeLibrary['decoder']>): NodeLibrary {
   return { work: () => {}, connect: () => () => Promise.resolve(Buffer.alloc(0)), decoder };
 }

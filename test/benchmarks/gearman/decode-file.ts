@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import type { NodeLibrary } from './libraries/node-library.ts';
 
-/** What a socket reads at a time. */
+/** Bytes of one read of a socket. */
 const CHUNK = 64 * 1024;
 
-/** What is copied into one target. */
+/** Bytes that are copied into one target. */
 const TARGET_SIZE = 16 * CHUNK;
 
 const HEADER = 12;
@@ -31,7 +31,7 @@ export async function decodeFile(library: NodeLibrary, file: string, millisecond
     for (const [index, chunk] of chunks.entries()) {
       feed(chunk);
       bytes += chunk.length;
-      // Some libraries leave part of the work to later turns of the event loop, and lose their way without a pause.
+      // Some libraries defer part of the work to later turns of the event loop, and fail without a pause.
       while (packets < expected + (ends[index] as number)) await setImmediate();
     }
     expected += ends.at(-1) as number;

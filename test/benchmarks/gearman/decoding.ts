@@ -8,19 +8,19 @@ import { type Command, Program } from '../program.ts';
 import { installPeers, NPM_PEERS, nodeLibrary, OURS, ours } from './library-commands.ts';
 import { recordStream } from './recorded-stream.ts';
 
-/** How long one sample takes at least: each ends with the end of the stream. */
+/** Minimum duration of a sample, which ends with the stream. */
 const MILLISECONDS = 150;
 
 /** Small packets per second. */
 const BAR = 4e6;
 
-/** It loses its way where a chunk ends within the header of a packet. */
+/** This library fails where a chunk ends within the header of a packet. */
 const UNFIT = 'gearmanode';
 
 const COPY = 'copying the bytes';
 const COPY_TO_NEW = 'copying the bytes into new memory for each MiB';
 
-/** How fast packets are cut out of what gearmand sent to a worker, in chunks of 64 KiB and without a socket. */
+/** Measures the decoding of packets of gearmand to a worker, in chunks of 64 KiB and without a socket. */
 export const decoding: Benchmark = { name: 'decoding', run };
 
 interface Rate {

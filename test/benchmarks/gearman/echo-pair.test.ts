@@ -6,7 +6,7 @@ import type { Command } from '../program.ts';
 import { EchoPair } from './echo-pair.ts';
 import { libgearman, ours } from './library-commands.ts';
 
-/** A benchmark's context that ends with the test, what was opened last first. */
+/** A benchmark's context that closes everything in reverse order at the end of the test. */
 function contextOf(t: TestContext): BenchmarkContext {
   const closers: (() => unknown)[] = [];
   t.after(async () => {

@@ -6,21 +6,21 @@ import type { Library } from './library-commands.ts';
 
 export const JOBS_PER_SECOND: Unit = { name: 'jobs/s', digits: 0 };
 
-/** How long one sample takes. */
+/** Duration of a sample. */
 const MILLISECONDS = 250;
 
-/** What the jobs of a pair are like. */
+/** Jobs of a pair. */
 export interface EchoJobs {
   readonly inFlight: number;
   readonly bytes: number;
 }
 
-/** A client and a worker of one library, a process each, whose jobs have their argument as their result. */
+/** A client and a worker of one library, each a process; the worker returns the payload of each job. */
 export class EchoPair {
   readonly #client: Program;
   readonly #jobs: EchoJobs;
 
-  /** @param inside what a command becomes in order to run in another place */
+  /** @param inside wraps a command so that it runs in a namespace */
   constructor(
     library: Library,
     { host, port }: Server,
@@ -36,7 +36,7 @@ export class EchoPair {
     this.#jobs = jobs;
   }
 
-  /** Keeps that many jobs in flight for a while. */
+  /** Keeps this number of jobs in flight for a while. */
   async jobsPerSecond(): Promise<number> {
     const { inFlight, bytes } = this.#jobs;
     const [jobs = 0, seconds = 0] = await this.#client.askNumbers(`${inFlight} ${bytes} ${MILLISECONDS}`);

@@ -8,7 +8,7 @@ import { libgearman, ours } from './library-commands.ts';
 
 const OURS = '@nodepool-builder/gearman-node JobServer';
 
-/** What `--threads` of gearmand is tried with: where it is fastest, and its default. */
+/** Values of gearmand's `--threads`: the fastest, and the default. */
 const THREADS = [1, 4];
 
 /** Jobs per second through this project's job server and through gearmand, with the same libraries on both ends. */

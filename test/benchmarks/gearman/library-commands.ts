@@ -14,13 +14,13 @@ export const LIBGEARMAN = 'libgearman (C)';
 
 export const PERL = 'Gearman (Perl)';
 
-/** What npm has, by their names there. */
+/** Libraries from npm, by package name. */
 export const NPM_PEERS = ['abraxas', 'gearman', 'gearman-node', 'gearmanode', 'node-gearman'] as const;
 
 /** A library that is compared with others. */
 export interface Library {
   readonly name: string;
-  /** How its program is started in a role, which the sources of the programs list. */
+  /** Command that starts its program in a role; the sources of the programs list the roles. */
   readonly command: (role: string, ...args: readonly (string | number)[]) => Command;
 }
 
@@ -43,7 +43,7 @@ export async function libgearman({ signal, after }: BenchmarkContext): Promise<L
   return { name: LIBGEARMAN, command: (role, ...args) => [program, role, ...args.map(String)] };
 }
 
-/** The library of this project, as its users get it: compiled. */
+/** The compiled library of this project, as users install it. */
 export const ours: Library = nodeLibrary(OURS, 'ours');
 
 const perl: Library = {
@@ -72,7 +72,7 @@ export function nodeLibrary(name: string, module: string): Library {
   };
 }
 
-/** Installs what the lock file names, unless it is there. */
+/** Installs the packages of the lock file unless they are installed. */
 export async function installPeers({ signal, progress }: BenchmarkContext): Promise<void> {
   const check = join(import.meta.dirname, '../../../scripts/npm-packages-current.mjs');
   const current = run(process.execPath, [check], { cwd: PEERS, signal });

@@ -14,10 +14,10 @@ type Inside = (command: Command) => Command;
 
 const run = promisify(execFile);
 
-/** What each end of the link is called. */
+/** Name of each end of the link. */
 const INTERFACE = 'wire';
 
-/** Nobody else is in the namespace: address and port are free. */
+/** The namespace is empty: address and port are free. */
 const SERVER: Server = { host: '192.0.2.1', port: 4730 };
 
 /** Two network namespaces with a link between them. */
@@ -78,7 +78,7 @@ export async function startGearmandInside(
 
 /** Starts a process in a namespace of its own. Returns its id. */
 async function makeNamespace({ after, signal }: BenchmarkContext): Promise<number> {
-  // `cat` says that it is there, and ends when this process does.
+  // `cat` echoes when the namespace is ready, and ends with this process.
   const holder = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'pipe', 'inherit'], signal });
   const exited = once(holder, 'exit').catch(() => {});
   after(async () => {

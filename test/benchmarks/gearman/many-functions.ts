@@ -9,18 +9,18 @@ import { LIBGEARMAN, OURS, PERL, prepareLibraries } from './library-commands.ts'
 
 const FUNCTIONS = 10_000;
 
-/** Milliseconds for which the event loop may stand still. */
+/** Longest permitted stall of the event loop, in milliseconds. */
 const STALL_BAR = 20;
 
-/** What can take back each of many functions that one connection offers. */
+/** Libraries that can deregister many functions of one connection. */
 const CAPABLE: ReadonlySet<string> = new Set([LIBGEARMAN, OURS, PERL, 'gearman', 'gearmanode']);
 
-/** Of them, what has no event loop. */
+/** Those without an event loop. */
 const BLOCKING: ReadonlySet<string> = new Set([LIBGEARMAN, PERL]);
 
 const MILLISECONDS: Unit = { name: 'ms', digits: 0 };
 
-/** How long a worker takes to offer very many functions and to take them back, until gearmand has done it. */
+/** Measures the time in which a worker registers and deregisters very many functions with gearmand. */
 export const manyFunctions: Benchmark = { name: 'many-functions', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

@@ -58,7 +58,7 @@ async function manage(): Promise<void> {
   }).run(stop.signal);
 }
 
-/** A provider that lists what is on record, as a cloud does. */
+/** A provider that lists the recorded uploads, as a cloud does. */
 function listedProvider(name: string): ImageProvider {
   const list = async (): Promise<ProviderImage[]> => listedImages(name, store.owner);
   const unused = { upload: refuse, discard: refuse, delete: refuse, candidates: refuse };

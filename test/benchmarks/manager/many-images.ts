@@ -9,7 +9,7 @@ import { megabytes } from '../peak-memory.ts';
 import { Program } from '../program.ts';
 import { BUILDS, CONFIGURATION, fillStore, UPLOADS } from './many-records.ts';
 
-/** Planning passes that are measured, after one that warms up. */
+/** Number of measured planning passes, after a warm-up. */
 const PASSES = 10;
 
 /** Milliseconds. */
@@ -18,10 +18,10 @@ const PASS_BAR = 1000;
 /** Bytes. */
 const MEMORY_BAR = 200e6;
 
-/** As the command `nodepool-builder` has it. */
+/** The same value as in the command `nodepool-builder`. */
 const YOUNG_GENERATION = '--max-semi-space-size=1';
 
-/** How long the manager of ten thousand images plans, and what memory it takes. */
+/** Measures the planning time and the memory of a manager with ten thousand images. */
 export const manyImages: Benchmark = { name: 'many-images', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -45,7 +45,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   const [first = 0] = passes;
   const slowest = Math.max(...warm);
 
-  // What somebody asks for shows when the manager has led, looked at everything, and planned.
+  // A request is handled once the manager is the leader, has observed everything, and has planned.
   const manager = start();
   const jobs = 3;
   const times: number[] = [];
@@ -79,7 +79,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** A program without its types, as it is installed: to take them away costs memory. */
+/** A compiled program, as users install it: stripping types at run time costs memory. */
 async function stripTypes({ after }: BenchmarkContext, ...files: readonly [string, string]): Promise<string> {
   const cache = join(import.meta.dirname, '../../../node_modules/.cache'); // where it finds the packages
   await mkdir(cache, { recursive: true });

@@ -5,13 +5,13 @@ const DISKIMAGES = 5000;
 const BUILDS_OF_EACH = 2;
 const PROVIDERS = 5;
 
-/** How many builds and uploads are on record. */
+/** Numbers of recorded builds and uploads. */
 export const BUILDS: number = DISKIMAGES * BUILDS_OF_EACH;
 export const UPLOADS: number = BUILDS * PROVIDERS;
 
 const NAMES = Array.from({ length: DISKIMAGES }, (_, index) => `debian-${index}`);
 
-/** Disk images that are not due, in providers that have all of them. */
+/** Disk images that are not due and are uploaded everywhere. */
 export const CONFIGURATION: ManagerConfiguration = {
   diskimages: NAMES.map((name) => ({
     name,
@@ -31,7 +31,7 @@ export const CONFIGURATION: ManagerConfiguration = {
   timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
 };
 
-/** What is on record when all that is wanted is there, build by build. */
+/** Records of a site that has everything it wants, build by build. */
 export function* records(
   owner: string,
 ): Iterable<{ readonly build: Build; readonly uploads: readonly Upload[] }> {
@@ -73,7 +73,7 @@ export function* records(
   }
 }
 
-/** What a provider lists: the image of each build that is on record for it. */
+/** Images that a provider lists: one for each recorded upload. */
 export function listedImages(provider: string, owner: string): ProviderImage[] {
   const first = 2 + CONFIGURATION.providers.findIndex(({ name }) => name === provider);
   return Array.from({ length: BUILDS }, (_, index) => {
@@ -94,7 +94,7 @@ function externalIdOf(uploadId: string): string {
   return uploadId.padStart(36, '0');
 }
 
-/** Puts all of it into an empty store. */
+/** Writes all records to an empty store. */
 export async function fillStore(store: StateStore): Promise<void> {
   const leadership = await store.lead();
   await leadership.takeNumbers(BUILDS + UPLOADS);

@@ -11,7 +11,7 @@ const PLAIN = '`qemu-img convert -W -m 8`';
 
 const RATE: Unit = { name: 'MB/s', digits: 0 };
 
-/** How fast an image is made in another format, with the checks before and after that belong to it. */
+/** Measures the conversion to another format, including the checks before and after it. */
 export const conversion: Benchmark = { name: 'conversion', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

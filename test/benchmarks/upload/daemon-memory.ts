@@ -15,7 +15,7 @@ const BAR = 150e6;
 
 const PROVIDERS = ['one', 'other'];
 
-/** The most memory that the daemon, as it is installed, takes while it uploads to Glance. */
+/** Measures the peak memory of the installed daemon during uploads to Glance. */
 export const daemonMemory: Benchmark = { name: 'daemon-memory', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -51,7 +51,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
   ];
 }
 
-/** Starts the daemon by its own first line, as its command does where it is installed. */
+/** Starts the daemon by its hash-bang line, as an installed command starts. */
 async function startDaemon(
   { after, progress, signal }: BenchmarkContext,
   image: string,

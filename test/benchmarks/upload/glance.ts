@@ -17,7 +17,7 @@ const ROUNDS = 5;
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** How long an upload to the real Glance takes, which is slower than what sends to it. */
+/** Measures an upload to the real Glance, which is slower than its clients. */
 export const glance: Benchmark = { name: 'glance', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {
@@ -58,7 +58,7 @@ async function openProvider(account: Account, { after }: BenchmarkContext): Prom
   return provider;
 }
 
-/** Uploads and removes again; only the upload counts. */
+/** Uploads and deletes; only the upload is measured. */
 async function upload(
   provider: OpenStackProvider,
   path: string,
@@ -75,7 +75,7 @@ async function upload(
   return seconds;
 }
 
-/** The same by curl: it needs an image that is there, and the token. */
+/** The same with curl, which needs an existing image and a token. */
 async function curl(account: Account, path: string, { signal }: BenchmarkContext): Promise<number> {
   const api = await account.glance();
   const { id } = await api.request<{ id: string }>('POST', '/images', {

@@ -9,12 +9,12 @@ const GIB = 2 ** 30;
 /** Bytes of an image: half of them random, the other half a hole, as file systems leave it. */
 export const IMAGE_SIZE: number = 2 * GIB;
 
-/** The same in words. */
+/** The same as text. */
 export const IMAGE_LENGTH: string = `${IMAGE_SIZE / GIB} GiB`;
 
 const BLOCK = Buffer.alloc(64 * 2 ** 20);
 
-/** The image, and three of it that a cloud stores; a conversion takes less. */
+/** Disk space for the image and three copies in a cloud; a conversion takes less. */
 const NEEDED = 8 * GIB;
 
 /**

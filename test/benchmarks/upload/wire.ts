@@ -18,7 +18,7 @@ const MEMORY_BAR = 150e6;
 
 const SECONDS: Unit = { name: 's', digits: 2 };
 
-/** How long an upload to a server that is no bottleneck takes, with the digests that go with the image. */
+/** Measures an upload with its digests to a server that is not the bottleneck. */
 export const wire: Benchmark = { name: 'wire', run };
 
 async function run(context: BenchmarkContext): Promise<Measurement[]> {

@@ -7,7 +7,7 @@ import type { RawPeer } from '../../../packages/gearman-node/test/fixtures/raw-p
 import { startGearmand } from '../../fixtures/gearmand.ts';
 import { SERVERS, site } from './site.ts';
 
-/** What an operator may type, in this order, and the bytes that come back. */
+/** Admin commands in order, with the bytes of their replies. */
 const CONVERSATION: readonly (readonly [command: string, reply: string])[] = [
   ['status', '.\n'],
   ['prioritystatus', '.\n'],
@@ -79,7 +79,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
   });
 }
 
-/** Servers that give a job to two workers at most. */
+/** Servers that assign a job to at most two workers. */
 const TWO_ATTEMPTS: Readonly<Record<string, (t: TestContext) => Promise<number>>> = {
   'gearmand -j 2': async (t) => {
     const gearmand = await startGearmand('-j', '2');

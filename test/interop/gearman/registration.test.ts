@@ -43,7 +43,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
       const able = worker();
       able.add('f', () => 'done');
       await client.submit('f');
-      await able.registered(); // answered after its grab, in vain, of a further job
+      await able.registered(); // answered after an unsuccessful grab
       const job = client.submit('g');
       await job.handle;
       able.add('g', () => 'done at last');
@@ -87,7 +87,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
         worker.add('f', handler);
         const job = site.client.submit('f');
         await job.handle;
-        worker.remove('f'); // about when the server hands the job out
+        worker.remove('f'); // about when the server assigns the job
         worker.add('f', handler); // it did not: the job waits
         assert.equal(String(await job), 'done');
         worker.remove('f');

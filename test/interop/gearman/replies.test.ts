@@ -4,7 +4,7 @@ import { encodePacket, PACKETS, type PacketName } from '@nodepool-builder/gearma
 import type { RawPeer, Received } from '../../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import { SERVERS, type Site } from './site.ts';
 
-/** What a server answers to a packet that comes out of the blue; nothing to those that are not here. */
+/** Replies to packets without context; packets that are not listed get none. */
 const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
   SUBMIT_JOB: ['JOB_CREATED'],
   SUBMIT_JOB_HIGH: ['JOB_CREATED'],
@@ -32,10 +32,10 @@ const OUT_OF_THE_BLUE: Partial<Record<PacketName, Received>> = {
   ECHO_REQ: ['ECHO_RES', 'x'],
 };
 
-/** gearmand takes what is no number for 0; the embedded server refuses it. */
+/** gearmand treats an invalid number as 0; the embedded server rejects it. */
 const NUMBERS: readonly string[] = ['timeout', 'epoch'];
 
-/** The answers to all that was sent. */
+/** The replies to everything that was sent. */
 async function answers(peer: RawPeer): Promise<Received[]> {
   peer.send('ECHO_REQ', 'the end');
   const all: Received[] = [];

@@ -3,14 +3,14 @@ import { Admin, Client, JobServer, type ServerAddress, Worker } from '@nodepool-
 import { RawPeer } from '../../../packages/gearman-node/test/fixtures/raw-peer.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
 
-/** A job server and those who talk to it; all end with the test. */
+/** A job server with its peers; all end with the test. */
 export interface Site {
   readonly address: Required<Pick<ServerAddress, 'host' | 'port'>>;
   readonly client: Client;
   readonly admin: Admin;
-  /** A worker of one job at a time, unless it is told otherwise. */
+  /** Starts a worker; its default concurrency is 1. */
   readonly worker: (concurrency?: number) => Worker;
-  /** A connection that sends and shows packets as they are. */
+  /** A connection that sends and receives raw packets. */
   readonly connect: () => Promise<RawPeer>;
 }
 
@@ -28,7 +28,7 @@ export const SERVERS: Readonly<Record<string, (t: TestContext) => Promise<Site>>
   },
 };
 
-/** Those who talk to the server on a port of this machine. */
+/** Peers of the server on a port of this machine. */
 export function site(t: TestContext, port: number): Site {
   const address = { host: '127.0.0.1', port };
   const client = new Client({ servers: [address] });
@@ -55,7 +55,7 @@ export function site(t: TestContext, port: number): Site {
   };
 }
 
-/** A handler that runs until it is told to end. */
+/** A handler that runs until the test ends it. */
 export function held(): {
   handler: () => Promise<string>;
   started: Promise<void>;

@@ -7,10 +7,10 @@ import { startGearmand } from '../../fixtures/gearmand.ts';
 import { type Certificate, startStunnel } from '../../fixtures/stunnel.ts';
 import { site } from './site.ts';
 
-/** What gearmand takes for TLS. Debian's does not even look whether the files are there. */
+/** TLS options of gearmand. Debian's build ignores them, even if the files are missing. */
 const SSL = ['--ssl', ...['ca-file', 'certificate', 'key'].map((file) => `--ssl-${file}=/missing.pem`)];
 
-/** gearmand behind stunnel, and the certificates of those who may talk to it. */
+/** gearmand behind stunnel, with the certificates of its peers. */
 async function secured(t: TestContext): Promise<{
   readonly address: { readonly host: string; readonly port: number };
   readonly ca: string;
@@ -32,7 +32,7 @@ function clientOf(t: TestContext, address: ServerAddress): Client {
   return client;
 }
 
-/** Whom TLS 1.3 refuses may find out only after it has sent its first packet. */
+/** With TLS 1.3 a client may learn of its rejection only after its first packet. */
 const refused = (error: unknown): boolean =>
   error instanceof GearmanError && (error.code === 'connect-failed' || error.code === 'job-lost');
 

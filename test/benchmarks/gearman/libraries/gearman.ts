@@ -4,7 +4,7 @@ import { requirePeer } from './peers.ts';
 const gearman = requirePeer('gearman');
 const packetFactory = requirePeer('gearman/lib/packet-factory');
 
-/** https://github.com/mreinstein/node-gearman: events for packets; the loop of a worker is left to its user. */
+/** https://github.com/mreinstein/node-gearman: emits packets; its user writes the loop of a worker. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     const worker = gearman(server.host, server.port);
@@ -22,7 +22,7 @@ export const library: NodeLibrary = {
 
   connect: async (server, functionName) => {
     const client = await connected(server);
-    // A job's handle is all that names it, and the handles come in the order in which jobs were submitted.
+    // Only the handle identifies a job; handles arrive in the order of submission.
     const submitted: ((result: Buffer) => void)[] = [];
     const running = new Map<string, (result: Buffer) => void>();
     client.on('JOB_CREATED', (handle: string) => {

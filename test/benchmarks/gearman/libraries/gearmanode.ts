@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import type { NodeLibrary } from './node-library.ts';
 import { requirePeer } from './peers.ts';
 
-// It logs every connection, and what its debug level would say is put together even if it is not shown.
+// It logs every connection, and formats debug messages even if they are not shown.
 const winston = requirePeer('winston');
 winston.level = 'none';
 for (const name of ['Client', 'Worker', 'Job', 'JobServer', 'LBStrategy', 'protocol']) {
@@ -15,7 +15,7 @@ interface WorkerJob {
   workComplete(result: Buffer): void;
 }
 
-/** https://github.com/veny/GearmaNode: it loses its way where a chunk ends within the header of a packet. */
+/** https://github.com/veny/GearmaNode: fails where a chunk ends within the header of a packet. */
 export const library: NodeLibrary = {
   work: (server, functionName) => {
     const worker = gearmanode.worker(server);

@@ -7,7 +7,7 @@ export interface Server {
 /** Runs a job in the foreground; resolves with its result. */
 export type Submit = (payload: Buffer) => PromiseLike<Uint8Array>;
 
-/** Offers functions on one connection, and takes them back. */
+/** Registers functions on one connection, and deregisters them. */
 export interface Functions {
   register(names: readonly string[]): Promise<void> | void;
   unregister(names: readonly string[]): Promise<void> | void;
@@ -16,13 +16,13 @@ export interface Functions {
 /** Takes the next chunk of a stream of packets. */
 export type Feed = (chunk: Buffer) => void;
 
-/** How the benchmarks drive a library on Node. */
+/** Adapter of a library on Node for the benchmarks. */
 export interface NodeLibrary {
   /** Starts a worker that echoes. `concurrency` is for a library that runs several jobs at a time. */
   work(server: Server, functionName: string, concurrency: number): void;
   connect(server: Server, functionName: string): Promise<Submit> | Submit;
-  /** Absent where one connection cannot offer many functions and take each of them back. */
+  /** Absent if one connection cannot register and deregister many functions. */
   functions?(server: Server): Promise<Functions> | Functions;
-  /** `onPacket` is to be called once for each packet that was decoded. Absent where chunks of any size are not decoded. */
+  /** Calls `onPacket` once for each decoded packet. Absent if the library cannot decode chunks of any size. */
   decoder?(onPacket: () => void): Feed;
 }

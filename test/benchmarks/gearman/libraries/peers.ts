@@ -2,10 +2,10 @@ import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 
-/** Where the other libraries are installed, apart from the project's own packages. */
+/** Directory of the other libraries, separate from the project's own packages. */
 export const PEERS: string = join(import.meta.dirname, '../peers');
 
-/** Loads a module of theirs. None of them has types. */
+/** Loads a module of the other libraries, which have no types. */
 export const requirePeer: NodeJS.Require = createRequire(join(PEERS, 'package.json'));
 
 /**

@@ -1,4 +1,4 @@
-/** What not every peer can do. */
+/** Features that some peers lack. */
 export type Ability =
   | 'GRAB_JOB_UNIQ'
   | 'GRAB_JOB_ALL'
@@ -19,11 +19,11 @@ export type Ability =
 
 /** A client, a server or a worker. */
 export interface Peer {
-  /** What it cannot do, and why. */
+  /** Missing features, with the reason. */
   readonly cannot: Partial<Record<Ability, string>>;
 }
 
-/** Whether all of them can do all that is needed. */
+/** Whether all of them have the required features. */
 export function areAble(peers: readonly Peer[], needs: readonly Ability[]): boolean {
   return needs.every((ability) => peers.every(({ cannot }) => cannot[ability] === undefined));
 }

@@ -6,18 +6,18 @@ import type { Ability } from './abilities.ts';
 import type { ClientJob, Submission, TestClient } from './clients.ts';
 import type { MortalWorker, RunningWorker, TestWorker } from './workers.ts';
 
-/** A server, a kind of client and a kind of worker, for one test. */
+/** The server, client and worker of one test. */
 export interface Combination {
   readonly t: TestContext;
   readonly port: number;
   readonly admin: Admin;
   readonly client: TestClient;
   readonly worker: TestWorker;
-  /** The name of a function that this test has for itself. */
+  /** A function name that only this test uses. */
   readonly name: (behaviour: string) => string;
 }
 
-/** What must hold for each client, server and worker that can do what it needs. */
+/** A test of each client, server and worker with the required features. */
 export interface Case {
   readonly needs: readonly Ability[];
   readonly run: (combination: Combination) => Promise<void>;
@@ -27,7 +27,7 @@ const EVERY_BYTE = Buffer.from([...Array(256).keys(), 0, 0]);
 const LARGE = Buffer.alloc(1024 * 1024, EVERY_BYTE);
 const DONE = `complete ${hex('done')}`;
 
-/** The cases, by what they show. */
+/** The cases by title. */
 export const CASES: Readonly<Record<string, Case>> = {
   'bytes of any value come back as they were': {
     needs: [],
@@ -223,12 +223,12 @@ function hex(bytes: string | Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
 }
 
-/** What a case does with its one function. */
+/** Behaviour of the case's function. */
 interface Stage {
   readonly submit: (submission: Partial<Submission>) => ClientJob;
   readonly work: () => RunningWorker;
   readonly workMortally: () => MortalWorker;
-  /** Waits until the server has so many jobs of the function, those that run included. */
+  /** Waits until the server has this number of jobs of the function, waiting and running. */
   readonly counted: (jobs: number) => Promise<void>;
 }
 
@@ -254,7 +254,7 @@ function stage({ t, port, admin, client, worker, name }: Combination, behaviour:
   };
 }
 
-/** A case in which the client hears just that of a job. */
+/** A case in which the client gets exactly these events. */
 function hears(behaviour: string, lines: readonly string[]): Case['run'] {
   return async (combination) => {
     const { submit, work } = stage(combination, behaviour);
@@ -265,7 +265,7 @@ function hears(behaviour: string, lines: readonly string[]): Case['run'] {
 
 type Priorities = readonly Submission['priority'][];
 
-/** A case in which jobs wait for their worker. */
+/** A case with waiting jobs. */
 function servedInOrder(mode: Submission['mode'], submitted: Priorities, served: Priorities): Case['run'] {
   return async (combination) => {
     const { submit, work, counted } = stage(combination, 'held');

@@ -14,9 +14,9 @@ import type { Peer } from './abilities.ts';
 import { type CompiledPeers, PEERS } from './compiled.ts';
 import { type Command, startProgram } from './program.ts';
 
-/** What a client is to submit. */
+/** A job to submit. */
 export interface Submission {
-  /** A `scheduled` job is one of the background that has been due since 1970. */
+  /** `scheduled`: a background job with a start time in 1970. */
   readonly mode: 'foreground' | 'background' | 'scheduled';
   readonly priority: JobPriority;
   readonly function: string;
@@ -28,7 +28,7 @@ export interface Submission {
 export interface ClientJob {
   /** The job's handle, once the server has accepted it. */
   readonly handle: () => Promise<string>;
-  /** What the client heard of the job after that, to its end, as the lines of the peers' programs. */
+  /** The later events of the job, as the lines that the peers' programs print. */
   readonly heard: () => Promise<string[]>;
 }
 
@@ -126,7 +126,7 @@ function submitOurs(t: TestContext, port: number, submission: Submission): Clien
   };
 }
 
-/** What our client hears of a job, as the lines of the peers' programs. */
+/** Events of our client, as the lines that the peers' programs print. */
 async function hear(job: Job): Promise<string[]> {
   const lines: string[] = [];
   try {

@@ -7,7 +7,7 @@ import { compilePeers } from './compiled.ts';
 import type { RunningServer, TestServer } from './servers.ts';
 import { workers } from './workers.ts';
 
-/** Most of a test's time passes in waiting for programs. */
+/** Tests mostly wait for programs. */
 const CONCURRENCY = 4;
 
 /**

@@ -12,7 +12,7 @@ export interface Program {
   readonly stdin: Writable;
   /** The next line that it prints. Rejects when it ends instead. */
   readonly nextLine: () => Promise<string>;
-  /** The lines that are left until it ends. */
+  /** The remaining lines until it ends. */
   readonly remainingLines: () => Promise<string[]>;
   /** Ends it as a crash does. */
   readonly kill: () => Promise<void>;

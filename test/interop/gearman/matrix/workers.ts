@@ -11,7 +11,7 @@ import { type Command, type STREAMS, startProgram } from './program.ts';
 export interface RunningWorker {
   /** The payload of the next job of the behaviour `held`, once that runs. */
   readonly nextJob: () => Promise<string>;
-  /** Lets one job go on, the one that is held or a later one. */
+  /** Releases one job: the held one or a later one. */
   readonly release: () => void;
 }
 
@@ -25,7 +25,7 @@ type Start<T> = (t: TestContext, port: number, functionName: string) => T;
 
 /** A kind of worker. */
 export interface TestWorker extends Peer {
-  /** What a server must be able to do for it. */
+  /** Features that it requires of a server. */
   readonly needs: readonly Ability[];
   /** Starts one for a function `BEHAVIOUR:ANYTHING`. It ends with the test. */
   readonly start: Start<RunningWorker>;
