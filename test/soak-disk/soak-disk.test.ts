@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soakDisk } from './soak-disk.ts';
 
-// `npm run soak:disk` goes on for ten minutes.
+// `npm run soak:disk` runs for ten minutes.
 test('a site ends with exactly the images on record after kills, full and frozen disks and clock shifts', async (t) => {
   const plan = { duration: 20_000, settlingTime: 120_000 };
   const { faults, builds, looks, ...counts } = await soakDisk(plan, () => {}, t.signal);

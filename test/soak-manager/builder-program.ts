@@ -9,7 +9,7 @@ import { JobFailure, type JobHandler, Worker, type WorkerJob } from '@nodepool-b
 import { DoubleProvider } from './cloud-client.ts';
 import { diskimageNames, type SoakSettings } from './soak-settings.ts';
 
-/** The longest time that a build takes, in milliseconds. */
+/** Maximum duration of a build, in milliseconds. */
 const BUILD_TIME = 100;
 
 const [settingsFile, directory] = process.argv.slice(2) as [string, string];

@@ -8,7 +8,7 @@ import type {
 } from '@nodepool-builder/image-builder';
 import type { CloudCall, CloudImage } from './cloud-double.ts';
 
-/** Calls the double. */
+/** Sends a request to the double. */
 export async function callCloud(url: string, call: CloudCall, signal?: AbortSignal): Promise<unknown> {
   const response = await fetch(url, {
     method: 'POST',

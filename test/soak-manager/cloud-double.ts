@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** An image in the double, whole or half. */
+/** An image in the double, complete or partial. */
 export interface CloudImage {
   readonly externalId: string;
   readonly provider: string;
@@ -11,11 +11,11 @@ export interface CloudImage {
   readonly imageId: string;
   readonly imageName: string;
   isWhole: boolean;
-  /** The manager has it on record as ready: from then on it counts. */
+  /** Whether the manager has recorded it as ready; it counts from then on. */
   isReady: boolean;
 }
 
-/** What is asked of the double, by POST. */
+/** POST requests to the double. */
 export type CloudCall =
   | {
       readonly call: 'begin';
@@ -28,7 +28,7 @@ export type CloudCall =
   | { readonly call: 'delete'; readonly externalId: string }
   | { readonly call: 'discard'; readonly provider: string; readonly uploadId: string }
   | { readonly call: 'list'; readonly provider: string }
-  /** Reports that the manager has them on record as ready. Never fails. */
+  /** Reports images that the manager has recorded as ready. Never fails. */
   | { readonly call: 'ready'; readonly externalIds: readonly string[] };
 
 /**
@@ -37,9 +37,9 @@ export type CloudCall =
  */
 export class CloudDouble {
   readonly images: Map<string, CloudImage> = new Map();
-  /** A sentence for each moment at which a provider lost its last good image of a name. */
+  /** A sentence for each time that a provider lost its last good image of a name. */
   readonly losses: string[] = [];
-  /** Which part of the calls fails, from 0 to 1. */
+  /** Fraction of failing calls, from 0 to 1. */
   faultRate: number;
   calls = 0;
   faults = 0;
@@ -115,7 +115,7 @@ export class CloudDouble {
     }
   }
 
-  /** The same upload, asked for again, is the same image. */
+  /** A repeated request for an upload returns the same image. */
   #begin(call: Extract<CloudCall, { call: 'begin' }>): string {
     const [known] = this.#ofUpload(call);
     if (known !== undefined) return known.externalId;

@@ -6,7 +6,7 @@ import { waitUntil } from '../fixtures/wait-until.ts';
 import { CloudDouble } from './cloud-double.ts';
 import { findFaults } from './find-faults.ts';
 
-/** A gearmand with a job, and what the soak finds there. */
+/** A gearmand with a job, and the faults that the soak finds there. */
 async function queueWithJob(t: TestContext) {
   const gearmand = await startGearmand();
   t.after(() => gearmand.stop());
@@ -18,7 +18,7 @@ async function queueWithJob(t: TestContext) {
   const admin = new Admin(address);
   t.after(() => admin.close());
   const job = client.submit('image-delete:a', '', { unique: 'key' });
-  job.result.catch(() => {}); // it has none if its client leaves
+  job.result.catch(() => {}); // none if its client has left
   const handle = await job.handle;
   const settings = {
     port: gearmand.port,

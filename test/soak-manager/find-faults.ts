@@ -4,7 +4,7 @@ import type { ManagerState } from '@nodepool-builder/image-manager';
 import type { CloudDouble } from './cloud-double.ts';
 import { diskimageNames, KEEP, providerNames, type SoakSettings } from './soak-settings.ts';
 
-/** Where a soak left its traces. */
+/** State that a soak left behind. */
 export interface Scene {
   readonly settings: SoakSettings;
   readonly state: ManagerState;
@@ -13,7 +13,7 @@ export interface Scene {
   readonly directories: readonly string[];
 }
 
-/** A sentence for whatever is not exactly as it is wanted: in the clouds, at the builders, in the records, in the queue. */
+/** Compares clouds, builders, records and queue with the wanted state; returns a sentence for each difference. */
 export async function findFaults(scene: Scene): Promise<readonly string[]> {
   const wanted = newestBuilds(scene);
   return [
@@ -53,7 +53,7 @@ function cloudFaults(
   return differences(expected, found);
 }
 
-/** An image that was built twice, as its first builder died, may lie at both. */
+/** An image that was built twice, because its first builder died, may be at both builders. */
 async function builderFaults(
   { directories }: Scene,
   wanted: ReadonlyMap<string, readonly string[]>,
@@ -90,7 +90,7 @@ async function queueFaults(port: number): Promise<readonly string[]> {
   }
 }
 
-/** What is missing, and what is there without being wanted, each as often as it is so. */
+/** Missing and unwanted items, with multiplicity. */
 function differences(expected: readonly string[], found: readonly string[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const item of expected) counts.set(item, (counts.get(item) ?? 0) - 1);

@@ -4,18 +4,18 @@ import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 
-/** What is killed, and when. */
+/** The program to kill, and when. */
 export interface KilledProgramOptions {
   /** File name of a program in this directory. */
   readonly program: string;
   readonly args: readonly string[];
-  /** Where its standard error goes. */
+  /** File for its standard error. */
   readonly log: string;
-  /** Milliseconds that it may live at most, from when it says that it is at work. */
+  /** Maximum lifetime in milliseconds after it has reported that it works. */
   readonly longestLife: number;
 }
 
-/** A program that is killed at moments of chance, and started again each time. */
+/** A program that is killed at random times and restarted. */
 export class KilledProgram {
   readonly #options: KilledProgramOptions;
   #child: ChildProcess | undefined;
@@ -33,7 +33,7 @@ export class KilledProgram {
     return this.#kills;
   }
 
-  /** One more kill, and from then on it lives. */
+  /** Kills it once more, then lets it run. */
   spare(): void {
     this.#isKilled = false;
     this.#child?.kill('SIGKILL');
@@ -50,7 +50,7 @@ export class KilledProgram {
       const child = this.#start();
       const ended = once(child, 'close');
       await Promise.race([once(child.stdout, 'data'), ended]);
-      // The moment of the kill is left to chance: there is nothing to wait for.
+      // The time of the kill is random: there is no event to wait for.
       const life = Math.random() * this.#options.longestLife;
       const timer = this.#isKilled ? setTimeout(() => child.kill('SIGKILL'), life) : undefined;
       await ended;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soakManager } from './soak-manager.ts';
 
-// `npm run soak:manager` does more of it.
+// `npm run soak:manager` runs longer.
 test('each provider ends with exactly the wanted images after faults and kills', async (t) => {
   const plan = {
     diskimages: 4,

@@ -9,31 +9,31 @@ import { findFaults } from './find-faults.ts';
 import { KilledProgram } from './killed-program.ts';
 import type { SoakSettings } from './soak-settings.ts';
 
-/** Of each there are two: what one drops the other takes up. */
+/** Number of builders and of managers: one takes over from the other. */
 const BUILDERS = 2;
 const MANAGERS = 2;
 
-/** Between two looks, in milliseconds. */
+/** Polling interval in milliseconds. */
 const INTERVAL = 500;
 
-/** How much is done, and how much is broken meanwhile. */
+/** Amount of work and of disturbances. */
 export interface ManagerSoakPlan {
   readonly diskimages: number;
   readonly providers: number;
-  /** How often everything is built anew. */
+  /** Number of rebuilds of everything. */
   readonly generations: number;
-  /** Which part of the calls of clouds and builders fails, from 0 to 1. */
+  /** Fraction of failing calls of clouds and builders, from 0 to 1. */
   readonly faultRate: number;
-  /** Milliseconds that a builder, or a manager, lives at most. */
+  /** Maximum lifetime of a builder or a manager, in milliseconds. */
   readonly longestLife: number;
-  /** Milliseconds until all must be right, from when nothing is broken any more. */
+  /** Time limit in milliseconds for reaching the wanted state after the last disturbance. */
   readonly settlingTime: number;
 }
 
-/** How far it is. */
+/** Progress. */
 export interface ManagerSoakProgress {
   readonly generation: number;
-  /** Uploads of this generation that are ready, of so many. */
+  /** Number of ready uploads of this generation, and the total. */
   readonly done: number;
   readonly uploads: number;
   readonly calls: number;
@@ -43,11 +43,11 @@ export interface ManagerSoakProgress {
   readonly seconds: number;
 }
 
-/** How it ended. */
+/** Result. */
 export interface ManagerSoakReport extends ManagerSoakProgress {
-  /** Seconds from when nothing was broken any more until all was right, or time was up. */
+  /** Seconds from the last disturbance to the wanted state or the time limit. */
   readonly settlingSeconds: number;
-  /** A sentence for whatever is not as it is wanted, and for each last good image that was lost. */
+  /** A sentence for each difference from the wanted state, and for each lost last good image. */
   readonly faults: readonly string[];
 }
 
@@ -116,7 +116,7 @@ export async function soakManager(
     });
 
     for (let generation = 1; generation <= plan.generations; generation += 1) {
-      await tell({ generation }); // managers hear of it when they are started next
+      await tell({ generation }); // managers read it at their next start
       for (
         let now = progress(await store.read());
         now.done < now.uploads;
@@ -148,7 +148,7 @@ export async function soakManager(
   }
 }
 
-/** How many uploads of this generation's builds are ready. */
+/** Number of ready uploads of this generation's builds. */
 function uploadsOf({ builds, uploads }: ManagerState, generation: number): number {
   const ids = new Set(
     [...builds.values()]

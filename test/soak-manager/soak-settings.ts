@@ -1,19 +1,19 @@
 import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
 
-/** What the processes of a soak are told, by a file: they read it again whenever they start. */
+/** Settings of a soak's processes, in a file that they read at each start. */
 export interface SoakSettings {
   readonly port: number;
   readonly cloud: string;
   readonly store: string;
   readonly diskimages: number;
   readonly providers: number;
-  /** Each generation is a change of the configuration, and so a rebuild of everything. */
+  /** Generation of the configuration; a new one rebuilds everything. */
   readonly generation: number;
-  /** Which part of the builders' own work fails, from 0 to 1. */
+  /** Fraction of failing builds, from 0 to 1. */
   readonly faultRate: number;
 }
 
-/** How many images each place keeps. */
+/** Number of images to keep. */
 export const KEEP = 2;
 
 /** `image-1` to `image-<n>`. */

@@ -1,7 +1,7 @@
 import { waitUntil } from '../fixtures/wait-until.ts';
 import { phaseOf } from './instance-remains.ts';
 
-/** What a build is at, by the phase of the ledger, and `publishing` once the ledger has forgotten it. */
+/** Phases of a build: those of its record, and `publishing` once the record is gone. */
 const PHASES = [
   'launching',
   'running',
@@ -22,7 +22,7 @@ interface Stage {
   readonly to: number;
 }
 
-/** Where kills shall fall, evenly: the boot and the steps are both within one phase. */
+/** Stages among which kills are spread evenly; boot and steps are in one phase. */
 const STAGES: readonly Stage[] = [
   { phase: 'launching', from: 0, to: 1 },
   { phase: 'running', from: 0, to: 0.7 },
@@ -30,13 +30,13 @@ const STAGES: readonly Stage[] = [
   ...PHASES.slice(2).map((phase) => ({ phase, from: 0, to: 1 })),
 ];
 
-/** When a kill comes: that many milliseconds after the beginning of a phase. */
+/** Time of a kill, in milliseconds after the beginning of a phase. */
 export interface KillMoment {
   readonly phase: Phase;
   readonly milliseconds: number;
 }
 
-/** How long each phase takes. */
+/** Duration of each phase. */
 export class BuildStages {
   readonly #began: ReadonlyMap<Phase, number>;
   readonly #end: number;
@@ -46,7 +46,7 @@ export class BuildStages {
     this.#end = end;
   }
 
-  /** Watches a build that is left in peace. */
+  /** Measures an undisturbed build. */
   static async watch(images: string, imageId: string, build: PromiseLike<unknown>): Promise<BuildStages> {
     const began = new Map<Phase, number>();
     const watched = new WatchedBuild(images, imageId, build);
@@ -69,7 +69,7 @@ export class BuildStages {
   }
 }
 
-/** A build, as one sees it in the ledger. */
+/** A build, as its record shows it. */
 export class WatchedBuild {
   readonly #images: string;
   readonly #imageId: string;
@@ -86,7 +86,7 @@ export class WatchedBuild {
     void build.then(over, over);
   }
 
-  /** Waits until it is in a phase or beyond it, or over. */
+  /** Waits until it is in this phase or a later one, or over. */
   async until(wanted: Phase): Promise<void> {
     await waitUntil(`the build to be ${wanted}`, async () => {
       const current = await this.#phase();

@@ -1,15 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What there is of builds on machines of a local QEMU. */
+/** Remains of builds on local QEMU machines. */
 export interface InstanceRemains {
   /** The ids of QEMU's processes. */
   readonly processes: readonly string[];
   /** The directories of machines, each with its overlay. */
   readonly machines: readonly string[];
-  /** What is remembered of instances: entries of the ledger, and keys. */
+  /** Instance records and keys. */
   readonly ledger: readonly string[];
-  /** Half-made images. */
+  /** Partial images. */
   readonly staging: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export async function instanceRemains(directory: string, images: string): Promis
   };
 }
 
-/** The phase that the ledger has of a build; undefined if it has none. */
+/** The phase in a build's record; undefined without one. */
 export async function phaseOf(images: string, imageId: string): Promise<string | undefined> {
   const path = join(images, '.nodepool-builder/instances', `${imageId}.json`);
   const text = await unlessGone(readFile(path, 'utf8'), undefined);

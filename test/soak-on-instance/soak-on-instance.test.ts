@@ -13,7 +13,7 @@ test('the times of kills are spread over the run and follow from the seed', () =
   assert.notDeepEqual(moments(20, 2), found);
 });
 
-// `npm run soak:on-instance` does more of it.
+// `npm run soak:on-instance` runs longer.
 test('a killed builder leaves no orphaned machine, and a reassigned job succeeds', async (t) => {
   const kills = await soakOnInstance({ kills: 2, seed: 1 }, () => {}, t.signal);
   t.diagnostic(kills.map(({ phase, found }) => `${phase} (${found ?? 'forgotten'})`).join(', '));

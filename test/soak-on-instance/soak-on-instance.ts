@@ -8,30 +8,30 @@ import { BuildStages, type KillMoment, WatchedBuild } from './build-stages.ts';
 import { type InstanceRemains, instanceRemains, isEmpty, phaseOf } from './instance-remains.ts';
 import { moments } from './moments.ts';
 
-/** How the image is made: what the machine is in the middle of for a moment. */
+/** Step of the build that takes a moment, during which kills may happen. */
 const ON_INSTANCE = { steps: ['sleep 0.5', 'echo made > /etc/made; sleep 0.5'] };
 
-/** Every fourth job comes again, and goes on where it was; the others do not, and nothing of them is wanted. */
+/** Every fourth job is submitted again and resumed; the others must leave nothing behind. */
 const COMES_AGAIN_EVERY = 4;
 
-/** What is to be done. */
+/** Options. */
 export interface InstanceSoakPlan {
   readonly kills: number;
-  /** Of the moments of the kills. */
+  /** Seed for the times of the kills. */
   readonly seed: number;
 }
 
 /** One kill of the builder. */
 export interface InstanceKill extends KillMoment {
-  /** What the ledger said then; undefined if it had forgotten the build. */
+  /** Phase in the record at that time; undefined without a record. */
   readonly found: string | undefined;
-  /** Whether the job came again. */
+  /** Whether the job was submitted again. */
   readonly comesAgain: boolean;
-  /** From the start of the next builder until nothing was left, in milliseconds. */
+  /** Milliseconds from the start of the next builder until nothing remained. */
   readonly settled: number;
 }
 
-/** The images, by what becomes of them when the builder dies. */
+/** Disk images by the fate of their job after a kill. */
 const DISKIMAGES = {
   forgotten: { 'on-instance': ON_INSTANCE },
   resumed: { 'on-instance': { ...ON_INSTANCE, 'after-restart': 'resume' } },
@@ -99,7 +99,7 @@ class InstanceSoak {
       const over = Promise.allSettled([job]);
       await job.handle;
       await new WatchedBuild(images, imageId, over).until(moment.phase);
-      await delay(moment.milliseconds); // it is what is varied: there is nothing to wait for
+      await delay(moment.milliseconds); // the time of the kill is varied: there is no event to wait for
       if (!comesAgain) await client.close(); // gearmand drops a foreground job without a client
       await this.#builder.end('SIGKILL');
       const phase = await phaseOf(images, imageId);

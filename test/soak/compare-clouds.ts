@@ -2,7 +2,7 @@ import type { GlanceImage } from '../fixtures/openstack/account.ts';
 import type { WantedUpload } from './nodepool-uploads.ts';
 import type { SoakSite } from './soak-site.ts';
 
-/** Compares what is in the clouds with what nodepool knows of: a sentence for each difference. */
+/** Compares the clouds with nodepool's uploads; returns a sentence for each difference. */
 export async function compareClouds(site: SoakSite, wanted: readonly WantedUpload[]): Promise<string[]> {
   const faults = await Promise.all(
     site.providers.map(async ({ name, account }) => {

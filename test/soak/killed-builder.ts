@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type BuilderProcess, builderCommand, spawnDaemon } from '../fixtures/builder-process.ts';
 import type { SoakSite } from './soak-site.ts';
 
-/** A builder that is killed again and again, and started again each time. */
+/** A builder that is repeatedly killed and restarted. */
 export class KilledBuilder {
   readonly #command: [command: string, args: string[]];
   readonly #longestLife: number;
@@ -23,12 +23,12 @@ export class KilledBuilder {
     return this.#kills;
   }
 
-  /** Kills it at moments of chance, from when it serves on, so many times or until the signal aborts; then one serves. */
+  /** Kills it at random times while it serves, a number of times or until the signal aborts; then it serves. */
   async killUntil(signal: AbortSignal, limit: number): Promise<void> {
     for (;;) {
       await this.#builder.logged(/nodepool\.builder: serving /);
       if (this.#kills >= limit) return;
-      // The moment of the kill is what is left to chance: there is nothing to wait for.
+      // The time of the kill is random: there is no event to wait for.
       await delay(randomInt(this.#longestLife), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.#builder.end('SIGKILL');

@@ -1,6 +1,6 @@
 import { type Gearmand, startGearmand } from '../fixtures/gearmand.ts';
 
-/** Debian's gearmand, which is killed now and then; with it go its jobs. */
+/** Debian's gearmand, which is killed now and then and loses its jobs. */
 export class KilledGearmand {
   readonly #gearmand: Gearmand;
   #kills = 0;
@@ -28,7 +28,7 @@ export class KilledGearmand {
     this.#restarted = this.#restarted.then(() => this.#gearmand.restart());
   }
 
-  /** Resolves when it serves; rejects if it could not be started again. */
+  /** Resolves when it serves; rejects if it could not be restarted. */
   async restarted(): Promise<void> {
     await this.#restarted;
   }

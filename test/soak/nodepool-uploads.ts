@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
 
-/** Between a failure and the next submission, in milliseconds; the daemon's main loop comes round every 10 s. */
+/** Milliseconds between a failure and the next submission; the daemon's main loop runs every 10 s. */
 const MAIN_LOOP = 1000;
 
-/** One upload that nodepool wants, and has when `externalId` is there. */
+/** A wanted upload, complete once it has an `externalId`. */
 export interface WantedUpload {
   readonly imageId: string;
   readonly provider: string;
   externalId?: string;
 }
 
-/** What it took to have all uploads. */
+/** Figures of the run. */
 export interface Submissions {
-  /** Jobs, those that were submitted again included. */
+  /** Number of jobs, including those submitted again. */
   submitted: number;
-  /** Submitted again as the job server was lost, or could not be reached. */
+  /** Number of jobs submitted again because the job server was lost or unreachable. */
   lost: number;
-  /** Submitted again after WORK_FAIL or WORK_EXCEPTION. */
+  /** Number of jobs submitted again after WORK_FAIL or WORK_EXCEPTION. */
   failed: number;
   done: number;
 }

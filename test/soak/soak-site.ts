@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Account, cloudsYaml } from '../fixtures/openstack/account.ts';
 
-/** Bytes of an image: from a page to what takes a moment. */
+/** Sizes of images in bytes. */
 const SMALLEST = 4 * 1024;
 const LARGEST = 2 * 1024 * 1024;
 
-/** A provider of the site, and the project that it fills. */
+/** A provider of the site, with its project. */
 export interface SoakProvider {
   readonly name: string;
   readonly account: Account;
 }
 
-/** A builder's configuration and its images, which lie in `images-dir` before it starts. */
+/** A builder's configuration and its images, which are in `images-dir` before it starts. */
 export interface SoakSite {
   /** Path of `nodepool.yaml`. */
   readonly config: string;
@@ -26,7 +26,7 @@ export interface SoakSite {
   remove(): Promise<void>;
 }
 
-/** Makes a site with so many images of random bytes, for the job server at `port`. */
+/** Creates a site with this number of images of random bytes, for the job server at `port`. */
 export async function createSoakSite(
   port: number,
   imageCount: number,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { soak } from './soak.ts';
 
-// `npm run soak` does more of it, and kills gearmand, too: what that leaves is removed only after two minutes.
+// `npm run soak` runs longer, and kills gearmand too, whose orphans are removed only after two minutes.
 test('a builder that is killed again and again uploads each image to each provider exactly once', async () => {
   const plan = { images: 8, longestLife: 1000, builderKills: 4, gearmandKills: 0, settlingTime: 20_000 };
   const { faults, builderKills, submitted, uploads } = await soak(plan);

@@ -9,23 +9,23 @@ import { createSoakSite, type SoakSite } from './soak-site.ts';
 
 const PROVIDERS = 3;
 
-/** Between two looks at the clouds, in milliseconds. */
+/** Polling interval of the clouds, in milliseconds. */
 const INTERVAL = 1000;
 
-/** How much is done, and how much is broken meanwhile. */
+/** Amount of work and of disturbances. */
 export interface SoakPlan {
   readonly images: number;
-  /** Milliseconds that a builder may serve before it is killed. */
+  /** Maximum time in milliseconds that a builder serves before it is killed. */
   readonly longestLife: number;
-  /** How often the builder is killed at most. */
+  /** Maximum number of kills of the builder. */
   readonly builderKills: number;
-  /** How often gearmand is killed; the moments are spread evenly over the uploads. */
+  /** Number of kills of gearmand, spread evenly over the uploads. */
   readonly gearmandKills: number;
-  /** Milliseconds until the clouds must be right, from when all uploads are answered and nothing is killed any more. */
+  /** Time limit in milliseconds for correct clouds after the last answer and the last kill. */
   readonly settlingTime: number;
 }
 
-/** How far it is. */
+/** Progress. */
 export interface SoakProgress extends Readonly<Submissions> {
   readonly uploads: number;
   readonly builderKills: number;
@@ -33,11 +33,11 @@ export interface SoakProgress extends Readonly<Submissions> {
   readonly seconds: number;
 }
 
-/** How it ended. */
+/** Result. */
 export interface SoakReport extends SoakProgress {
-  /** Seconds from the last answer until all was right, or time was up. */
+  /** Seconds from the last answer to correct clouds or the time limit. */
   readonly settlingSeconds: number;
-  /** A sentence for whatever is not in a cloud exactly once, and for each job that is left. */
+  /** A sentence for each image that is not in a cloud exactly once, and for each remaining job. */
   readonly faults: readonly string[];
 }
 
@@ -109,14 +109,14 @@ function wantedUploads(site: SoakSite): WantedUpload[] {
   );
 }
 
-/** The faults that remain: a builder removes what nobody asked for again some time after a crash. */
+/** Remaining differences: a builder removes orphans some time after a crash. */
 async function settle(
   find: () => Promise<readonly string[]>,
   limit: number,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   for (const deadline = performance.now() + limit; ; await delay(INTERVAL, undefined, { signal })) {
-    // A look that fails under load is repeated: only what still fails in the end is a fault.
+    // A check that fails under load is repeated: only the last result counts.
     const faults = await find().catch((error: Error) => [error.message]);
     if (faults.length === 0 || performance.now() > deadline) return faults;
   }

@@ -14,7 +14,7 @@ test('reads a growing log line by line, however it is cut', async (t) => {
   assert.deepEqual(await log.newLines(), ['first']);
   assert.deepEqual(await log.newLines(), []);
   const rest = Buffer.from('ond: ü\n');
-  await appendFile(file, rest.subarray(0, 6)); // in the middle of the letter
+  await appendFile(file, rest.subarray(0, 6)); // in the middle of a character
   assert.deepEqual(await log.newLines(), []);
   await appendFile(file, rest.subarray(6));
   assert.deepEqual(await log.newLines(), ['second: ü']);
