@@ -1,8 +1,8 @@
+import { type ContextSettings, createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
-import { createLoggedCommand } from './build/logged-command.ts';
 import { LONGEST_TIMER } from './cancellation.ts';
-import { type BuildContext, type BuildContextParts, createBuildContext } from './context.ts';
+import type { BuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
@@ -88,9 +88,8 @@ export abstract class BaseImageBuilder {
     const { name, buildTimeout, secrets, validation } = this.diskimage;
     const started = new Date();
     const progress = steadyProgress(onProgress);
-    const directory = job.logDirectory ?? repository.logDirectory;
     const log = await BuildLog.open({
-      directory,
+      directory: job.logDirectory ?? repository.logDirectory,
       imageId,
       imageName: name,
       retention: job.logRetention,
@@ -103,16 +102,13 @@ export abstract class BaseImageBuilder {
     let built: Date | undefined;
     const stop = buildSignal(imageId, signal, buildTimeout);
     try {
-      const parts: BuildContextParts = {
+      const settings: ContextSettings = {
         imageId,
         diskimage: this.diskimage,
         formats,
         environment: job.environment ?? inheritedEnvironment(),
         largestDisk: job.largestDisk,
         signal: stop.signal,
-        staging,
-        state,
-        log,
         recordDirectory: (kind) => repository.recordDirectory(kind),
         setBuiltAt: (time) => {
           built = time;
@@ -125,22 +121,19 @@ export abstract class BaseImageBuilder {
           snapshots.push(snapshot);
           onSettled(settle);
         },
-        onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
       };
-      const run = createLoggedCommand(parts);
-      const context = createBuildContext(parts, run);
+      const created = portion(progress, 0, validation === undefined ? 90 : 80);
+      const context = createBuildContext(settings, { staging, state, log, onProgress: created });
       await untilStopped(() => this.createImage(context), stop.signal);
       if (validation !== undefined) {
         progress({ done: 80, total: 100 });
         await findFiles(staging, imageId, formats);
-        await untilStopped(() => validateImage(validation, { context, run, log }), stop.signal);
+        await untilStopped(() => validateImage(validation, context), stop.signal);
       }
-      stop.clear();
+      clearTimeout(stop.timer);
       await staging.endNamespace();
-      const files = await describeFiles(staging, imageId, formats, {
-        signal,
-        onProgress: portion(progress, 90, 100),
-      });
+      const described = portion(progress, 90, 100);
+      const files = await describeFiles(staging, imageId, formats, { signal, onProgress: described });
       const finished = new Date();
       return {
         version: 1,
@@ -158,42 +151,33 @@ export abstract class BaseImageBuilder {
       await log.write(String(error));
       throw error;
     } finally {
-      stop.clear();
+      clearTimeout(stop.timer);
       await log.close();
     }
   }
 }
 
-interface BuildSignal {
-  readonly signal: AbortSignal;
-  clear(): void;
-}
-
 /** Aborts at the time limit or when the build is cancelled, with an error that names the reason. */
-function buildSignal(imageId: string, outer: AbortSignal, seconds: number | undefined): BuildSignal {
+function buildSignal(
+  imageId: string,
+  outer: AbortSignal,
+  seconds: number | undefined,
+): { readonly signal: AbortSignal; readonly timer: NodeJS.Timeout | undefined } {
   const controller = new AbortController();
   const onAbort = (): void => {
     const { reason } = outer;
-    const aborted = new ImageError('build-aborted', `the build of image ${imageId} was aborted`, {
-      cause: reason,
-    });
+    const message = `the build of image ${imageId} was aborted`;
+    const aborted = new ImageError('build-aborted', message, { cause: reason });
     controller.abort(reason instanceof ImageError ? reason : aborted);
   };
   const onTimeout = (): void => {
     const message = `the build of image ${imageId} took longer than ${seconds} s; see its log, or raise build-timeout`;
     controller.abort(new ImageError('build-timeout', message));
   };
-  const timer =
-    seconds === undefined ? undefined : setTimeout(onTimeout, Math.min(seconds * 1_000, LONGEST_TIMER));
   if (outer.aborted) onAbort();
   else outer.addEventListener('abort', onAbort);
-  return {
-    signal: controller.signal,
-    clear: () => {
-      clearTimeout(timer);
-      outer.removeEventListener('abort', onAbort);
-    },
-  };
+  const limit = seconds === undefined ? undefined : Math.min(seconds * 1_000, LONGEST_TIMER);
+  return { signal: controller.signal, timer: limit === undefined ? undefined : setTimeout(onTimeout, limit) };
 }
 
 /** Runs `work`. Rejected with the signal's reason if that aborts, even if `work` never ends. */

@@ -1,13 +1,11 @@
 import { basename } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
-import { checkedVariables } from './build/checked-variables.ts';
-import { temporaryDirectory } from './build/temporary-directory.ts';
+import { commandEnvironment } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import { FORMAT_NAMES, type ImageFormat, isImageFormat } from './formats.ts';
 import type { BuilderModule, Diagnostic } from './modules.ts';
-import { withheldVariables } from './process/inherited-environment.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 
 const SETTINGS = {
@@ -74,22 +72,16 @@ export class CommandBuilder extends BaseImageBuilder {
       ['directory', directory],
       ...FORMAT_NAMES.map((format) => [`output.${format}`, output(format)] as const),
     ]);
-    const withheld = withheldVariables(context.environment);
-    if (withheld.length > 0) context.log(`# variables that this build does not get: ${withheld.join(', ')}`);
-    const variables = checkedVariables(diskimage);
     const { release = '', scriptDir } = diskimage;
+    const variables = {
+      DIB_IMAGE_NAME: imageName,
+      ...(release !== '' && { DIB_RELEASE: `${release}` }),
+      ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
+    };
     await context.run(
       program,
       args.map((arg) => arg.replace(PLACEHOLDER, (_, name: string) => values.get(name) ?? '')),
-      {
-        env: {
-          DIB_IMAGE_NAME: imageName,
-          ...(release !== '' && { DIB_RELEASE: `${release}` }),
-          ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
-          ...variables,
-          TMPDIR: await temporaryDirectory(context, variables.TMPDIR ?? context.environment.TMPDIR),
-        },
-      },
+      { env: await commandEnvironment(context, variables, 'TMPDIR') },
     );
   }
 }

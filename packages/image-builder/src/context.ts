@@ -1,13 +1,7 @@
 import type { BuildLog } from './build/build-log.ts';
-import type { LoggedCommand } from './build/logged-command.ts';
 import type { DiskImage } from './disk-image.ts';
-import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
-import type { CommandResult } from './process/command.ts';
-import { imageFileName } from './repository/layout.ts';
-import type { Staging } from './repository/staging.ts';
-import type { StateDirectory } from './repository/state-directory.ts';
-import type { Progress, Snapshot } from './types.ts';
+import type { Snapshot } from './types.ts';
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
@@ -78,59 +72,3 @@ export interface BuildContext {
 
 /** Called at the end of a build, when its image is published or has failed. */
 export type Settle = (isPublished: boolean) => Promise<void>;
-
-/** Parts of a {@link BuildContext}. */
-export interface BuildContextParts
-  extends Pick<BuildContext, 'imageId' | 'diskimage' | 'formats' | 'environment' | 'largestDisk' | 'signal'> {
-  readonly staging: Staging;
-  readonly state: StateDirectory;
-  readonly log: BuildLog;
-  readonly recordDirectory: (name: string) => string;
-  readonly onProgress: (progress: Progress) => void;
-  readonly setBuiltAt: (time: Date) => void;
-  readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
-}
-
-/** Creates the context of one build, whose commands `runLogged` runs. */
-export function createBuildContext(parts: BuildContextParts, runLogged: LoggedCommand): BuildContext {
-  const { imageId, diskimage, formats, environment, signal, staging, state, log, onProgress } = parts;
-  const { recordDirectory, largestDisk, setBuiltAt, addSnapshot } = parts;
-  const { directory } = staging;
-  return {
-    imageId,
-    imageName: diskimage.name,
-    diskimage,
-    formats,
-    directory,
-    environment,
-    largestDisk,
-    signal,
-    output: (format) => staging.path(imageFileName(imageId, format)),
-    run: async (command, args = [], { env, cwd, onLine } = {}) => {
-      const result = await runLogged(command, args, { env, cwd, onLine });
-      if (result.exitCode !== 0) throw commandError(command, result, log.path);
-    },
-    log: (line) => void log.write(line),
-    progress: (done, total) => onProgress({ done, total }),
-    temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
-    buildLog: log,
-    stateDirectory: () => state.take(signal),
-    recordDirectory,
-    setBuiltAt,
-    addSnapshot,
-  };
-}
-
-function commandError(command: string, result: CommandResult, logPath: string): ImageError {
-  const end = result.signal ?? `exit code ${result.exitCode}`;
-  if (result.diskFull) {
-    return new ImageError(
-      'disk-full',
-      `"${command}" ended with ${end}: no space left on device; make room, see ${logPath}`,
-    );
-  }
-  const said = result.lastLines.length === 0 ? '' : `, saying: ${result.lastLines.slice(-3).join(' / ')}`;
-  return new ImageError('command-failed', `"${command}" ended with ${end}${said}; see ${logPath}`, {
-    cause: result,
-  });
-}

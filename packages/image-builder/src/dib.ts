@@ -1,60 +1,44 @@
 import { join } from 'node:path';
 import { BaseImageBuilder } from './base.ts';
-import { temporaryDirectory } from './build/temporary-directory.ts';
+import { commandEnvironment } from './build/command-environment.ts';
 import type { BuildContext } from './context.ts';
-import { dibArguments } from './dib/arguments.ts';
-import { DIB_SETTINGS, type DibSettings } from './dib/dib-settings.ts';
-import { dibEnvironment } from './dib/environment.ts';
-import { progressOfLine } from './dib/phases.ts';
 import type { DiskImage } from './disk-image.ts';
-import type { ImageFormat } from './formats.ts';
+import { FORMAT_NAMES, formatRow, type ImageFormat } from './formats.ts';
 import type { BuilderModule } from './modules.ts';
-import { withheldVariables } from './process/inherited-environment.ts';
+import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
+import { shellWords } from './shell-words.ts';
 
-/** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
-export class DibBuilder extends BaseImageBuilder {
-  override readonly nativeFormats: readonly ImageFormat[] = [
-    'qcow2',
-    'raw',
-    'vhd',
-    'vhdx',
-    'vmdk',
-    'vdi',
-    'vpc',
-    'tar',
-    'tgz',
-    'squashfs',
-    'aci',
-  ];
-  readonly #settings: DibSettings;
+const SETTINGS = {
+  type: 'object',
+  properties: {
+    elements: {
+      type: ['array', 'string', 'null'],
+      format: 'words',
+      items: { type: 'string' },
+      description: 'Elements for disk-image-create. A string is split as a shell does.',
+    },
+    'qemu-img-options': {
+      type: 'string',
+      description:
+        'For `--qemu-img-options` of disk-image-create; an empty text leaves the option out. Default: `compat=0.10` ' +
+        'if qcow2 is the only format that qemu-img makes.',
+    },
+    'dib-cmd': {
+      type: 'string',
+      minLength: 1,
+      description: 'Program that gets the arguments of disk-image-create. Default: `disk-image-create`.',
+    },
+  },
+} as const satisfies ObjectSchema;
 
-  constructor(diskimage: DiskImage, settings: DibSettings = {}) {
-    super(diskimage);
-    this.#settings = settings;
-  }
-
-  protected override async createImage(context: BuildContext): Promise<void> {
-    const { diskimage, directory, formats, imageId } = context;
-    const output = join(directory, imageId);
-    const env = dibEnvironment(diskimage, output);
-    const args = dibArguments(this.#settings, formats, output);
-    const withheld = withheldVariables(context.environment);
-    if (withheld.length > 0) context.log(`# variables that this build does not get: ${withheld.join(', ')}`);
-    await context.run(commandOf(this.#settings), args, {
-      env: { ...env, TMP_DIR: await temporaryDirectory(context, env.TMP_DIR ?? context.environment.TMP_DIR) },
-      onLine: (line) => {
-        const done = progressOfLine(line);
-        if (done !== undefined) context.progress(done, 100);
-      },
-    });
-  }
-}
+/** Keys of a disk image of builder `dib`. */
+export type DibSettings = SettingsOf<typeof SETTINGS>;
 
 /** Builder `dib`: diskimage-builder. */
-export const DIB: BuilderModule<typeof DIB_SETTINGS, DibSettings> = {
+export const DIB: BuilderModule<typeof SETTINGS, DibSettings> = {
   type: 'dib',
   description: 'with diskimage-builder',
-  settings: DIB_SETTINGS,
+  settings: SETTINGS,
   programs: (settings) => [
     { pointer: settings['dib-cmd'] === undefined ? '' : '/dib-cmd', program: commandOf(settings) },
   ],
@@ -66,6 +50,108 @@ export const DIB: BuilderModule<typeof DIB_SETTINGS, DibSettings> = {
   create: (diskimage, settings) => new DibBuilder(diskimage, settings),
 };
 
+/** Builds with diskimage-builder's `disk-image-create`, or with a command that takes the same arguments. */
+export class DibBuilder extends BaseImageBuilder {
+  override readonly nativeFormats: readonly ImageFormat[] = FORMAT_NAMES.filter(
+    (format) => formatRow(format).dibType !== undefined,
+  );
+  readonly #settings: DibSettings;
+
+  constructor(diskimage: DiskImage, settings: DibSettings = {}) {
+    super(diskimage);
+    this.#settings = settings;
+  }
+
+  protected override async createImage(context: BuildContext): Promise<void> {
+    const { diskimage, directory, formats, imageId } = context;
+    const output = join(directory, imageId);
+    const args = dibArguments(this.#settings, formats, output);
+    await context.run(commandOf(this.#settings), args, {
+      env: await commandEnvironment(context, dibVariables(diskimage, output), 'TMP_DIR'),
+      onLine: (line) => {
+        const done = progressOfLine(line);
+        if (done !== undefined) context.progress(done, 100);
+      },
+    });
+  }
+}
+
 function commandOf(settings: DibSettings): string {
   return settings['dib-cmd'] ?? 'disk-image-create';
+}
+
+/** Value of nodepool, for qemu before 1.1. */
+const QCOW2_OPTIONS = 'compat=0.10';
+
+/** Types for which disk-image-create also passes the options, which are those of qcow2, to qemu-img. */
+const OTHER_QEMU_TYPES: readonly ImageFormat[] = ['vmdk', 'vdi', 'vhdx', 'vpc'];
+
+/**
+ * Arguments of disk-image-create, the same as those of nodepool.
+ *
+ * @param output path of the image without its extension
+ * @throws ImageError `invalid-configuration` for elements with a quote that is not closed
+ */
+export function dibArguments(
+  settings: DibSettings,
+  formats: readonly ImageFormat[],
+  output: string,
+): string[] {
+  const qcow2Only = formats.includes('qcow2') && !formats.some((format) => OTHER_QEMU_TYPES.includes(format));
+  const { elements, 'qemu-img-options': options = qcow2Only ? QCOW2_OPTIONS : '' } = settings;
+  // disk-image-create makes a squashfs only if it is the first of the types.
+  const types = formats
+    .toSorted((one, other) => Number(other === 'squashfs') - Number(one === 'squashfs'))
+    .map((format) => formatRow(format).dibType ?? format);
+  return [
+    '-x',
+    '-t',
+    types.join(','),
+    '--no-tmpfs',
+    ...(options === '' ? [] : ['--qemu-img-options', options]),
+    '-o',
+    output,
+    ...(typeof elements === 'string' ? shellWords(elements, 'the list of elements') : (elements ?? [])),
+  ];
+}
+
+/** Variables of disk-image-create, the same as those of nodepool. */
+export function dibVariables(diskimage: DiskImage, output: string): Record<string, string> {
+  const { name, release = '', elementsDir, scriptDir } = diskimage;
+  return {
+    DIB_RELEASE: `${release}`,
+    DIB_IMAGE_NAME: name,
+    DIB_IMAGE_FILENAME: output,
+    ...(elementsDir !== undefined && { ELEMENTS_PATH: elementsDir }),
+    ...(scriptDir !== undefined && { NODEPOOL_SCRIPTDIR: scriptDir }),
+  };
+}
+
+/**
+ * Start of each stage of disk-image-create, and the percentage that is done by then in a Debian image of ordinary size. A
+ * build may lack some hooks.
+ */
+const STAGES: readonly (readonly [start: RegExp, done: number])[] = [
+  [hook('extra-data'), 30],
+  [hook('root'), 2],
+  [hook('pre-install'), 32],
+  [hook('install'), 35],
+  [hook('post-install'), 55],
+  [hook('post-root'), 65],
+  [hook('block-device'), 67],
+  [hook('pre-finalise'), 72],
+  [hook('finalise'), 74],
+  [hook('cleanup'), 80],
+  [/(?:^|\| )Converting image using qemu-img/, 82],
+  [/(?:^|\| )Image file \S+ created/, 95],
+  [/(?:^|\| )Build completed successfully/, 100],
+];
+
+function hook(name: string): RegExp {
+  return new RegExp(`dib-run-parts Running \\S*/${name}\\.d/`);
+}
+
+/** Percentage of a build that is done when this line of output appears; undefined if the line starts no stage. */
+export function progressOfLine(line: string): number | undefined {
+  return STAGES.find(([start]) => start.test(line))?.[1];
 }

@@ -1,25 +1,47 @@
 import type { ImageFormat } from './formats.ts';
-import type { ImageValidation } from './validation/validation-settings.ts';
+import type { Accelerator } from './qemu/machine-arguments.ts';
 
 /** An image that can be built: one entry of `diskimages` in `nodepool.yaml`. */
 export interface DiskImage {
   readonly name: string;
-  /** What providers want of it; empty means qcow2, or the first of the builder's native formats. */
+  /** Formats for providers; empty means qcow2, or the first of the builder's native formats. */
   readonly formats: readonly ImageFormat[];
-  /** Seconds that a build may take; without it there is no limit. */
+  /** Time limit of a build in seconds. Default: none. */
   readonly buildTimeout?: number;
   /** `DIB_RELEASE`. */
   readonly release?: string | number;
-  /** Added to the command's environment, overriding all else. Every value has to be a string without a NUL. */
+  /** Variables for the command, which override all others. Each value must be a string without a NUL. */
   readonly envVars?: Readonly<Record<string, unknown>>;
-  /** Texts in whose place logs and errors show `***`, if they have four characters or more. */
+  /** Texts that logs and errors show as `***`, if they have four characters or more. */
   readonly secrets?: readonly string[];
-  /** What an image has to stand before it is published. */
   readonly validation?: ImageValidation;
   /** `ELEMENTS_PATH`. */
   readonly elementsDir?: string;
   /** `NODEPOOL_SCRIPTDIR`. */
   readonly scriptDir?: string;
-  /** What the entry holds besides, for builders of your own. */
+  /** Other keys of the entry, for builders of your own. */
   readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** Tests that an image must pass before it is published. */
+export interface ImageValidation {
+  /**
+   * A command and its first arguments. Its last argument is the path of the image: the raw one if it exists, or else the
+   * qcow2. Its environment has `NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format, as in
+   * `NODEPOOL_IMAGE_QCOW2`. The image is good if the command exits with 0.
+   */
+  readonly hook?: readonly string[];
+  readonly boot?: BootValidation;
+}
+
+/** Settings of a boot test. */
+export interface BootValidation {
+  /** Matches the line on the serial console that tells success. An incomplete line, such as a prompt, also counts. */
+  readonly expect: RegExp;
+  /** Time limit for the line, in seconds. Default 600. */
+  readonly timeout?: number;
+  /** Memory of the machine, in MiB. Default 1024. */
+  readonly memory?: number;
+  /** Default: `kvm`, or `tcg` if QEMU fails with `kvm`. */
+  readonly accelerator?: Accelerator;
 }

@@ -40,7 +40,7 @@ export const IMAGE_FORMATS = {
   vmdk: { extension: 'vmdk', dibType: 'vmdk', qemuDriver: 'vmdk' },
   vdi: { extension: 'vdi', dibType: 'vdi', qemuDriver: 'vdi' },
   vpc: { extension: 'vpc', dibType: 'vpc', qemuDriver: 'vpc' },
-  iso: { extension: 'iso', dibType: 'iso' },
+  iso: { extension: 'iso' },
   tar: { extension: 'tar', dibType: 'tar' },
   tgz: { extension: 'tgz', dibType: 'tgz' },
   squashfs: { extension: 'squash', dibType: 'squashfs' },

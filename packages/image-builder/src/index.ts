@@ -1,8 +1,7 @@
 export { BaseImageBuilder, type BuildJob } from './base.ts';
 export { COMMAND } from './command.ts';
 export type { BuildContext } from './context.ts';
-export type { DibSettings } from './dib/dib-settings.ts';
-export { DIB, DibBuilder } from './dib.ts';
+export { DIB, DibBuilder, type DibSettings } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider } from './directory/directory-provider.ts';
 export type { DiskImage } from './disk-image.ts';

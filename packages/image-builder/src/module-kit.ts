@@ -1,10 +1,9 @@
 /** Helpers that the other packages of this project share. They may change in any release. */
 export { BandwidthLimit } from './bandwidth-limit.ts';
 export { screenshotPath } from './build/build-log.ts';
-export { checkedVariables, variableFault } from './build/checked-variables.ts';
+export { checkedVariables, variableFault } from './build/command-environment.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
-export { createMask } from './build/mask.ts';
-export { visible } from './build/visible.ts';
+export { createMask, visible } from './build/mask.ts';
 export { byBuild } from './build-order.ts';
 export {
   LONGEST_TIMER,
@@ -16,7 +15,7 @@ export {
 } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export { createAjv } from './create-ajv.ts';
-export { shellWords } from './dib/shell-words.ts';
+export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
 export { checkDisk, checkFormat, checkSelfContained } from './formats/check-format.ts';
@@ -65,7 +64,7 @@ export { imageFileName } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';
 export { readSettings, type SettingsSchema } from './settings-schema.ts';
+export { shellWords } from './shell-words.ts';
 export { SingleFlight } from './single-flight.ts';
 export { writeSparse } from './sparse.ts';
 export { asImageError, errnoOf, unlessMissing } from './system-error.ts';
-export type { ImageValidation } from './validation/validation-settings.ts';

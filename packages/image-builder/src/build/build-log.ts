@@ -6,8 +6,7 @@ import { createInterface } from 'node:readline';
 import { BUILD_LOG, BUILD_LOG_DIRECTORY, setMode } from '../modes.ts';
 import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
-import { createMask } from './mask.ts';
-import { visible } from './visible.ts';
+import { createMask, visible } from './mask.ts';
 
 /** Default number of logs kept for an image name. */
 const RETENTION = 7;

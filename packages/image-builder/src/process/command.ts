@@ -134,6 +134,16 @@ export function startError(
   return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
 
+/** `ended with exit code 1, saying: no such file`. */
+export function describeEnd({
+  exitCode,
+  signal,
+  lastLines,
+}: Pick<CommandResult, 'exitCode' | 'signal' | 'lastLines'>): string {
+  const said = lastLines.length === 0 ? '' : `, saying: ${lastLines.slice(-3).join(' / ')}`;
+  return `ended with ${signal ?? `exit code ${exitCode}`}${said}`;
+}
+
 async function readOutput(
   stream: NodeJS.ReadableStream,
   { onLine, onPartialLine }: Pick<CommandOptions, 'onLine' | 'onPartialLine'>,

@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from 'node:util';
+import type { CoreContext } from '../build/build-context.ts';
+import type { BootValidation } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
-import type { CommandResult } from '../process/command.ts';
+import { type CommandResult, describeEnd } from '../process/command.ts';
 import { type Accelerator, machineArguments, optionValue, QEMU } from '../qemu/machine-arguments.ts';
-import type { ValidationParts } from './validation-parts.ts';
-import type { BootValidation } from './validation-settings.ts';
 
 /** Number of console lines in an error. */
 const LAST_LINES = 5;
@@ -18,13 +18,13 @@ const LAST_LINES = 5;
 export async function bootImage(
   { expect, timeout = 600, memory = 1024, accelerator }: BootValidation,
   format: ImageFormat,
-  parts: ValidationParts,
+  context: CoreContext,
 ): Promise<void> {
-  const { context, log } = parts;
+  const { buildLog: log } = context;
   const over = AbortSignal.timeout(timeout * 1_000);
   const devices = deviceArguments(format, context.output(format));
   const boot = (by: Accelerator): Promise<Boot> =>
-    runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, parts);
+    runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, context);
   let outcome = await boot(accelerator ?? 'kvm');
   if (accelerator === undefined && isQemuFailure(outcome)) {
     context.log('KVM cannot be used; QEMU interprets the machine, which takes many times as long');
@@ -32,10 +32,7 @@ export async function bootImage(
   }
   const { seen, ended, lastLines } = outcome;
   if (seen) return;
-  const end =
-    ended === undefined
-      ? `within ${timeout} s`
-      : `before QEMU ended with ${ended.signal ?? `exit code ${ended.exitCode}`}`;
+  const end = ended === undefined ? `within ${timeout} s` : `before QEMU ${describeEnd(ended)}`;
   const shown = lastLines.length === 0 ? 'nothing' : log.mask(lastLines.join(' / '));
   throw new ImageError(
     'validation-failed',
@@ -64,7 +61,7 @@ async function runMachine(
   args: readonly string[],
   expect: RegExp,
   over: AbortSignal,
-  { context, run }: ValidationParts,
+  context: CoreContext,
 ): Promise<Boot> {
   const lines: string[] = [];
   let unfinished = '';
@@ -78,7 +75,7 @@ async function runMachine(
     lastLines: [...lines, unfinished.trim()].filter((line) => line !== '').slice(-LAST_LINES),
   });
   try {
-    const ended = await run(QEMU, args, {
+    const ended = await context.runLogged(QEMU, args, {
       env: { TMPDIR: context.directory },
       signal: stop,
       clean: stripVTControlCharacters,
@@ -96,7 +93,7 @@ async function runMachine(
         look(line);
       },
     });
-    return { ...outcome(), ended };
+    return { ...outcome(), ended: { ...ended, lastLines: [] } };
   } catch (error) {
     context.signal.throwIfAborted();
     if (!stop.aborted) throw error;

@@ -1,9 +1,9 @@
+import type { CoreContext } from '../build/build-context.ts';
+import type { ImageValidation } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
 import { FORMAT_NAMES, formatRow, type ImageFormat } from '../formats.ts';
+import { describeEnd } from '../process/command.ts';
 import { bootImage } from './boot.ts';
-import { runHook } from './hook.ts';
-import type { ValidationParts } from './validation-parts.ts';
-import type { ImageValidation } from './validation-settings.ts';
 
 /** Formats in the order of preference for a validation: a raw image needs no tools. */
 const BEST_FIRST: readonly ImageFormat[] = ['raw', ...FORMAT_NAMES];
@@ -32,21 +32,35 @@ export function checkValidation(
  * @throws ImageError `validation-failed`, `command-not-found`
  * @throws the reason of the build's signal
  */
-export async function validateImage({ hook, boot }: ImageValidation, parts: ValidationParts): Promise<void> {
-  const { context } = parts;
+export async function validateImage({ hook, boot }: ImageValidation, context: CoreContext): Promise<void> {
   const formats = BEST_FIRST.filter((format) => context.formats.includes(format));
   const [best] = formats;
   const bootable = formats.find(isBootable);
   if (hook !== undefined && best !== undefined) {
     context.log('validating the image with its hook');
-    await runHook(hook, best, parts);
+    await runHook(hook, best, context);
   }
   if (boot !== undefined && bootable !== undefined) {
     context.log('validating the image with a boot test');
-    await bootImage(boot, bootable, parts);
+    await bootImage(boot, bootable, context);
   }
 }
 
 function isBootable(format: ImageFormat): boolean {
   return formatRow(format).qemuDriver !== undefined;
+}
+
+async function runHook(hook: readonly string[], best: ImageFormat, context: CoreContext): Promise<void> {
+  const [command = '', ...args] = hook;
+  const { imageId, imageName, formats, output, buildLog } = context;
+  const paths = formats.map((format) => [
+    `NODEPOOL_IMAGE_${format.toUpperCase().replaceAll('-', '_')}`,
+    output(format),
+  ]);
+  const result = await context.runLogged(command, [...args, output(best)], {
+    env: { NODEPOOL_IMAGE_ID: imageId, NODEPOOL_DISKIMAGE: imageName, ...Object.fromEntries(paths) },
+  });
+  if (result.exitCode === 0) return;
+  const message = `image ${imageId} is not published: its hook "${command}" ${describeEnd(result)}; see ${buildLog.path}`;
+  throw new ImageError('validation-failed', message, { cause: result });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createMask } from '../../src/build/mask.ts';
+import { createMask, visible } from '../../src/build/mask.ts';
 
 const CASES: readonly (readonly [what: string, secrets: readonly string[], text: string, shown: string])[] = [
   ['a secret wherever it stands', ['hunter2'], 'x=hunter2hunter2 hunter', 'x=****** hunter'],
@@ -23,3 +23,17 @@ test('leaves alone what is shorter than four characters, and all if there is no 
   assert.equal(createMask(['yes', ''])('yes'), 'yes');
   assert.equal(createMask()('hunter2'), 'hunter2');
 });
+
+const TEXTS: Readonly<Record<string, readonly [text: string, shown: string]>> = {
+  colours: ['\u001b[31mred\u001b[0m', String.raw`\x1b[31mred\x1b[0m`],
+  'the title of a window': ['\u001b]0;title\u0007', String.raw`\x1b]0;title\x07`],
+  'a C1 control': ['\u009b2J', String.raw`\x9b2J`],
+  'NUL, backspace and DEL': ['a\0\b\u007f', String.raw`a\x00\x08\x7f`],
+  'line ends': ['a\r\nb\u2028c', String.raw`a\x0d\x0ab\u2028c`],
+  'text that is written from right to left': ['a\u202eb\u2066c', String.raw`a\u202eb\u2066c`],
+  'tabs and other scripts': ['\ta ü 漢 🙂', '\ta ü 漢 🙂'],
+};
+
+for (const [what, [text, shown]] of Object.entries(TEXTS)) {
+  test(`control characters made visible: ${what}`, () => assert.equal(visible(text), shown));
+}

@@ -1,4 +1,4 @@
-import { ImageError } from '../errors.ts';
+import { ImageError } from './errors.ts';
 
 /** A word of a shell's command line: bare characters, escapes, and quoted parts, in any mixture. */
 const WORD = /(?:[^\s'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*")+/y;

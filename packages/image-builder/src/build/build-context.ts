@@ -1,0 +1,128 @@
+import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
+import { MARKER } from '../cleanup/processes.ts';
+import type { BuildContext, RunOptions } from '../context.ts';
+import { ImageError } from '../errors.ts';
+import { type CommandResult, describeEnd, runCommand } from '../process/command.ts';
+import { imageFileName } from '../repository/layout.ts';
+import type { Staging } from '../repository/staging.ts';
+import type { StateDirectory } from '../repository/state-directory.ts';
+import type { Progress } from '../types.ts';
+import type { BuildLog } from './build-log.ts';
+
+/** Settings of a command that the core itself runs. */
+export interface LoggedCommandOptions extends RunOptions {
+  /** Ends the command before the build does. */
+  readonly signal?: AbortSignal;
+  /** See `CommandOptions`. */
+  readonly onPartialLine?: (text: string) => void;
+  /** Changes a line before it is logged. Default: no change. */
+  readonly clean?: (line: string) => string;
+}
+
+/** A build context with what only the core uses. */
+export interface CoreContext extends BuildContext {
+  /** Runs a command as {@link BuildContext.run} does, and returns its result even if it fails. */
+  readonly runLogged: (
+    command: string,
+    args: readonly string[],
+    options?: LoggedCommandOptions,
+  ) => Promise<CommandResult>;
+}
+
+/** What a build creates for its context. */
+export interface BuildResources {
+  readonly staging: Staging;
+  readonly state: StateDirectory;
+  readonly log: BuildLog;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** Members of a context that depend on no resource. */
+export type ContextSettings = Pick<
+  BuildContext,
+  | 'imageId'
+  | 'diskimage'
+  | 'formats'
+  | 'environment'
+  | 'largestDisk'
+  | 'signal'
+  | 'recordDirectory'
+  | 'setBuiltAt'
+  | 'addSnapshot'
+>;
+
+/** Creates the context of one build. */
+export function createBuildContext(settings: ContextSettings, resources: BuildResources): CoreContext {
+  const { imageId, diskimage, signal } = settings;
+  const { staging, state, log, onProgress } = resources;
+  const runLogged = createRunLogged(settings, resources);
+  return {
+    ...settings,
+    imageName: diskimage.name,
+    directory: staging.directory,
+    output: (format) => staging.path(imageFileName(imageId, format)),
+    runLogged,
+    run: async (command, args = [], options = {}) => {
+      const result = await runLogged(command, args, options);
+      if (result.exitCode !== 0) throw commandError(command, result, log.path);
+    },
+    log: (line) => void log.write(line),
+    buildLog: log,
+    progress: (done, total) => onProgress({ done, total }),
+    temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
+    stateDirectory: () => state.take(signal),
+  };
+}
+
+function createRunLogged(
+  { environment, signal: build }: ContextSettings,
+  { staging, log }: BuildResources,
+): CoreContext['runLogged'] {
+  const { directory } = staging;
+  return async (command, args, options = {}) => {
+    const { env, cwd = directory, signal, onLine, onPartialLine, clean = (line) => line } = options;
+    const namespace = await staging.namespace((reason) => void log.write(notIsolated(reason)));
+    await log.write(`$ ${[command, ...args].join(' ')}`);
+    let isKilled = false;
+    const { exitCode, ...result } = await runCommand(command, args, {
+      cwd,
+      env: { ...environment, ...env, [MARKER]: directory },
+      signal: signal === undefined ? build : AbortSignal.any([build, signal]),
+      ...(namespace && { wrap: (...wrapped) => namespace.enter(...wrapped) }),
+      onStart: (pid) => staging.recordProcessGroup(pid),
+      onLine: (line) => {
+        if (namespace !== undefined && SAYS_KILLED.test(line)) {
+          isKilled = true;
+          return undefined;
+        }
+        onLine?.(line);
+        return log.write(clean(line));
+      },
+      ...(onPartialLine && { onPartialLine }),
+    });
+    return {
+      ...result,
+      ...(isKilled ? { signal: 'SIGKILL' } : exitCode !== undefined && { exitCode }),
+      lastLines: result.lastLines
+        .filter((line) => !(isKilled && SAYS_KILLED.test(line)))
+        .map((line) => log.mask(clean(line))),
+    };
+  };
+}
+
+function notIsolated(reason: string): string {
+  return (
+    `# the build has no namespaces of its own (${reason}): a process with another session, directory and environment ` +
+    'outlives it, and so does a mount outside its directories'
+  );
+}
+
+function commandError(command: string, result: CommandResult, logPath: string): ImageError {
+  if (result.diskFull) {
+    const end = describeEnd({ ...result, lastLines: [] });
+    const message = `"${command}" ${end}: no space left on device; make room, see ${logPath}`;
+    return new ImageError('disk-full', message);
+  }
+  const message = `"${command}" ${describeEnd(result)}; see ${logPath}`;
+  return new ImageError('command-failed', message, { cause: result });
+}

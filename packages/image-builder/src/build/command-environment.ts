@@ -1,0 +1,55 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BuildContext } from '../context.ts';
+import type { DiskImage } from '../disk-image.ts';
+import { ImageError } from '../errors.ts';
+import { withheldVariables } from '../process/inherited-environment.ts';
+
+/**
+ * Prepares the environment of the command that makes an image. The log tells which variables of this process it lacks.
+ *
+ * @param variables of the builder; `env-vars` override them
+ * @param temporary variable that names the directory for temporary files; without a value it is beside the image
+ * @throws ImageError `invalid-configuration`
+ */
+export async function commandEnvironment(
+  context: BuildContext,
+  variables: Readonly<Record<string, string>>,
+  temporary: 'TMPDIR' | 'TMP_DIR',
+): Promise<Record<string, string>> {
+  const { diskimage, directory, environment, log } = context;
+  const withheld = withheldVariables(environment);
+  if (withheld.length > 0) log(`# variables that this build does not get: ${withheld.join(', ')}`);
+  const all = { ...variables, ...checkedVariables(diskimage) };
+  const parent = all[temporary] ?? environment[temporary];
+  if (parent) return { ...all, [temporary]: await context.temporaryDirectory(parent) };
+  const path = join(directory, 'tmp');
+  await mkdir(path);
+  return { ...all, [temporary]: path };
+}
+
+/**
+ * Checks and returns the `env-vars` of a disk image.
+ *
+ * @throws ImageError `invalid-configuration` for a value that is not a string, a NUL, or an invalid name
+ */
+export function checkedVariables({ name, envVars = {} }: DiskImage): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(envVars).map(([key, value]) => {
+      const fault = variableFault(key, value);
+      if (fault === undefined) return [key, value as string];
+      throw new ImageError(
+        'invalid-configuration',
+        `disk image "${name}": variable ${JSON.stringify(key)} in env-vars ${fault}`,
+      );
+    }),
+  );
+}
+
+/** Reason why an entry of `env-vars` is invalid, and the remedy. The value is left out: it may be a secret. */
+export function variableFault(name: string, value: unknown): string | undefined {
+  const isName = name !== '' && !name.includes('=') && !name.includes('\0');
+  if (!isName) return 'has a name that is empty or contains "=" or a NUL; correct the name';
+  if (typeof value !== 'string') return 'is not a string; put it in quotes';
+  return value.includes('\0') ? 'contains a NUL; remove it' : undefined;
+}
