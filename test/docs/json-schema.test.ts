@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
-import { createAjv } from '../../packages/image-builder/src/create-ajv.ts';
+import { createAjv } from '../../packages/image-builder/src/json-reader.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';

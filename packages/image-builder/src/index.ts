@@ -9,9 +9,8 @@ export { ImageError, type ImageErrorCode } from './errors.ts';
 export { FORMAT_NAMES, type ImageFormat } from './formats.ts';
 export { HashedReader } from './hashed-reader.ts';
 export type { ImageFilter } from './image-filter/image-filter.ts';
+export { parseImageFilter, splitTags } from './image-filter/image-filter.ts';
 export { latestImage } from './image-filter/latest-image.ts';
-export { parseImageFilter } from './image-filter/parse-filter.ts';
-export { splitTags } from './image-filter/split-tags.ts';
 export type {
   CapturedImage,
   CaptureRequest,

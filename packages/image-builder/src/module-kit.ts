@@ -14,7 +14,6 @@ export {
   withTimeout,
 } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
-export { createAjv } from './create-ajv.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';
 export { parseDuration } from './duration.ts';
@@ -30,20 +29,29 @@ export type { DiskFile } from './formats/disk-information.ts';
 export { formatOfExtension, formatRow, isImageFormat } from './formats.ts';
 export { Digester, type Slot } from './hashed-reader/digester.ts';
 export { checksumsOf } from './hashed-reader.ts';
-export { type Clock, SYSTEM_CLOCK } from './http/clock.ts';
-export { type HttpAnswer, HttpClient, type HttpRequest, textOf } from './http/http-client.ts';
-export { type NetworkFault, networkFailure } from './http/network-failure.ts';
-export { RetryBudget, type RetryLimits, RetryPolicy, retryAfterSeconds } from './http/retry-policy.ts';
-export { type FilterEntry, SELF } from './image-filter/image-filter.ts';
+export {
+  type HttpAnswer,
+  HttpClient,
+  type HttpRequest,
+  type NetworkFailureKind,
+  networkFailure,
+  textOf,
+} from './http/http-client.ts';
+export {
+  type Clock,
+  RetryBudget,
+  type RetryLimits,
+  RetryPolicy,
+  retryAfterSeconds,
+  SYSTEM_CLOCK,
+} from './http/retry-policy.ts';
+export { type FilterEntry, filterEntry, SELF } from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';
-export { filterEntry } from './image-filter/parse-filter.ts';
 export { checkImageId, imageIdFault } from './image-id.ts';
 export { type ImportedBuild, importedImageId, parseImportedImageId } from './imported-image-id.ts';
-export { authorityOf } from './instance/authority-of.ts';
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
-export { probeSsh } from './instance/probe-ssh.ts';
-export { waitForPort } from './instance/wait-for-port.ts';
-export { JsonReader, parseJson, utcTime } from './json-reader.ts';
+export { authorityOf, probeSsh, waitForPort } from './instance/wait-for-port.ts';
+export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { metered } from './metered.ts';
 export { BUILD_LOG, limitMode, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';

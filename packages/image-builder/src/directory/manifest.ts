@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FORMAT_NAMES } from '../formats.ts';
-import { splitTags } from '../image-filter/split-tags.ts';
+import { splitTags } from '../image-filter/image-filter.ts';
 import { DamagedRecord, RecordType } from '../record-directory.ts';
 import type { SettingsOf } from '../settings-schema.ts';
 import { unlessMissing } from '../system-error.ts';

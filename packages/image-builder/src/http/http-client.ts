@@ -1,6 +1,6 @@
 import type { Agent as HttpAgent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
-import { NetworkFailure, networkFailure } from './network-failure.ts';
+import { errnoOf } from '../system-error.ts';
 
 /** Default limit of a body: a hundred times a usual list of Zuul's builds, in bytes. */
 const LONGEST_BODY = 64 * 1024 * 1024;
@@ -84,10 +84,7 @@ export class HttpClient {
   }
 }
 
-/**
- * Whether the target of a redirect may get the token: the same host and port, or `https://host/` after
- * `http://host/`.
- */
+/** Whether a redirect may get the token: to the same host and port, or to `https://host/` after `http://host/`. */
 export function staysWithHost(from: string, location: string): boolean {
   const to = URL.parse(location, from);
   if (to === null) return false;
@@ -105,4 +102,74 @@ export async function textOf(response: IncomingMessage): Promise<string> {
     // the server closed the connection
   }
   return Buffer.concat(chunks).toString();
+}
+
+/** Kind of a {@link NetworkFailure}. */
+export type NetworkFailureKind =
+  /** The certificate is signed by an unknown authority. */
+  | 'unknown-authority'
+  /** The certificate has expired, was revoked, or is not for servers. */
+  | 'invalid-certificate'
+  /** The certificate is for another host name. */
+  | 'other-host-name'
+  | 'redirect-loop'
+  | 'body-too-long'
+  /** There was no connection: the request had no effect. */
+  | 'not-sent'
+  /** The server may have received the request. */
+  | 'no-answer';
+
+/** Codes of OpenSSL and Node. */
+const KINDS: Readonly<Record<string, NetworkFailureKind>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'unknown-authority',
+  SELF_SIGNED_CERT_IN_CHAIN: 'unknown-authority',
+  UNABLE_TO_GET_ISSUER_CERT: 'unknown-authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unknown-authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unknown-authority',
+  CERT_UNTRUSTED: 'unknown-authority',
+  CERT_SIGNATURE_FAILURE: 'unknown-authority',
+  INVALID_CA: 'unknown-authority',
+  CERT_HAS_EXPIRED: 'invalid-certificate',
+  CERT_NOT_YET_VALID: 'invalid-certificate',
+  CERT_REVOKED: 'invalid-certificate',
+  INVALID_PURPOSE: 'invalid-certificate',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'other-host-name',
+  ERR_TOO_MANY_REDIRECTS: 'redirect-loop',
+  ECONNREFUSED: 'not-sent',
+  ENOTFOUND: 'not-sent',
+  EAI_AGAIN: 'not-sent',
+  EHOSTUNREACH: 'not-sent',
+  ENETUNREACH: 'not-sent',
+};
+
+/** A request without a usable answer. The message is the reason alone; it holds no header and no user information. */
+export class NetworkFailure extends Error {
+  override readonly name = 'NetworkFailure';
+  readonly kind: NetworkFailureKind;
+
+  constructor(kind: NetworkFailureKind, reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.kind = kind;
+  }
+
+  /** Whether the certificate of the server is the reason. */
+  get isCertificate(): boolean {
+    return ['unknown-authority', 'invalid-certificate', 'other-host-name'].includes(this.kind);
+  }
+}
+
+/** Translates an error of got or `node:http`. */
+export function networkFailure(error: unknown): NetworkFailure {
+  if (error instanceof NetworkFailure) return error;
+  const isOfGot = error instanceof Error && 'options' in error;
+  // An error of got carries the whole request, with its credentials: only its cause is kept.
+  const source = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const cause = isOfGot && source === error ? undefined : source;
+  const code = errnoOf(error) ?? errnoOf(cause);
+  const message = (cause instanceof Error && cause.message) || code || 'unknown error';
+  // Node names a proxy that refuses a tunnel by its whole URL.
+  const reason = message.replaceAll(/\/\/[^\s/@]*@/g, '//***@');
+  const shown =
+    reason === message || cause === undefined ? cause : Object.assign(new Error(reason), { code });
+  return new NetworkFailure(KINDS[code ?? ''] ?? 'no-answer', reason, { cause: shown });
 }

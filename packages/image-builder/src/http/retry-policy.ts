@@ -1,5 +1,19 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Time as HTTP clients see it; tests have their own. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after the given milliseconds; rejects when the signal aborts. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The time of this host. */
+export const SYSTEM_CLOCK: Clock = {
+  now: () => Date.now(),
+  sleep: (milliseconds, signal) => delay(milliseconds, undefined, signal === undefined ? {} : { signal }),
+};
 
 /** Limits of a {@link RetryPolicy}. */
 export interface RetryLimits {
@@ -51,8 +65,8 @@ export class RetryPolicy {
   delayAfter(failures: number, retryAfter = 0): number | undefined {
     const { attempts, firstDelay, longestDelay, longestRetryAfter } = this.limits;
     if (failures >= attempts || retryAfter > longestRetryAfter) return undefined;
-    const delay = Math.min(longestDelay, firstDelay * 2 ** (failures - 1));
-    return Math.max(retryAfter, delay * (1 - this.#random() / 2));
+    const pause = Math.min(longestDelay, firstDelay * 2 ** (failures - 1));
+    return Math.max(retryAfter, pause * (1 - this.#random() / 2));
   }
 
   /** Sleeps until the next attempt. Rejects when the signal aborts. */
@@ -76,26 +90,22 @@ export class RetryPolicy {
       } catch (error) {
         if (!(error instanceof Error) || !mayRetry(error) || signal?.aborted) throw error;
         firstFailure ??= budget?.failure() ?? 0;
-        const delay = this.delayAfter(attempt, retryAfterOf(error));
-        const isSpent = delay !== undefined && budget?.allows(delay * 1000, firstFailure) === false;
+        const pause = this.delayAfter(attempt, (error as Partial<RetriableError>).retryAfter);
+        const isSpent = pause !== undefined && budget?.allows(pause * 1000, firstFailure) === false;
         if (isSpent) onBudgetSpent?.(attempt);
-        if (delay === undefined || isSpent) {
+        if (pause === undefined || isSpent) {
           budget?.countFrom(firstFailure);
           throw error;
         }
-        onRetry(error, delay, attempt);
-        await this.sleep(delay, signal);
+        onRetry(error, pause, attempt);
+        await this.sleep(pause, signal);
       }
     }
   }
 }
 
 function isRetriable(error: unknown): boolean {
-  return error instanceof Error && 'retriable' in error && error.retriable === true;
-}
-
-function retryAfterOf(error: Error): number | undefined {
-  return 'retryAfter' in error && typeof error.retryAfter === 'number' ? error.retryAfter : undefined;
+  return (error as Partial<RetriableError>).retriable === true;
 }
 
 /** Seconds in a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). */

@@ -1,3 +1,6 @@
+import { parseDuration } from '../duration.ts';
+import { ImageError } from '../errors.ts';
+
 /**
  * Selects images of any provider. An image passes if, for every key that is present, it has one of the values. Images
  * that cannot be booted (incomplete, deactivated, hidden) never pass.
@@ -30,4 +33,89 @@ export const SELF = 'self';
 export interface FilterEntry {
   readonly name: string;
   readonly values: readonly string[];
+}
+
+/** Keys whose values are compared as text. */
+const TEXT_KEYS: Readonly<Record<string, keyof ImageFilter>> = {
+  name: 'name',
+  'image-name': 'imageName',
+  tag: 'tag',
+  architecture: 'architecture',
+  visibility: 'visibility',
+  owner: 'owner',
+};
+
+/** Keys that set {@link ImageFilter.createdAfter}: the form of the value, and its milliseconds since the epoch or NaN. */
+const TIME_KEYS: Readonly<Record<string, [form: string, read: (value: string, now: number) => number]>> = {
+  'created-after': [
+    'time such as 2026-05-01T00:00:00Z',
+    // Date.parse also accepts a month or a part of a name
+    (value) => (/^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN),
+  ],
+  'not-older-than': [
+    'duration such as 12h or 7d',
+    (value, now) => now - (parseDuration(value) ?? Number.NaN),
+  ],
+};
+
+const PROPERTY = 'property:';
+
+/**
+ * Parses `KEY=VALUE`.
+ *
+ * @throws ImageError `invalid-filter`
+ */
+export function filterEntry(text: string): FilterEntry {
+  const at = text.indexOf('=');
+  if (at > 0) return { name: text.slice(0, at), values: [text.slice(at + 1)] };
+  throw invalid(`"${text}" is not KEY=VALUE; write for example name=debian-*`);
+}
+
+/**
+ * Combines entries into a filter. Entries with the same key add up their values.
+ *
+ * @param now milliseconds since the epoch, from which `not-older-than` counts
+ * @throws ImageError `invalid-filter` for an unknown key or an invalid value
+ */
+export function parseImageFilter(entries: readonly FilterEntry[], now: number = Date.now()): ImageFilter {
+  const texts: Record<string, readonly string[]> = {};
+  const properties = new Map<string, readonly string[]>();
+  const times: number[] = [];
+  for (const [key, group] of Map.groupBy(entries, ({ name }) => name)) {
+    const values = group.flatMap((entry) => entry.values);
+    if (values.length === 0) throw invalid(`"${key}" has no values, so that no image passes; give it one`);
+    if (Object.hasOwn(TEXT_KEYS, key)) texts[TEXT_KEYS[key] ?? ''] = values;
+    else if (Object.hasOwn(TIME_KEYS, key)) times.push(readTime(key, values, now));
+    else properties.set(propertyName(key), values);
+  }
+  return {
+    ...texts,
+    ...(properties.size > 0 && { properties }),
+    ...(times.length > 0 && { createdAfter: new Date(Math.max(...times)) }),
+  };
+}
+
+function propertyName(key: string): string {
+  if (key.startsWith(PROPERTY) && key !== PROPERTY) return key.slice(PROPERTY.length);
+  const known = [...Object.keys(TEXT_KEYS), `${PROPERTY}NAME`, ...Object.keys(TIME_KEYS)];
+  throw invalid(`unknown key "${key}"; use one of ${known.join(', ')}`);
+}
+
+function readTime(key: string, values: readonly string[], now: number): number {
+  const [form = '', read] = TIME_KEYS[key] ?? [];
+  const time = values.length === 1 ? read?.(values[0] ?? '', now) : undefined;
+  if (time !== undefined && Number.isFinite(time)) return time;
+  throw invalid(`"${key}" cannot be "${values.join('", "')}"; write one ${form}`);
+}
+
+function invalid(reason: string): ImageError {
+  return new ImageError('invalid-filter', `image filter: ${reason}`);
+}
+
+/** Splits `tags` of an image's metadata, which are separated by commas. */
+export function splitTags(text: string = ''): string[] {
+  return text
+    .split(',')
+    .map((tag) => tag.trim())
+    .filter(Boolean);
 }

@@ -1,7 +1,6 @@
 import { byBuild } from '../build-order.ts';
 import type { ImageCandidate } from '../types.ts';
-import type { ImageFilter } from './image-filter.ts';
-import { hasName, refusalOf } from './refusal.ts';
+import { type ImageFilter, SELF } from './image-filter.ts';
 
 /** An image that was not chosen, with the reason. */
 export interface RefusedImage {
@@ -31,7 +30,7 @@ export function latestImage(
   now: number = Date.now(),
 ): LatestImage {
   const named = candidates.filter((candidate) => hasName(candidate, filter));
-  const judged = named.map((candidate) => ({ candidate, reason: refusalOf(candidate, filter) }));
+  const judged = named.map((candidate) => ({ candidate, reason: reasonAgainst(candidate, filter) }));
   const passed = judged.flatMap(({ candidate, reason }) => (reason === undefined ? [candidate] : []));
   const built: Criterion = {
     called: 'built',
@@ -83,4 +82,70 @@ function lost(
   if (time > now && called === 'built') return `its build time, ${date}, is in the future and does not count`;
   if (latest !== undefined && time >= (of(latest) ?? 0)) return 'the number of its image-id is smaller';
   return `it was ${called} earlier, at ${date}`;
+}
+
+/** Whether the names of an image match a filter. Images with other names are not reported as refused. */
+function hasName(candidate: ImageCandidate, { name: globs = ['*'], imageName }: ImageFilter): boolean {
+  const isCalled = globs.some((glob) => matchesGlob(candidate.name, glob));
+  return isCalled && (imageName === undefined || imageName.some((name) => name === candidate.imageName));
+}
+
+/** Reason why an image with a matching name does not pass a filter; undefined if it passes. */
+function reasonAgainst(candidate: ImageCandidate, filter: ImageFilter): string | undefined {
+  const { isUsable, status, isOwn, owner, visibility, architecture, tags, properties } = candidate;
+  if (!isUsable) return `it is ${status}`;
+  const reason =
+    missing('owner', isOwn ? [SELF, owner] : [owner], filter.owner ?? [SELF]) ??
+    missing('visibility', [visibility], filter.visibility) ??
+    missing('architecture', [architecture], filter.architecture) ??
+    missing('tag', tags, filter.tag);
+  if (reason !== undefined) return reason;
+  for (const [name, values] of filter.properties ?? []) {
+    const own = Object.hasOwn(properties, name) ? [properties[name]] : [];
+    const mismatch = missing(`property ${name}`, own, values);
+    if (mismatch !== undefined) return mismatch;
+  }
+  const made = candidate.builtAt ?? candidate.createdAt;
+  const { createdAfter } = filter;
+  if (createdAfter === undefined || made >= createdAfter) return undefined;
+  return `it was made at ${made.toISOString()}, before ${createdAfter.toISOString()}`;
+}
+
+function missing(
+  name: string,
+  values: readonly (string | undefined)[],
+  wanted: readonly string[] | undefined,
+): string | undefined {
+  if (wanted === undefined || wanted.some((value) => values.includes(value))) return undefined;
+  const known = values.filter((value) => value !== undefined);
+  return `its ${name} is ${known.join(', ') || 'unknown'}, not ${wanted.join(' or ')}`;
+}
+
+/**
+ * Whether a whole text matches a glob: `*` matches any number of characters, `?` exactly one. Matching is
+ * case-sensitive and takes time proportional to the product of both lengths at most.
+ */
+export function matchesGlob(text: string, pattern: string): boolean {
+  const [characters, wanted] = [Array.from(text), Array.from(pattern)];
+  let at = 0;
+  let next = 0;
+  let star = -1; // index of the last `*`
+  let taken = 0; // end of the text that it matches
+  while (at < characters.length) {
+    if (wanted[next] === '*') {
+      star = next;
+      taken = at;
+      next += 1;
+    } else if (wanted[next] === '?' || wanted[next] === characters[at]) {
+      at += 1;
+      next += 1;
+    } else if (star >= 0) {
+      taken += 1;
+      at = taken;
+      next = star + 1;
+    } else {
+      return false;
+    }
+  }
+  return wanted.slice(next).every((character) => character === '*');
 }

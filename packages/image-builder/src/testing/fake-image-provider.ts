@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { ImageFormat } from '../formats.ts';
 import type { ImageFilter } from '../image-filter/image-filter.ts';
-import { splitTags } from '../image-filter/split-tags.ts';
+import { splitTags } from '../image-filter/image-filter.ts';
 import type {
   ImageCandidate,
   ImageProvider,

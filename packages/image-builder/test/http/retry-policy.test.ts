@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Clock } from '../../src/http/clock.ts';
+import type { Clock } from '../../src/http/retry-policy.ts';
 import {
   type RetriableError,
   RetryBudget,

@@ -3,7 +3,7 @@ import {
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
-  type NetworkFault,
+  type NetworkFailureKind,
   networkFailure,
 } from '@nodepool-builder/image-builder/module-kit';
 import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
@@ -11,7 +11,7 @@ import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
 /** Default time limit of a request, in seconds: Zuul gives its database 30 for a list of builds. */
 const TIMEOUT = 45;
 
-const CODES: Readonly<Record<NetworkFault, ZuulErrorCode>> = {
+const CODES: Readonly<Record<NetworkFailureKind, ZuulErrorCode>> = {
   'unknown-authority': 'certificate-untrusted',
   'invalid-certificate': 'certificate-untrusted',
   'other-host-name': 'certificate-untrusted',
@@ -60,14 +60,14 @@ export class ZuulHttp {
 
 function requestError(name: string, error: unknown): ZuulError {
   const failure = networkFailure(error);
-  const { fault, message: reason, cause } = failure;
-  const code = CODES[fault];
+  const { kind, message: reason, cause } = failure;
+  const code = CODES[kind];
   if (failure.isCertificate) {
     const text = `${name}: the certificate is not trusted: ${reason}; name the authority that signed it, or replace it`;
     return new ZuulError(code, text, { cause });
   }
-  if (fault === 'redirect-loop')
+  if (kind === 'redirect-loop')
     return new ZuulError(code, `${name}: the URL redirects in a loop; correct it`);
-  if (fault !== 'body-too-long') return new ZuulError(code, `${name}: no answer: ${reason}`, { cause });
+  if (kind !== 'body-too-long') return new ZuulError(code, `${name}: no answer: ${reason}`, { cause });
   return new ZuulError(code, `${name}: ${reason}; check that the URL is that of the service`);
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterEntry, parseImageFilter } from '../../src/image-filter/parse-filter.ts';
+import { filterEntry, parseImageFilter } from '../../src/image-filter/image-filter.ts';
 import { withCode } from '../with-code.ts';
 
 const NOW = Date.UTC(2026, 4, 8);

@@ -4,9 +4,9 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import type { InstanceAddress } from '../../src/index.ts';
-import { probeSsh } from '../../src/instance/probe-ssh.ts';
+import { probeSsh } from '../../src/instance/wait-for-port.ts';
 
-/** A server that does this with each client. */
+/** Starts a server that calls `serve` for each client. */
 async function listen(t: TestContext, serve: (client: Socket) => void): Promise<InstanceAddress> {
   const clients = new Set<Socket>();
   const server = createServer((client) => {
@@ -25,8 +25,8 @@ async function listen(t: TestContext, serve: (client: Socket) => void): Promise<
 
 const { signal } = new AbortController();
 
-describe('an SSH server is one', () => {
-  test('whose first line says so, in one piece or several', async (t) => {
+describe('probeSsh accepts a server', () => {
+  test('whose first line is an identification, in one piece or several', async (t) => {
     const address = await listen(t, (client) => {
       client.write('SS');
       setImmediate(() => client.write('H-2.0-OpenSSH_9.2\r\n'));
@@ -34,23 +34,23 @@ describe('an SSH server is one', () => {
     await probeSsh(address, signal);
   });
 
-  test('with other lines before', async (t) => {
+  test('with other lines before the identification', async (t) => {
     await probeSsh(await listen(t, (client) => void client.write('welcome\r\nSSH-2.0-x\r\n')), signal);
   });
 });
 
-describe('no SSH server is one', () => {
-  test('that hangs up, as what forwards a port does when nobody is behind it', async (t) => {
+describe('probeSsh refuses a server', () => {
+  test('that hangs up, like a port forwarder without a target', async (t) => {
     const address = await listen(t, (client) => void client.end());
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
 
-  test('that speaks of other things for ever', async (t) => {
+  test('that sends anything else without end', async (t) => {
     const address = await listen(t, (client) => void client.write('no SSH-2.0\r\n'.repeat(2_000)));
     await assert.rejects(probeSsh(address, signal), /does not speak SSH/);
   });
 
-  test('that does not speak until the signal aborts', async (t) => {
+  test('that is silent until the signal aborts', async (t) => {
     const abort = new AbortController();
     const address = await listen(t, () => abort.abort());
     await assert.rejects(probeSsh(address, abort.signal), { name: 'AbortError' });

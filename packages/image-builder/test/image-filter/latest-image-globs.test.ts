@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { matchesGlob } from '../../src/image-filter/glob.ts';
+import { matchesGlob } from '../../src/image-filter/latest-image.ts';
 
 const CASES: readonly [pattern: string, matching: readonly string[], others: readonly string[]][] = [
   ['debian', ['debian'], ['debian-1', 'a debian', 'Debian', '']],
@@ -15,7 +15,7 @@ const CASES: readonly [pattern: string, matching: readonly string[], others: rea
 ];
 
 for (const [pattern, matching, others] of CASES) {
-  test(`"${pattern}" matches what it says, the whole of it`, () => {
+  test(`"${pattern}" is matched with whole names`, () => {
     assert.deepEqual(
       [...matching, ...others].filter((text) => matchesGlob(text, pattern)),
       matching,
@@ -23,7 +23,7 @@ for (const [pattern, matching, others] of CASES) {
   });
 }
 
-test('a pattern of many stars takes no long time', () => {
+test('a pattern of many stars is matched in linear time', () => {
   const begun = performance.now();
   assert.equal(matchesGlob('a'.repeat(5000), `${'*a'.repeat(50)}*b`), false);
   const passed = performance.now() - begun;
