@@ -69,12 +69,12 @@ async function failureOf(functionName: string, argument: string): Promise<Gearma
 describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason of one line', () => {
   after(assertWorks);
   const cases: readonly (readonly [functionName: string, argument: string, reason: RegExp])[] = [
-    ['image-build:docs', '', /is not JSON; send \{"image-id": "<id>"\}/],
+    ['image-build:docs', '', /is invalid: it is not JSON; send \{"image-id": "<id>"\}/],
     ['image-build:docs', '{"image-id": ', /is not JSON/],
-    ['image-build:docs', '{}', /must have required property 'image-id'/],
-    ['image-build:docs', '{"image_id": "1"}', /must have required property 'image-id'/],
-    ['image-build:docs', '{"image-id": 1}', /"image-id" must be string/],
-    ['image-build:docs', '{"image-id": null}', /"image-id" must be string/],
+    ['image-build:docs', '{}', /image-id is missing/],
+    ['image-build:docs', '{"image_id": "1"}', /image-id is missing/],
+    ['image-build:docs', '{"image-id": 1}', /image-id is not a string/],
+    ['image-build:docs', '{"image-id": null}', /image-id is not a string/],
     ['image-build:docs', '{"image-id": "../../etc/passwd"}', /contains a "\/"/],
     ['image-build:docs', '{"image-id": "..secret"}', /contains ".."/],
     ['image-build:docs', '{"image-id": "a\\u0000b"}', /contains white space or a control character/],
@@ -85,7 +85,7 @@ describe('a job with an invalid argument ends with WORK_EXCEPTION and a reason o
     ['image-build:number-in-env-vars', '{"image-id": "1"}', /DIB_JOURNAL_SIZE/],
     ['image-build:unbalanced-quote', '{"image-id": "1"}', /quot/],
     ['image-upload:there', 'nonsense', /is not JSON/],
-    ['image-upload:there', '{"provider": "pool"}', /must have required property 'image-name'/],
+    ['image-upload:there', '{"provider": "pool"}', /image-name is missing/],
     [
       'image-upload:there',
       '{"provider": "other", "image-name": "docs"}',

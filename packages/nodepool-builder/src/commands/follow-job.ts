@@ -5,8 +5,8 @@ import {
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
 import type { Configuration } from '../configuration/configuration.ts';
-import { askServers } from '../daemon/ask-servers.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { askServers } from '../daemon/fleet.ts';
 import { CommandError, choiceOf } from './command-error.ts';
 import { openProgressDisplay } from './progress-display.ts';
 

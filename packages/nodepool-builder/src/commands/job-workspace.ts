@@ -23,17 +23,17 @@ const CLEANUP_TIMEOUT = 120_000;
  * Opens the providers of instances for CI jobs.
  *
  * @param directory for providers that run instances on this host
- * @param job the scope of one job, and the providers that it has used. Default: the instances of all jobs.
+ * @param scope of one job. Default: the instances of all jobs.
  */
 export function openJobInstances(
   configuration: Pick<Configuration, 'providers' | 'instanceProviders'>,
   directory: string,
-  job: { readonly scope?: string; readonly used: readonly string[] } = { used: [] },
+  scope?: string,
 ): Providers {
   const providers = new Providers({
     logger: () => STANDARD_ERROR_LOGGER,
     environment: process.env,
-    instances: { ...job, directory, owner: JOB_OWNER },
+    instances: { directory, owner: JOB_OWNER, ...(scope !== undefined && { scope }) },
   });
   providers.configure(configuration);
   return providers;
@@ -79,10 +79,9 @@ export class JobWorkspace {
     const repository = await ImageRepository.open(directory, { logger: STANDARD_ERROR_LOGGER });
     try {
       const identity = await builderIdentity(repository.directory);
-      const used = await recordedProviders(repository);
       const scope = identity.replaceAll('-', '');
-      const providers = openJobInstances(configuration, repository.directory, { scope, used });
-      for (const name of used) providers.instanceProvider(name); // throws for one that is no longer configured
+      const providers = openJobInstances(configuration, repository.directory, scope);
+      for (const name of await recordedProviders(repository)) providers.instanceProvider(name); // throws for one that is no longer configured
       return new JobWorkspace(repository, providers);
     } catch (error) {
       await repository.close();

@@ -7,8 +7,7 @@ import type { Configuration, ProviderConfiguration } from '../configuration/conf
 import { loadConfiguration } from '../configuration/load.ts';
 import { toProvider } from '../configuration/provider.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
-import { Providers } from '../daemon/providers.ts';
-import type { UploadTarget } from '../jobs/upload-job.ts';
+import { Providers, type UploadTarget } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
 import { CommandError, choiceOf } from './command-error.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';

@@ -4,12 +4,12 @@ import { formatAddress, GearmanError, JobServer, type ServerAddress } from '@nod
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration, GearmanServer, GearmanTls } from '../configuration/configuration.ts';
 
-/** Where the embedded job server listens if the configuration says nothing. */
+/** Default address of the embedded job server. */
 const DEFAULT_ADDRESS: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
 
 const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
 
-/** The job servers of a configuration; the embedded one stands in for none. */
+/** The job servers of a configuration; if it names none, the embedded one. */
 export function jobServers(configuration: Configuration): readonly ServerAddress[] {
   const { gearmanServers } = configuration;
   return gearmanServers.length > 0 ? gearmanServers.map(toAddress) : [DEFAULT_ADDRESS];
@@ -19,7 +19,7 @@ function toAddress({ host, port, tls }: GearmanServer): ServerAddress {
   return tls === undefined ? { host, port } : { host, port, tls: () => readTls(tls) };
 }
 
-/** Reads the files at each connection, so that renewed certificates count from the next one on. */
+/** Reads the files for each connection, so that a renewed certificate takes effect with the next one. */
 function readTls({ ca, cert, key, serverName }: GearmanTls): ConnectionOptions {
   return {
     ...(ca !== undefined && { ca: readFileSync(ca) }),
@@ -29,18 +29,18 @@ function readTls({ ca, cert, key, serverName }: GearmanTls): ConnectionOptions {
   };
 }
 
-/** A job server of this process, and the servers that its workers then serve. */
+/** The job server of this process, and all servers for its workers. */
 export interface EmbeddedGearmand {
   readonly jobServer: JobServer;
   readonly servers: readonly ServerAddress[];
 }
 
 /**
- * Starts the embedded job server: where the first loopback entry of `gearman-servers` says, so that every
- * client that reads the same file finds it, else on 127.0.0.1:4730. It never listens on another interface.
+ * Starts the embedded job server at the first loopback entry of `gearman-servers`, where each client with the same
+ * file finds it, or else at 127.0.0.1:4730. It never listens on another interface.
  *
  * @throws GearmanError `invalid-argument` if the configuration asks for TLS
- * @throws Error if the port is taken.
+ * @throws Error if the port is in use
  */
 export async function startEmbeddedGearmand(
   configuration: Configuration,
@@ -51,15 +51,15 @@ export async function startEmbeddedGearmand(
   if (address.tls !== undefined) {
     throw new GearmanError(
       'invalid-argument',
-      `the embedded job server at ${formatAddress(address)} speaks no TLS; remove ssl-ca, ssl-cert and ssl-key of it ` +
-        'under gearman-servers, or run "nodepool-builder gearmand --tls-cert FILE --tls-key FILE" in its place',
+      `the embedded job server at ${formatAddress(address)} does not support TLS; remove its ssl-ca, ssl-cert and ` +
+        'ssl-key from gearman-servers, or run "nodepool-builder gearmand --tls-cert FILE --tls-key FILE" instead',
     );
   }
   const jobServer = new JobServer({ logger });
   try {
     await jobServer.listen(address.port, address.host);
   } catch (error) {
-    const remedy = 'stop what listens there, or name another port under gearman-servers';
+    const remedy = 'stop the program that listens there, or name another port in gearman-servers';
     throw new Error(`the embedded job server cannot listen on ${formatAddress(address)}; ${remedy}`, {
       cause: error,
     });

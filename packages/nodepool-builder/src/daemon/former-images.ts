@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FunctionStatus, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { askServers } from './ask-servers.ts';
-import { subjectOf, type Verb } from './functions.ts';
+import { askServers } from './fleet.ts';
+import { subjectOf } from './functions.ts';
 
 /**
  * Milliseconds between two scans, and time limit of a scan: a job is answered within 10 s, even if one of several
@@ -33,19 +33,19 @@ export interface FormerImagesOptions {
 export class FormerImages {
   readonly #options: FormerImagesOptions;
   readonly #stop = new AbortController();
-  #offered: ReadonlySet<string> = new Set();
   readonly #former = new Set<string>();
+  #offered: ReadonlySet<string> = new Set();
   /** Functions with waiting jobs in the last scan. */
   #suspects: ReadonlySet<string> = new Set();
-  #waiting: ReadonlyMap<string, Verb> = new Map();
-  #looking: Promise<void> | undefined;
+  #waiting: ReadonlySet<string> = new Set();
+  #scanning: Promise<void> | undefined;
 
   constructor(options: FormerImagesOptions) {
     this.#options = options;
   }
 
   /** Functions to offer until the waiting jobs are answered. */
-  get waiting(): ReadonlyMap<string, Verb> {
+  get waiting(): ReadonlySet<string> {
     return this.#waiting;
   }
 
@@ -56,17 +56,17 @@ export class FormerImages {
       if (offered.has(id) || this.#former.size > MAX_REMEMBERED) this.#former.delete(id);
     }
     this.#offered = offered;
-    this.#waiting = new Map([...this.#waiting].filter(([name]) => this.#former.has(subjectOf(name))));
-    if (this.#former.size > 0 && !this.#stop.signal.aborted) this.#looking ??= this.#lookOn();
+    this.#waiting = new Set([...this.#waiting].filter((name) => this.#former.has(subjectOf(name))));
+    if (this.#former.size > 0 && !this.#stop.signal.aborted) this.#scanning ??= this.#scan();
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#looking;
+    await this.#scanning;
   }
 
   /** Scans until no image is missing. */
-  async #lookOn(): Promise<void> {
+  async #scan(): Promise<void> {
     const { signal } = this.#stop;
     const { servers, interval = INTERVAL } = this.#options;
     while (this.#former.size > 0) {
@@ -76,23 +76,25 @@ export class FormerImages {
       if (signal.aborted) return;
       this.#judge(status);
     }
-    this.#looking = undefined;
+    this.#scanning = undefined;
   }
 
   #judge(status: readonly FunctionStatus[]): void {
     const suspects = new Set<string>();
-    const waiting = new Map<string, Verb>();
-    for (const [name, { total, queued, offers }] of totals(status)) {
-      const verb = this.#verbOf(name);
-      if (verb === undefined) continue;
-      // One connection to each server is our own.
-      if (this.#waiting.has(name) && total > 0 && offers <= 1) waiting.set(name, verb);
-      if (this.#waiting.has(name) || queued === 0 || offers > 0) continue;
-      suspects.add(name);
-      if (this.#suspects.has(name)) waiting.set(name, verb);
+    const waiting = new Set<string>();
+    for (const [name, lines] of Map.groupBy(status, (line) => line.name)) {
+      if (!/^image-(?:upload|delete):/.test(name) || !this.#former.has(subjectOf(name))) continue;
+      const offers = Math.max(...lines.map(({ availableWorkers }) => availableWorkers));
+      if (this.#waiting.has(name)) {
+        // One connection to each server is our own.
+        if (offers <= 1 && lines.some(({ total }) => total > 0)) waiting.add(name);
+      } else if (offers === 0 && lines.some(({ total, running }) => total > running)) {
+        suspects.add(name);
+        if (this.#suspects.has(name)) waiting.add(name);
+      }
     }
     this.#suspects = suspects;
-    const added = [...waiting.keys()].filter((name) => !this.#waiting.has(name));
+    const added = [...waiting].filter((name) => !this.#waiting.has(name));
     for (const name of added) {
       this.#options.logger.warn(`${name} is answered: a job waits for it, and the image is no longer here`);
     }
@@ -100,31 +102,4 @@ export class FormerImages {
     this.#waiting = waiting;
     this.#options.onChange();
   }
-
-  /** The verb of a function of an image that is no longer here; undefined for any other function. */
-  #verbOf(name: string): Verb | undefined {
-    if (!this.#former.has(subjectOf(name))) return undefined;
-    return (['image-upload', 'image-delete'] as const).find((verb) => name.startsWith(`${verb}:`));
-  }
-}
-
-/** Status of a function, summed over all job servers. */
-interface Totals {
-  readonly total: number;
-  readonly queued: number;
-  /** Connections that offer the function, at the server with most of them. */
-  readonly offers: number;
-}
-
-function totals(status: readonly FunctionStatus[]): ReadonlyMap<string, Totals> {
-  const sums = new Map<string, Totals>();
-  for (const { name, total, running, availableWorkers } of status) {
-    const before = sums.get(name) ?? { total: 0, queued: 0, offers: 0 };
-    sums.set(name, {
-      total: before.total + total,
-      queued: before.queued + total - running,
-      offers: Math.max(before.offers, availableWorkers),
-    });
-  }
-  return sums;
 }

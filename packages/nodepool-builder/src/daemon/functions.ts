@@ -1,12 +1,14 @@
-/** What a function name begins with; the rest, after the first colon, is the subject. */
-export const VERBS = ['image-build', 'image-upload', 'image-delete'] as const;
-
 /** `image-build` of a disk image, `image-upload` and `image-delete` of an image id. */
-export type Verb = (typeof VERBS)[number];
+export type Verb = 'image-build' | 'image-upload' | 'image-delete';
 
 /** `image-build:debian`. */
 export function functionName(verb: Verb, subject: string): string {
   return `${verb}:${subject}`;
+}
+
+/** The part of a function name before the first colon. */
+export function verbOf(name: string): Verb {
+  return name.slice(0, name.indexOf(':')) as Verb;
 }
 
 /** The subject of a function name: the disk image, or the image id. */
@@ -18,28 +20,24 @@ export function subjectOf(name: string): string {
 export interface Offerable {
   /** Names of the disk images that can be built here. */
   readonly diskimages: Iterable<string>;
-  /** Ids of the images that lie here. */
+  /** Ids of the images on this host. */
   readonly images: Iterable<string>;
   /** Ids whose delete job may come again, see `ImageRepository.pendingDeletes`. */
   readonly pendingDeletes: Iterable<string>;
   /** Functions of images that are no longer here, with jobs that wait for an answer. */
-  readonly waiting: ReadonlyMap<string, Verb>;
+  readonly waiting: Iterable<string>;
 }
 
-/** Everything that is registered with Gearman, by function name; there is no other registration code. */
+/** Names of all functions to register with Gearman; there is no other registration code. */
 export function offeredFunctions({
   diskimages,
   images,
   pendingDeletes,
   waiting,
-}: Offerable): ReadonlyMap<string, Verb> {
-  const offer = new Map<string, Verb>(waiting);
-  const add = (verb: Verb, subject: string): unknown => offer.set(functionName(verb, subject), verb);
-  for (const name of diskimages) add('image-build', name);
-  for (const id of images) {
-    add('image-upload', id);
-    add('image-delete', id);
-  }
-  for (const id of pendingDeletes) add('image-delete', id);
+}: Offerable): ReadonlySet<string> {
+  const offer = new Set(waiting);
+  for (const name of diskimages) offer.add(functionName('image-build', name));
+  for (const id of images) offer.add(functionName('image-upload', id)).add(functionName('image-delete', id));
+  for (const id of pendingDeletes) offer.add(functionName('image-delete', id));
   return offer;
 }

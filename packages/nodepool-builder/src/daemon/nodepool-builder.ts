@@ -1,12 +1,6 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  formatAddress,
-  type JobHandler,
-  type JobServer,
-  type ServerAddress,
-  Worker,
-} from '@nodepool-builder/gearman-node';
+import { formatAddress, type JobHandler, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import {
   type BaseImageBuilder,
   type BuilderService,
@@ -14,118 +8,120 @@ import {
   ImageRepository,
   type Logger,
 } from '@nodepool-builder/image-builder';
-import { inheritedEnvironment } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration } from '../configuration/configuration.ts';
-import { runBuildJob } from '../jobs/build-job.ts';
+import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
 import { OrphanedUploads } from '../jobs/orphaned-uploads.ts';
-import { Snapshots } from '../jobs/snapshots.ts';
 import { Statistics } from '../jobs/statistics.ts';
-import { runUploadJob } from '../jobs/upload-job.ts';
+import { runUploadJob, type UploadJobContext } from '../jobs/upload-job.ts';
 import { UploadRecords } from '../jobs/upload-records.ts';
 import { UploadTracker } from '../jobs/upload-tracker.ts';
 import { Modules } from '../modules.ts';
-import { isOffered } from './ask-servers.ts';
-import { BuildRequests } from './build-requests.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
+import { isImageOffered, requestBuild } from './fleet.ts';
 import { FormerImages } from './former-images.ts';
-import { functionName, offeredFunctions, type Verb } from './functions.ts';
+import { offeredFunctions, type Verb, verbOf } from './functions.ts';
 import { Providers } from './providers.ts';
-import { Statsd, statsdAddress } from './statsd.ts';
 
 /** Settings of {@link NodepoolBuilder.start}. */
 export interface NodepoolBuilderOptions {
   readonly configuration: Configuration;
-  /** Gives the logger of a name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
+  /** Returns the logger of a name: `nodepool.builder`, `nodepool.image.build.debian` and so on. */
   readonly logger: (name: string) => Logger;
-  /** The kinds of builders and providers to choose from. Default: those that come with nodepool-builder. */
+  /** Kinds of builders and providers. Default: those that come with nodepool-builder. */
   readonly modules?: Modules;
-  /** How many builds run at a time; 0: none is offered. Default 1. */
+  /** Number of concurrent builds; with 0, none is offered. Default 1. */
   readonly buildWorkers?: number;
-  /** How many uploads and deletions run at a time; 0: none is offered. Default 4. */
+  /** Number of concurrent uploads and deletions; with 0, none is offered. Default 4. */
   readonly uploadWorkers?: number;
-  /** Run a job server in this process, on loopback. Default: only if the configuration names none. */
+  /** True to run a job server in this process, on loopback. Default: only if the configuration names none. */
   readonly embeddedGearmand?: boolean;
   /**
-   * The environment, of which `STATSD_HOST` and `STATSD_PORT` say where numbers go, and `http_proxy`, `https_proxy`
-   * and `no_proxy` how clouds are reached. Default: empty.
+   * Environment variables: `STATSD_HOST` and `STATSD_PORT` turn on metrics; clouds are reached through `http_proxy`,
+   * `https_proxy` and `no_proxy`. Default: empty.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /**
-   * Milliseconds in which the job of an upload that a crash broke off has to come back, from the first connection to
-   * a job server on, before what it left in the cloud is removed. Default 120,000.
+   * Milliseconds, from the first connection to a job server, in which the job of an upload that a crash interrupted must
+   * come back before its parts in the cloud are deleted. Default 120,000.
    */
   readonly uploadGracePeriod?: number | undefined;
-  /**
-   * Seconds for which the machines of failed builds are kept, whatever `keep-on-failure` of their disk images says.
-   * Default: as that says.
-   */
+  /** Seconds for which instances of failed builds are kept. Default: `keep-on-failure` of their disk images. */
   readonly keepOnFailure?: number | undefined;
 }
 
-/** What a builder is made of. */
+/** The parts of a builder that open before it serves. */
 interface Parts {
   readonly repository: ImageRepository;
   readonly uploadRecords: UploadRecords;
   readonly providers: Providers;
+  readonly builders: ReadonlyMap<string, BaseImageBuilder>;
   /** Services of the builders' modules, by type. */
   readonly services: ReadonlyMap<string, BuilderService<unknown>>;
-  readonly builders: ReadonlyMap<string, BaseImageBuilder>;
-  readonly statsd: Statsd | undefined;
   readonly statistics: Statistics;
   readonly servers: readonly ServerAddress[];
-  readonly jobServer: JobServer | undefined;
+  readonly closeServices: () => Promise<unknown>;
+  /** Closes all parts. */
+  readonly closing: Closing;
+}
+
+/** Closes what was opened, in reverse order. Node 22 lacks AsyncDisposableStack. */
+class Closing {
+  readonly #steps: (() => unknown)[] = [];
+
+  /** Adds the next step, which runs before all earlier ones. */
+  add(step: () => unknown): void {
+    this.#steps.unshift(step);
+  }
+
+  async run(): Promise<void> {
+    for (const step of this.#steps) await step();
+  }
 }
 
 /**
- * An image builder at work: it offers `image-build`, `image-upload` and `image-delete` to the job servers and
- * does the jobs that they hand out, until it is closed.
+ * A running image builder: it offers `image-build`, `image-upload` and `image-delete` to the job servers and runs the
+ * jobs that they assign, until it is closed.
  */
 export class NodepoolBuilder implements AsyncDisposable {
   readonly repository: ImageRepository;
-  /** The job servers that are served, the embedded one among them. */
+  /** The job servers in use, including the embedded one. */
   readonly servers: readonly ServerAddress[];
   readonly #options: NodepoolBuilderOptions;
+  readonly #parts: Parts;
   readonly #logger: Logger;
-  readonly #jobServer: JobServer | undefined;
-  readonly #statsd: Statsd | undefined;
-  readonly #statistics: Statistics;
-  readonly #providers: Providers;
   readonly #orphanedUploads: OrphanedUploads;
   readonly #uploadTracker: UploadTracker;
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
-  readonly #services: ReadonlyMap<string, BuilderService<unknown>>;
-  readonly #snapshots: Snapshots;
-  readonly #handlers: Readonly<Record<Verb, JobHandler>>;
+  readonly #handlers: Readonly<Record<Verb, JobHandler>> = {
+    'image-build': (job) => runBuildJob(this.#jobContext(), job),
+    'image-upload': (job) => runUploadJob(this.#jobContext(), job),
+    'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
+  };
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
-  #closing: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, uploadRecords, services, servers } = parts;
-    this.#options = options;
-    this.#providers = parts.providers;
-    this.#services = services;
-    this.#builders = parts.builders;
-    this.#statsd = parts.statsd;
-    this.#statistics = parts.statistics;
-    this.#logger = options.logger('nodepool.builder');
+    const { repository, uploadRecords, providers, builders, servers } = parts;
     this.repository = repository;
     this.servers = servers;
-    this.#jobServer = parts.jobServer;
+    this.#options = options;
+    this.#parts = parts;
     this.#configuration = options.configuration;
+    this.#builders = builders;
+    this.#logger = options.logger('nodepool.builder');
     const logger = options.logger('nodepool.builder.UploadWorker');
     this.#orphanedUploads = new OrphanedUploads({
       records: uploadRecords,
-      provider: (name) => this.#providers.get(name)?.provider,
+      provider: (name) => providers.get(name)?.provider,
       logger,
       gracePeriod: options.uploadGracePeriod,
     });
-    this.#snapshots = new Snapshots(repository, [...services.values()]);
     this.#uploadTracker = new UploadTracker(uploadRecords, this.#orphanedUploads, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
@@ -134,67 +130,29 @@ export class NodepoolBuilder implements AsyncDisposable {
       for (const record of all) this.#orphanedUploads.add(record);
     });
     this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
-    this.#handlers = {
-      'image-build': (job) => runBuildJob(this.#jobContext(), job),
-      'image-upload': (job) => runUploadJob(this.#jobContext(), job),
-      'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
-    };
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
-      repository.on(event, () => this.#offerSoon());
+      // Many images that appear or disappear at once are one change.
+      repository.on(event, () => (this.#offerDue ??= setImmediate(() => this.#offer())));
     }
     this.#configure();
   }
 
   /**
-   * Takes `images-dir`, undoes what a crash left there, and begins to serve. Job servers may come later.
+   * Locks `images-dir`, cleans up after a crash, and begins to serve. Job servers may start later.
    *
    * @throws ImageError `directory-locked`, `directory-not-usable`, `builder-unknown`
    */
   static async start(options: NodepoolBuilderOptions): Promise<NodepoolBuilder> {
-    const { configuration, logger } = options;
-    const embedded = options.embeddedGearmand ?? configuration.gearmanServers.length === 0;
-    const repository = await ImageRepository.open(configuration.imagesDir, {
-      logger: logger('nodepool.builder'),
-    });
-    let jobServer: JobServer | undefined;
-    const services = new Map<string, BuilderService<unknown>>();
-    const { environment = {} } = options;
-    const address = statsdAddress(environment);
-    const statsd = address && new Statsd(address, logger('nodepool.builder'));
-    const statistics = new Statistics(statsd);
+    const closing = new Closing();
     try {
-      const uploads = join(repository.directory, '.nodepool-builder/uploads');
-      const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
-      const { directory } = repository;
-      const providers = new Providers({
-        logger,
-        environment,
-        onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
-        instances: { directory, owner: await builderIdentity(directory), used: [] },
-      });
-      providers.configure(configuration);
-      const builders = createBuilders(options, configuration, providers);
-      let servers = jobServers(configuration);
-      if (embedded)
-        ({ jobServer, servers } = await startEmbeddedGearmand(configuration, logger('gear.Server')));
-      const site = createSite({ repository, servers, providers, logger });
-      for (const module of (options.modules ?? Modules.builtIn).builders.values()) {
-        const service = await module.start?.(site);
-        if (service !== undefined) services.set(module.type, service);
-      }
-      const shared = { repository, uploadRecords, providers, statsd, statistics };
-      const parts = { ...shared, services, builders, servers, jobServer };
-      return new NodepoolBuilder(options, parts);
+      return new NodepoolBuilder(options, await openParts(options, closing));
     } catch (error) {
-      await disposeAll(services.values());
-      await jobServer?.close();
-      await repository.close();
-      await statsd?.close();
+      await closing.run();
       throw error;
     }
   }
 
-  /** Puts another configuration in force; jobs that run go on with the one they began with. */
+  /** Applies another configuration; running jobs continue with the one they started with. */
   reload(configuration: Configuration): void {
     if (configuration.imagesDir !== this.#configuration.imagesDir) {
       this.#logger.warn(
@@ -202,21 +160,22 @@ export class NodepoolBuilder implements AsyncDisposable {
       );
     }
     if (!isDeepStrictEqual(configuration.gearmanServers, this.#configuration.gearmanServers)) {
-      this.#logger.warn(`gearman-servers stay ${namesOf(this.servers)}; restart to use others`);
+      const names = this.servers.map(formatAddress).join(', ');
+      this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
-    this.#builders = createBuilders(this.#options, configuration, this.#providers);
+    this.#builders = createBuilders(this.#options, configuration, this.#parts.providers);
     this.#configuration = configuration;
     this.#orphanedUploads.retry();
     this.#configure();
   }
 
   /**
-   * Drains: takes no new job, finishes those that run and reports their results, then hangs up.
-   * An aborted signal stops the jobs that run.
+   * Drains: takes no new job, finishes running jobs and reports their results, then disconnects. An aborted signal stops
+   * the running jobs.
    */
   close(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    this.#closing ??= this.#close(options);
-    return this.#closing;
+    this.#closed ??= this.#close(options);
+    return this.#closed;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -227,15 +186,12 @@ export class NodepoolBuilder implements AsyncDisposable {
     clearImmediate(this.#offerDue);
     await Promise.all([
       this.#formerImages.close(),
-      disposeAll(this.#services.values()),
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
+      this.#parts.closeServices(),
     ]);
     await this.#orphanedUploads.close();
-    this.#providers[Symbol.dispose]();
-    await this.#jobServer?.close();
-    await this.repository.close();
-    await this.#statsd?.close();
+    await this.#parts.closing.run();
   }
 
   #createWorker(clientId: string, concurrency: number): Worker {
@@ -246,67 +202,108 @@ export class NodepoolBuilder implements AsyncDisposable {
   /** Applies the configuration in force. */
   #configure(): void {
     const { diskimages } = this.#configuration;
-    this.#providers.configure(this.#configuration);
+    const { providers, services } = this.#parts;
+    providers.configure(this.#configuration);
     this.#offer();
-    if (this.#closing !== undefined) return;
+    if (this.#closed !== undefined) return;
     // The services of a host that builds nothing leave the images to other hosts.
     const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
-    for (const [type, service] of this.#services) {
+    for (const [type, service] of services) {
       const entries = built.filter(({ builder }) => builder === type);
       service.configure(entries.map((diskimage) => ({ diskimage, settings: diskimage.settings })));
     }
   }
 
-  /** Many images that come at once, or go, are one change. */
-  #offerSoon(): void {
-    this.#offerDue ??= setImmediate(() => this.#offer());
-  }
-
-  /** Hands the workers the functions that follow from the configuration and the repository. */
+  /** Registers the functions that follow from the configuration and the repository. */
   #offer(): void {
     clearImmediate(this.#offerDue);
     this.#offerDue = undefined;
-    if (this.#closing !== undefined) return;
+    if (this.#closed !== undefined) return;
     const { buildWorkers, uploadWorkers } = this.#options;
     const { images, pendingDeletes } = this.repository;
     if (uploadWorkers !== 0) this.#formerImages.update(new Set(images.keys()));
-    const offer = offeredFunctions({
-      diskimages: this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name),
-      images: images.keys(),
-      pendingDeletes,
-      waiting: this.#formerImages.waiting,
-    });
-    const functions = { build: new Map<string, JobHandler>(), upload: new Map<string, JobHandler>() };
-    for (const [name, verb] of offer) {
-      (verb === 'image-build' ? functions.build : functions.upload).set(name, this.#handlers[verb]);
+    const diskimages = this.#configuration.diskimages.filter(({ pause }) => !pause).map(({ name }) => name);
+    const { waiting } = this.#formerImages;
+    const offer = offeredFunctions({ diskimages, images: images.keys(), pendingDeletes, waiting });
+    const builds = new Map<string, JobHandler>();
+    const uploads = new Map<string, JobHandler>();
+    for (const name of offer) {
+      const verb = verbOf(name);
+      (verb === 'image-build' ? builds : uploads).set(name, this.#handlers[verb]);
     }
-    if (buildWorkers !== 0) this.#buildWorker.setFunctions(functions.build);
-    if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(functions.upload);
+    if (buildWorkers !== 0) this.#buildWorker.setFunctions(builds);
+    if (uploadWorkers !== 0) this.#uploadWorker.setFunctions(uploads);
   }
 
-  #jobContext(): Parameters<typeof runBuildJob>[0] &
-    Parameters<typeof runUploadJob>[0] &
-    Parameters<typeof runDeleteJob>[0] {
+  #jobContext(): BuildJobContext & UploadJobContext {
+    const { repository, providers, services, statistics } = this.#parts;
     return {
-      repository: this.repository,
-      builder: (diskimage) => this.#builders.get(diskimage),
-      buildLogDir: this.#configuration.buildLogDir,
-      buildLogRetention: this.#configuration.buildLogRetention,
-      buildLogLimit: this.#configuration.buildLogLimit,
-      environment: inheritedEnvironment(process.env, this.#configuration.buildEnvironment),
-      providers: this.#providers,
-      largestDisk: this.#configuration.largestDisk,
+      configuration: this.#configuration,
+      repository,
+      providers,
+      services: services.values(),
+      statistics,
       tracker: this.#uploadTracker,
-      snapshots: this.#snapshots,
-      statistics: this.#statistics,
       logger: this.#options.logger,
-      isOffered: (imageId, signal) => isOffered(this.servers, functionName('image-upload', imageId), signal),
+      builder: (diskimage) => this.#builders.get(diskimage),
+      isOffered: (imageId, signal) => isImageOffered(this.servers, imageId, signal),
       offered: async () => {
         this.#offer();
-        if (this.#closing === undefined) await this.#uploadWorker.registered();
+        if (this.#closed === undefined) await this.#uploadWorker.registered();
       },
     };
   }
+}
+
+async function openParts(options: NodepoolBuilderOptions, closing: Closing): Promise<Parts> {
+  const { configuration, logger, environment = {}, modules = Modules.builtIn } = options;
+  const builderLogger = logger('nodepool.builder');
+  const statistics = new Statistics(environment, builderLogger);
+  closing.add(() => statistics[Symbol.asyncDispose]());
+  const repository = await ImageRepository.open(configuration.imagesDir, { logger: builderLogger });
+  closing.add(() => repository.close());
+  const { directory } = repository;
+  const uploads = join(directory, '.nodepool-builder/uploads');
+  const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
+  const providers = new Providers({
+    logger,
+    environment,
+    onTask: (provider, task, milliseconds) => statistics.task(provider, task, milliseconds),
+    instances: { directory, owner: await builderIdentity(directory) },
+  });
+  providers.configure(configuration);
+  const builders = createBuilders(options, configuration, providers);
+  let servers = jobServers(configuration);
+  if (options.embeddedGearmand ?? configuration.gearmanServers.length === 0) {
+    const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
+    closing.add(() => embedded.jobServer.close());
+    ({ servers } = embedded);
+  }
+  closing.add(() => providers[Symbol.dispose]());
+  const site: BuilderSite = {
+    repository,
+    logger,
+    instanceProviders: (names) => {
+      providers.use(names);
+      return providers.used;
+    },
+    isOffered: async (imageId, signal) =>
+      repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
+    requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),
+  };
+  const services = new Map<string, BuilderService<unknown>>();
+  let disposal: Promise<unknown> | undefined;
+  const closeServices = (): Promise<unknown> => {
+    disposal ??= Promise.all(Array.from(services.values(), (service) => service[Symbol.asyncDispose]()));
+    return disposal;
+  };
+  closing.add(closeServices);
+  for (const module of modules.builders.values()) {
+    const service = await module.start?.(site);
+    if (service !== undefined) services.set(module.type, service);
+  }
+  const parts = { repository, uploadRecords, providers, builders, services, statistics, servers };
+  return { ...parts, closeServices, closing };
 }
 
 function createBuilders(
@@ -319,37 +316,4 @@ function createBuilders(
     ...(keepOnFailure !== undefined && { keepOnFailure }),
   };
   return new Map(diskimages.map((diskimage) => [diskimage.name, modules.createBuilder(diskimage, services)]));
-}
-
-/** The daemon as the services of its builders see it. */
-function createSite({
-  repository,
-  servers,
-  providers,
-  logger,
-}: Pick<Parts, 'repository' | 'servers' | 'providers'> &
-  Pick<NodepoolBuilderOptions, 'logger'>): BuilderSite {
-  const requests = new BuildRequests({
-    servers,
-    hasImage: (imageId) => repository.images.has(imageId),
-    logger: logger('nodepool.builder'),
-  });
-  return {
-    repository,
-    logger,
-    instanceProviders: (names) => {
-      providers.use(names);
-      return providers.used;
-    },
-    isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
-    requestBuild: (request, signal) => requests.requestBuild(request, signal),
-  };
-}
-
-async function disposeAll(services: Iterable<AsyncDisposable>): Promise<void> {
-  await Promise.all(Array.from(services, (service) => service[Symbol.asyncDispose]()));
-}
-
-function namesOf(servers: readonly ServerAddress[]): string {
-  return servers.map(formatAddress).join(', ');
 }

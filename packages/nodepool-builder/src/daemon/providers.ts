@@ -9,7 +9,6 @@ import {
 } from '@nodepool-builder/image-builder';
 import type { ProviderServices } from '@nodepool-builder/image-builder/module-kit';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
-import type { ConfiguredProvider } from '../jobs/upload-job.ts';
 
 /** Settings of {@link Providers}. */
 export interface ProvidersOptions {
@@ -22,6 +21,18 @@ export interface ProvidersOptions {
   readonly instances?: InstanceOptions;
 }
 
+/** A provider with its configuration. */
+export interface ConfiguredProvider {
+  readonly configuration: ProviderConfiguration;
+  /** Absent if it takes no images. */
+  readonly provider?: ImageProvider | undefined;
+}
+
+/** A provider that takes images. */
+export interface UploadTarget extends ConfiguredProvider {
+  readonly provider: ImageProvider;
+}
+
 /** The builder to which instances belong. */
 export interface InstanceOptions {
   /** `images-dir`, without symbolic links. */
@@ -30,29 +41,33 @@ export interface InstanceOptions {
   readonly owner: string;
   /** Part of the owner's instances to see. Default: all of them. */
   readonly scope?: string;
-  /** Names of the providers that an earlier process used. */
-  readonly used: readonly string[];
 }
 
-/** The providers of the configuration in force. Each is opened with the first request for it. */
+/** A provider, opened with the first request for it. */
+interface Opened {
+  readonly configuration: ProviderConfiguration;
+  images?: ImageProvider | undefined;
+  instances?: InstanceProvider | undefined;
+}
+
+/** The providers of the configuration in force. */
 export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
-  readonly #used: Set<string>;
+  readonly #used = new Set<string>();
   #byName: ReadonlyMap<string, Opened> = new Map();
 
   constructor(options: ProvidersOptions) {
     this.#options = options;
-    this.#used = new Set(options.instances?.used);
   }
 
   /** Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth. */
   configure({ providers, instanceProviders }: Pick<Configuration, 'providers' | 'instanceProviders'>): void {
     const before = this.#byName;
     this.#byName = new Map(
-      [...instanceProviders, ...providers].map((configuration) => {
-        const same = before.get(configuration.name);
-        const isSame = same !== undefined && isDeepStrictEqual(same.configuration, configuration);
-        return [configuration.name, isSame ? same : new Opened(configuration)];
+      [...instanceProviders, ...providers].map((configuration): [string, Opened] => {
+        const known = before.get(configuration.name);
+        const isSame = known !== undefined && isDeepStrictEqual(known.configuration, configuration);
+        return [configuration.name, isSame ? known : { configuration }];
       }),
     );
   }
@@ -62,7 +77,12 @@ export class Providers implements BuilderServices, Disposable {
     const opened = this.#byName.get(name);
     if (opened === undefined) return undefined;
     const { configuration } = opened;
-    opened.images ??= this.#openImages(configuration);
+    const { module, entry, imageType } = configuration;
+    opened.images ??= module.openImages?.(entry, {
+      ...this.#services(configuration),
+      formats: [imageType],
+      onTask: (task, milliseconds) => this.#options.onTask?.(name, task, milliseconds),
+    });
     return { configuration, provider: opened.images };
   }
 
@@ -91,55 +111,30 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const opened of this.#byName.values()) {
-      for (const provider of [opened.images, opened.instances]) {
+    for (const { images, instances } of this.#byName.values()) {
+      for (const provider of [images, instances]) {
         if (provider !== undefined && Symbol.dispose in provider) (provider as Disposable)[Symbol.dispose]();
       }
     }
   }
 
-  #openImages({
-    name,
-    module,
-    entry,
-    prepared,
-    imageType,
-  }: ProviderConfiguration): ImageProvider | undefined {
-    return module.openImages?.(entry, {
-      ...this.#services(prepared),
-      formats: [imageType],
-      onTask: (task, milliseconds) => this.#options.onTask?.(name, task, milliseconds),
-    });
-  }
-
-  #openInstances({ name, module, entry, prepared }: ProviderConfiguration): InstanceProvider | undefined {
+  #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {
+    const { name, module, entry } = configuration;
     const { instances } = this.#options;
     if (instances === undefined) return undefined;
-    const { directory, owner, scope } = instances;
     return module.openInstances?.(entry, {
-      ...this.#services(prepared),
-      directory: join(directory, '.nodepool-builder', `${module.type}-${encodeURIComponent(name)}`),
-      owner,
-      ...(scope !== undefined && { scope }),
+      ...this.#services(configuration),
+      ...instances,
+      directory: join(instances.directory, '.nodepool-builder', `${module.type}-${encodeURIComponent(name)}`),
     });
   }
 
-  #services(prepared: ProviderConfiguration['prepared']): ProviderServices {
+  #services({ prepared }: ProviderConfiguration): ProviderServices {
     const { logger, environment } = this.#options;
     return {
       prepared: () => (prepared.error ? Promise.reject(prepared.error) : Promise.resolve(prepared.value)),
       logger: logger('nodepool.ProviderManager'),
       environment,
     };
-  }
-}
-
-class Opened {
-  readonly configuration: ProviderConfiguration;
-  images: ImageProvider | undefined;
-  instances: InstanceProvider | undefined;
-
-  constructor(configuration: ProviderConfiguration) {
-    this.configuration = configuration;
   }
 }

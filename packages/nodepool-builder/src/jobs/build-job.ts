@@ -1,6 +1,7 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
-import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
+import { inheritedEnvironment, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
+import type { Configuration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
@@ -9,18 +10,13 @@ import type { Statistics } from './statistics.ts';
 
 /** Everything that `image-build` jobs share. */
 export interface BuildJobContext {
+  readonly configuration: Pick<
+    Configuration,
+    'buildEnvironment' | 'buildLogDir' | 'buildLogLimit' | 'buildLogRetention' | 'largestDisk'
+  >;
   readonly repository: ImageRepository;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
-  readonly buildLogDir: string | undefined;
-  /** Number of logs to keep for each disk image. */
-  readonly buildLogRetention: number;
-  /** Size limit of a log, in bytes. */
-  readonly buildLogLimit: number;
-  /** Environment of builds. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Limit for the virtual size of a disk in conversions, in bytes. */
-  readonly largestDisk: number;
   readonly statistics: Statistics;
   logger(name: string): Logger;
   /** True if any builder offers the image. */
@@ -39,62 +35,46 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
     if (builder === undefined) {
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
-    if (await isImported(context, builder, imageId, job.signal)) {
+    // The client checked this before it submitted the job; since then, a job for the same build of Zuul may have ended.
+    const isImport = builder.importsBuilds && parseImportedImageId(imageId)?.image === name;
+    if (isImport && (await context.isOffered(imageId, job.signal))) {
       logger.info(`build of ${name}: a builder already offers image ${imageId}`);
       return jobResult('image-id', imageId);
     }
     logger.info(`build of ${name}: image ${imageId}`);
-    const image = await measured(context.statistics, name, () => build(context, builder, imageId, job));
+    const image = await build(context, builder, imageId, job);
     await context.offered();
     return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);
   });
 }
 
-/**
- * True if another builder has imported this build of Zuul. The client checked before it submitted the job; since
- * then, a job for the same build may have ended, but none can run in parallel.
- */
-async function isImported(
-  context: BuildJobContext,
-  { diskimage: { name }, importsBuilds }: BaseImageBuilder,
-  imageId: string,
-  signal: AbortSignal,
-): Promise<boolean> {
-  if (!importsBuilds || parseImportedImageId(imageId)?.image !== name) return false;
-  return await context.isOffered(imageId, signal);
-}
-
 async function build(
-  context: BuildJobContext,
+  { configuration, repository, statistics, logger }: BuildJobContext,
   builder: BaseImageBuilder,
   imageId: string,
   job: WorkerJob,
 ): Promise<Image> {
-  const output = context.logger(`nodepool.image.build.${builder.diskimage.name}`);
-  try {
-    return await builder.build({
-      imageId,
-      repository: context.repository,
-      logger: context.logger('nodepool.builder.BuildWorker'),
-      ...(context.buildLogDir !== undefined && { logDirectory: context.buildLogDir }),
-      logRetention: context.buildLogRetention,
-      logLimit: context.buildLogLimit,
-      environment: context.environment,
-      largestDisk: context.largestDisk,
-      signal: job.signal,
-      onProgress: reportProgress(job),
-      onLine: (line) => output.info(line.trim()),
-    });
-  } finally {
-    output.info(''); // an empty line has always marked the end of the output
-  }
-}
-
-async function measured(statistics: Statistics, name: string, work: () => Promise<Image>): Promise<Image> {
+  const { buildLogDir, buildLogLimit, buildLogRetention, buildEnvironment, largestDisk } = configuration;
+  const { name } = builder.diskimage;
+  const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
   const elapsed = (): number => performance.now() - started;
   try {
-    const image = await work();
+    const image = await builder
+      .build({
+        imageId,
+        repository,
+        logger: logger('nodepool.builder.BuildWorker'),
+        ...(buildLogDir !== undefined && { logDirectory: buildLogDir }),
+        logRetention: buildLogRetention,
+        logLimit: buildLogLimit,
+        environment: inheritedEnvironment(process.env, buildEnvironment),
+        largestDisk,
+        signal: job.signal,
+        onProgress: reportProgress(job),
+        onLine: (line) => output.info(line.trim()),
+      })
+      .finally(() => output.info('')); // an empty line has always marked the end of the output
     await statistics.built(name, elapsed(), image.files);
     statistics.buildEnded(name, elapsed());
     return image;

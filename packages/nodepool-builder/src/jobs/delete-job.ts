@@ -16,27 +16,18 @@ export interface DeleteJobContext {
  * before, the next process gets the job again, and must still offer its function.
  */
 export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): Promise<void> {
+  const { repository } = context;
   const imageId = subjectOf(job.function);
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
-    context.repository.delete(imageId).catch((error: unknown) => {
+    repository.delete(imageId).catch((error: unknown) => {
       // Somebody deleted the files before the job started, so the job is done.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
     }),
   );
-  void forgetWhenAcknowledged(context.repository, imageId, job, logger);
-}
-
-async function forgetWhenAcknowledged(
-  repository: ImageRepository,
-  imageId: string,
-  job: WorkerJob,
-  logger: Logger,
-): Promise<void> {
-  try {
-    await job.acknowledged;
-    await repository.forgetDelete(imageId);
-  } catch (error) {
-    logger.warn(`the record of the deletion of ${imageId} was not removed: ${String(error)}`);
-  }
+  job.acknowledged
+    .then(() => repository.forgetDelete(imageId))
+    .catch((error: unknown) =>
+      logger.warn(`the record of the deletion of ${imageId} was not removed: ${String(error)}`),
+    );
 }

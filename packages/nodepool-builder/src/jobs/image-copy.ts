@@ -1,6 +1,6 @@
 import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
-import { OtherCopyError } from './job-reply.ts';
+import { JobError } from './job-reply.ts';
 
 /** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */
 export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined {
@@ -14,7 +14,7 @@ export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined 
  * the same image-id.
  *
  * @param recorded the checksum on record, from {@link checksumOf}
- * @throws OtherCopyError
+ * @throws JobError if the image was deleted
  */
 export async function deleteOtherCopy(
   repository: ImageRepository,
@@ -32,7 +32,7 @@ export async function deleteOtherCopy(
   );
   await repository.delete(imageId);
   await repository.forgetDelete(imageId);
-  throw new OtherCopyError(
+  throw new JobError(
     `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
       `but the record has ${sha256}; the copy was deleted`,
   );

@@ -1,7 +1,5 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
-import { InvalidArgumentsError } from './job-arguments.ts';
-import { UploadTimeoutError } from './upload-time-limit.ts';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
@@ -9,14 +7,16 @@ import { UploadTimeoutError } from './upload-time-limit.ts';
  */
 const EXCEPTIONS: ReadonlySet<ImageErrorCode> = new Set(['invalid-image-id', 'invalid-configuration']);
 
-/** A provider rejected an image. As in the Python builder, the job ends with WORK_EXCEPTION. */
-export class UploadError extends Error {
-  override readonly name = 'UploadError';
-}
+/** An expected error that ends a job with WORK_EXCEPTION, as in the Python builder. */
+export class JobError extends Error {
+  override readonly name = 'JobError';
+  /** True if a provider may still hold parts of an upload. */
+  readonly retriable: boolean;
 
-/** This builder's image differs from the checksum on record. The job ends with WORK_EXCEPTION. */
-export class OtherCopyError extends Error {
-  override readonly name = 'OtherCopyError';
+  constructor(message: string, options: ErrorOptions & { readonly retriable?: boolean } = {}) {
+    super(message, options);
+    this.retriable = options.retriable ?? false;
+  }
 }
 
 /**
@@ -30,7 +30,8 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
     logger.info(`${what}: done in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     return result;
   } catch (error) {
-    if (isExpected(error)) logger.error(`${what}: failed: ${error.message}`);
+    const isExpected = [JobFailure, ImageError, JobError].some((known) => error instanceof known);
+    if (isExpected) logger.error(`${what}: failed: ${reasonOf(error)}`);
     else logger.error(`${what}: failed`, error instanceof Error ? error : new Error(String(error)));
     if (error instanceof ImageError && !EXCEPTIONS.has(error.code)) {
       throw new JobFailure(error.message, { cause: error });
@@ -39,16 +40,9 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
   }
 }
 
-/** False for an internal error, whose stack trace is logged. */
-function isExpected(error: unknown): error is Error {
-  return [
-    JobFailure,
-    ImageError,
-    InvalidArgumentsError,
-    UploadError,
-    UploadTimeoutError,
-    OtherCopyError,
-  ].some((known) => error instanceof known);
+/** Returns the message of an error. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Makes a callback that sends progress in whole per cent, each value once. */

@@ -1,15 +1,20 @@
+import { JobFailure } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
+import { reasonOf } from './job-reply.ts';
 
 /** A `post-upload-hook` rejected the image or failed to run. */
-export class PostUploadHookError extends Error {
-  override readonly name = 'PostUploadHookError';
-  /** True if the image may still be in the provider and has to be deleted later. */
-  readonly retriable: boolean;
+export class PostUploadHookError extends JobFailure {
+  readonly #retriable: boolean;
 
   constructor(message: string, retriable: boolean, options?: ErrorOptions) {
     super(message, options);
-    this.retriable = retriable;
+    this.#retriable = retriable;
+  }
+
+  /** True if the image may still be in the provider and has to be deleted later. */
+  override get retriable(): boolean {
+    return this.#retriable;
   }
 }
 
@@ -44,10 +49,8 @@ export async function runHook(
     });
     return exitCode === 0 ? undefined : `the hook "${hook}" ended with ${ended ?? `exit code ${exitCode}`}`;
   } catch (error) {
-    if (signal.aborted) {
-      return `the hook "${hook}" did not end in time; check the hook, or raise image-upload-timeout`;
-    }
-    return error instanceof Error ? error.message : String(error);
+    if (!signal.aborted) return reasonOf(error);
+    return `the hook "${hook}" did not end in time; check the hook, or raise image-upload-timeout`;
   }
 }
 
@@ -62,8 +65,7 @@ export async function discardRejected(
     await provider.discard(uploadId, { signal });
     return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`, false);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    const message = `${rejection}; the image is still in ${provider.name} and is deleted later: ${reason}`;
-    return new PostUploadHookError(message, true, { cause });
+    const problem = `the image is still in ${provider.name} and is deleted later: ${reasonOf(cause)}`;
+    return new PostUploadHookError(`${rejection}; ${problem}`, true, { cause });
   }
 }

@@ -1,14 +1,13 @@
 import { stat } from 'node:fs/promises';
-import { ImageError, type ImageErrorCode, type ImageFile } from '@nodepool-builder/image-builder';
+import {
+  ImageError,
+  type ImageErrorCode,
+  type ImageFile,
+  type Logger,
+} from '@nodepool-builder/image-builder';
+import { StatsD } from 'hot-shots';
 
-/** Receives metrics, for example a statsd client. */
-export interface StatisticsSink {
-  /** Sends a duration in milliseconds. */
-  timing(key: string, milliseconds: number): void;
-  /** Increments a counter. */
-  increment(key: string): void;
-  gauge(key: string, value: number): void;
-}
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Exit codes that a shell would report for builds without an exit code. */
 const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
@@ -17,46 +16,73 @@ const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
 };
 const FAILED = 1;
 
-/** The metrics of nodepool's builder, under its keys, for what succeeded. Only `status.…` covers failures. */
-export class Statistics {
-  readonly #sink: StatisticsSink | undefined;
+/** Where statsd listens; undefined without the variables of Python's statsd client, either of which turns it on. */
+export function statsdAddress(
+  env: Environment,
+): { readonly host: string; readonly port: number } | undefined {
+  const { STATSD_HOST: host = '', STATSD_PORT: port = '' } = env;
+  if (host === '' && port === '') return undefined;
+  return { host: host || 'localhost', port: Number(port || 8125) };
+}
 
-  /** @param sink undefined to send nothing */
-  constructor(sink: StatisticsSink | undefined) {
-    this.#sink = sink;
+/**
+ * Sends the metrics of nodepool's builder, under its keys, to statsd over UDP; a missing server is not an error. Only
+ * `status.…` covers failures.
+ */
+export class Statistics implements AsyncDisposable {
+  readonly #client: StatsD | undefined;
+
+  constructor(environment: Environment, logger: Logger) {
+    const address = statsdAddress(environment);
+    if (address === undefined) return;
+    this.#client = new StatsD({
+      ...address,
+      // Datadog's additions are not plain statsd.
+      datadog: false,
+      includeDataDogTags: false,
+      errorHandler: (error) => logger.debug(`statsd at ${address.host}:${address.port}: ${error.message}`),
+    });
   }
 
   /** Reports a built image. Its size is its allocated space, because sparse files have holes. */
   async built(diskimage: string, milliseconds: number, files: readonly ImageFile[]): Promise<void> {
-    if (this.#sink === undefined) return;
+    if (this.#client === undefined) return;
     const key = `nodepool.dib_image_build.${diskimage}`;
     for (const { format, path } of files) {
-      this.#sink.gauge(`${key}.${format}.size`, (await stat(path)).blocks * 512);
+      this.#client.gauge(`${key}.${format}.size`, (await stat(path)).blocks * 512);
     }
-    this.#sink.timing(key, milliseconds);
-    this.#sink.increment(key);
+    this.#took(key, milliseconds);
   }
 
   /** Reports the end of a build, with or without an error. */
   buildEnded(diskimage: string, milliseconds: number, error?: unknown): void {
     const key = `nodepool.dib_image_build.${diskimage}.status`;
-    this.#sink?.gauge(`${key}.rc`, error === undefined ? 0 : returnCode(error));
-    this.#sink?.gauge(`${key}.duration`, Math.floor(milliseconds));
-    this.#sink?.gauge(`${key}.last_build`, Math.floor(Date.now() / 1000));
+    this.#client?.gauge(`${key}.rc`, error === undefined ? 0 : returnCode(error));
+    this.#client?.gauge(`${key}.duration`, Math.floor(milliseconds));
+    this.#client?.gauge(`${key}.last_build`, Math.floor(Date.now() / 1000));
   }
 
-  /** Reports an upload. */
   uploaded(imageName: string, provider: string, milliseconds: number): void {
-    const key = `nodepool.image_update.${imageName}.${provider}`;
-    this.#sink?.timing(key, milliseconds);
-    this.#sink?.increment(key);
+    this.#took(`nodepool.image_update.${imageName}.${provider}`, milliseconds);
   }
 
   /** Reports a request to a cloud. */
   task(provider: string, task: string, milliseconds: number): void {
-    const key = `nodepool.task.${provider}.${task}`;
-    this.#sink?.timing(key, milliseconds);
-    this.#sink?.increment(key);
+    this.#took(`nodepool.task.${provider}.${task}`, milliseconds);
+  }
+
+  /** Sends pending metrics. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#client === undefined) resolve();
+      else this.#client.close(() => resolve());
+    });
+  }
+
+  #took(key: string, milliseconds: number): void {
+    // As Python's statsd writes it; hot-shots sends the value as it is, and a number would lose its decimals.
+    this.#client?.timing(key, Math.floor(milliseconds).toFixed(6) as unknown as number);
+    this.#client?.increment(key);
   }
 }
 

@@ -1,5 +1,6 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import {
+  type BuilderService,
   type ClaimRequest,
   ImageError,
   type ImageErrorCode,
@@ -7,45 +8,32 @@ import {
   type ImageProvider,
   type ImageRepository,
   type Logger,
+  type Snapshot,
   type UploadResult,
 } from '@nodepool-builder/image-builder';
-import type { ProviderConfiguration, ProviderImageConfiguration } from '../configuration/configuration.ts';
+import { inheritedEnvironment, withTimeout } from '@nodepool-builder/image-builder/module-kit';
+import type { Configuration, ProviderImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
-import { externalName } from './external-name.ts';
+import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
-import { comparisonOf, InvalidArgumentsError, parseUploadArguments } from './job-arguments.ts';
-import { jobResult, reportProgress, settleJob, UploadError } from './job-reply.ts';
-import { discardRejected, PostUploadHookError, runHook } from './post-upload-hook.ts';
-import type { Snapshots } from './snapshots.ts';
+import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
+import { JobError, jobResult, reasonOf, reportProgress, settleJob } from './job-reply.ts';
+import { newUploadRecord } from './new-upload-record.ts';
+import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
 import type { UploadRecord } from './upload-records.ts';
-import { startTimeLimit } from './upload-time-limit.ts';
 import type { UploadTracker } from './upload-tracker.ts';
-
-/** A provider with its configuration. */
-export interface ConfiguredProvider {
-  readonly configuration: ProviderConfiguration;
-  /** Absent if it takes no images. */
-  readonly provider?: ImageProvider | undefined;
-}
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
+  readonly configuration: Pick<Configuration, 'buildEnvironment' | 'largestDisk'>;
   readonly repository: ImageRepository;
-  readonly providers: Pick<ReadonlyMap<string, ConfiguredProvider>, 'get'>;
-  /** The largest disk in bytes that is converted. */
-  readonly largestDisk: number;
+  readonly providers: Pick<Providers, 'get'>;
   readonly tracker: UploadTracker;
-  /** Environment of a `post-upload-hook`. */
-  readonly environment: Readonly<Record<string, string>>;
-  readonly snapshots: Pick<Snapshots, 'find' | 'claim'>;
+  /** Services that may delete a snapshot. */
+  readonly services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
   logger(name: string): Logger;
-}
-
-/** A provider that takes images. */
-export interface UploadTarget extends ConfiguredProvider {
-  readonly provider: ImageProvider;
 }
 
 /** Where an image goes. */
@@ -89,56 +77,93 @@ async function upload(
   logger: Logger,
 ): Promise<string> {
   const started = performance.now();
-  const { repository, snapshots } = context;
-  const { largestDisk } = context;
-  const within = startTimeLimit(configuration.imageUploadTimeout, job.signal);
-  const fileToUpload = (signal: AbortSignal): Promise<ImageFile> =>
+  const { repository, statistics } = context;
+  const { largestDisk, buildEnvironment } = context.configuration;
+  const within = timeLimit(configuration.imageUploadTimeout, job.signal);
+  const prepareFile = (signal: AbortSignal): Promise<ImageFile> =>
     repository.file(imageId, provider.formats, { signal, largestDisk });
-  const snapshot = snapshots.find(imageId, provider);
-  let file = snapshot === undefined ? await within(fileToUpload) : undefined;
-  const { builtAt, files } = repository.get(imageId) ?? {};
-  const record = newRecord(job, imageId, configuration, image.name);
+  const { builtAt, files, snapshots = [] } = repository.get(imageId) ?? {};
+  const snapshot =
+    'claim' in provider ? snapshots.find((each) => each.provider === provider.name) : undefined;
+  let file = snapshot === undefined ? await within(prepareFile) : undefined;
   const onProgress = reportProgress(job);
-  const run = async (recorded: UploadRecord): Promise<{ externalId: string }> => {
+  const run = async (record: UploadRecord): Promise<UploadResult> => {
     const request: ClaimRequest = {
-      uploadId: recorded['upload-id'],
+      uploadId: record['upload-id'],
       imageId,
       imageName: image.name,
       ...(builtAt && { builtAt }),
-      externalName: recorded['external-name'],
+      externalName: record['external-name'],
       metadata: image.meta,
     };
-    const transfer = async (signal: AbortSignal): Promise<UploadResult> => {
-      const claimed = snapshot && (await snapshots.claim(provider, snapshot, request, signal));
-      if (claimed !== undefined) return claimed;
-      file ??= await fileToUpload(signal);
-      logger.info(`uploading ${file.path} as ${recorded['external-name']}`);
-      return await provider.upload({ ...request, file }, { signal, onProgress });
-    };
-    const hook = configuration.postUploadHook;
-    const { externalId, rejection } = await within(async (signal) => {
-      const uploaded = await transfer(signal);
-      if (hook === undefined) return { ...uploaded, rejection: undefined };
-      const path = file?.path ?? files?.[0]?.path ?? '';
-      const args = [configuration.name, uploaded.externalId, path];
-      const { environment } = context;
-      return { ...uploaded, rejection: await runHook(hook, args, { environment, signal, logger }) };
+    const { uploaded, rejection } = await within(async (signal) => {
+      let uploaded = snapshot && (await claim(context, provider, snapshot, request, signal));
+      if (uploaded === undefined) {
+        file ??= await prepareFile(signal);
+        logger.info(`uploading ${file.path} as ${request.externalName}`);
+        uploaded = await provider.upload({ ...request, file }, { signal, onProgress });
+      }
+      const hook = configuration.postUploadHook;
+      if (hook === undefined) return { uploaded };
+      const args = [configuration.name, uploaded.externalId, file?.path ?? files?.[0]?.path ?? ''];
+      const environment = inheritedEnvironment(process.env, buildEnvironment);
+      return { uploaded, rejection: await runHook(hook, args, { environment, signal, logger }) };
     });
     job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
-    if (rejection !== undefined)
-      throw await discardRejected(provider, request.uploadId, rejection, job.signal);
-    return { externalId };
+    if (rejection === undefined) return uploaded;
+    throw await discardRejected(provider, request.uploadId, rejection, job.signal);
   };
+  const record = newUploadRecord(job, imageId, configuration, image.name);
   try {
     const { externalId } = await context.tracker.run(job, record, run);
     logger.info(`image ${imageId} has the external-id ${externalId}`);
-    context.statistics.uploaded(image.name, configuration.name, performance.now() - started);
+    statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;
   } catch (error) {
-    if (error instanceof PostUploadHookError || isLocal(error)) {
-      throw new JobFailure(reasonOf(error), { cause: error });
+    if (error instanceof JobFailure) throw error;
+    if (isLocal(error)) throw new JobFailure(reasonOf(error), { cause: error });
+    throw new JobError(reasonOf(error), { cause: error });
+  }
+}
+
+/** Runs a part of an upload within the rest of `image-upload-timeout`. */
+type WithinTimeLimit = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/** Starts `image-upload-timeout`, which covers all parts of an upload, including conversion. */
+function timeLimit(seconds: number | undefined, signal: AbortSignal): WithinTimeLimit {
+  if (seconds === undefined) return (work) => work(signal);
+  const started = performance.now();
+  return async (work) => {
+    const rest = seconds - (performance.now() - started) / 1000;
+    return await withTimeout(rest, signal, work, (cause) => {
+      const message = `the upload took longer than ${seconds} s; check the provider, or raise image-upload-timeout`;
+      throw new JobError(message, { cause, retriable: true });
+    });
+  };
+}
+
+/**
+ * Claims a snapshot for an upload. Until then it belongs to its image on this host, and the service of its builder
+ * deletes it once the image is gone. The snapshot's own properties name the owner, so that a crash loses nothing.
+ *
+ * @returns undefined if the snapshot is gone or belongs to another upload
+ */
+async function claim(
+  { services }: UploadJobContext,
+  provider: ImageProvider,
+  { externalId }: Snapshot,
+  request: ClaimRequest,
+  signal: AbortSignal,
+): Promise<UploadResult | undefined> {
+  const releases: (() => void)[] = [];
+  try {
+    for (const service of services) {
+      const release = await service.lockSnapshots?.(request.imageId, signal);
+      if (release !== undefined) releases.push(release);
     }
-    throw new UploadError(reasonOf(error), { cause: error });
+    return await provider.claim?.(externalId, request, { signal });
+  } finally {
+    for (const release of releases) release();
   }
 }
 
@@ -152,46 +177,15 @@ function isLocal(error: unknown): boolean {
 
 const LOCAL: ReadonlySet<ImageErrorCode> = new Set(['image-not-found', 'image-missing', 'image-changed']);
 
-/** @throws ImageError `invalid-configuration` for an invalid `template-hostname` */
-function newRecord(
-  job: WorkerJob,
-  imageId: string,
-  configuration: ProviderConfiguration,
-  imageName: string,
-): UploadRecord {
-  const { name, attributes, templateHostname } = configuration;
-  const now = new Date();
-  return {
-    version: 1,
-    provider: name,
-    'upload-id': uploadIdOf(job),
-    'image-id': imageId,
-    'image-name': imageName,
-    'external-name': externalName(templateHostname, {
-      image: { id: imageId, name: imageName },
-      provider: attributes,
-      timestamp: Math.floor(now.getTime() / 1000),
-    }),
-    begun: now.toISOString(),
-  };
-}
-
-/** Returns the unique key of a job, or its handle: both stay the same when the job is assigned again. */
-function uploadIdOf({ unique, handle }: WorkerJob): string {
-  return unique === '' ? handle : unique;
-}
-
-function findTarget(context: UploadJobContext, providerName: string, imageName: string): Target {
-  const found = context.providers.get(providerName);
+function findTarget({ providers }: UploadJobContext, providerName: string, imageName: string): Target {
+  const found = providers.get(providerName);
   if (found === undefined) {
-    throw new InvalidArgumentsError(
-      `provider "${providerName}" is not configured here; add it to providers and reload`,
-    );
+    throw new JobError(`provider "${providerName}" is not configured here; add it to providers and reload`);
   }
   const { configuration, provider } = found;
   if (provider === undefined) {
     const { type } = configuration.module;
-    throw new InvalidArgumentsError(
+    throw new JobError(
       `provider "${providerName}" is of type ${type}: it takes no images; name another to upload to`,
     );
   }
@@ -202,8 +196,4 @@ function findTarget(context: UploadJobContext, providerName: string, imageName: 
     );
   }
   return { configuration, provider, image };
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

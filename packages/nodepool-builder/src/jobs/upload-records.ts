@@ -1,27 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Logger } from '@nodepool-builder/image-builder';
-import { DamagedRecord, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
-
-/** An upload that has started, and whose end no job server has acknowledged. */
-export interface UploadRecord {
-  readonly version: 1;
-  /** `providers[].name`. */
-  readonly provider: string;
-  /** Id that is derived from the Gearman job, see `UploadRequest.uploadId`. */
-  readonly 'upload-id': string;
-  readonly 'image-id': string;
-  /** The image's name under `providers[].images`. */
-  readonly 'image-name': string;
-  /** The image's name in the cloud. */
-  readonly 'external-name': string;
-  /** Start of the upload, in ISO 8601. */
-  readonly begun: string;
-  /** The cloud's id of the image, once the client may know it. */
-  readonly 'external-id'?: string;
-}
-
-/** The key of a record. */
-export type UploadKey = Pick<UploadRecord, 'provider' | 'upload-id'>;
+import type { Logger, SettingsOf } from '@nodepool-builder/image-builder';
+import { DamagedRecord, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
 
 const TEXT = { type: 'string' } as const;
 
@@ -30,15 +9,21 @@ const SCHEMA = {
   required: ['version', 'provider', 'upload-id', 'image-id', 'image-name', 'external-name', 'begun'],
   properties: {
     version: { const: 1 },
-    provider: TEXT,
-    'upload-id': TEXT,
+    provider: TEXT, // providers[].name
+    'upload-id': TEXT, // derived from the Gearman job, see `UploadRequest.uploadId`
     'image-id': TEXT,
-    'image-name': TEXT,
-    'external-name': TEXT,
-    begun: TEXT,
-    'external-id': TEXT,
+    'image-name': TEXT, // providers[].images[].name
+    'external-name': TEXT, // the image's name in the cloud
+    begun: TEXT, // start of the upload, in ISO 8601
+    'external-id': TEXT, // the cloud's id of the image, once the client may know it
   },
 } as const;
+
+/** An upload that has started, and whose end no job server has acknowledged. */
+export type UploadRecord = SettingsOf<typeof SCHEMA>;
+
+/** The key of a record. */
+export type UploadKey = Pick<UploadRecord, 'provider' | 'upload-id'>;
 
 /**
  * The records of uploads, one small file each. A record is on disk before its provider gets the first request, so
@@ -48,7 +33,7 @@ export class UploadRecords {
   readonly #directory: RecordDirectory<typeof SCHEMA>;
   readonly #records = new Map<string, UploadRecord>();
   /** Writes happen in the order of the calls. */
-  #written: Promise<void> = Promise.resolve();
+  readonly #writing = new Mutex();
 
   private constructor(directory: string) {
     this.#directory = new RecordDirectory(directory, SCHEMA);
@@ -82,7 +67,7 @@ export class UploadRecords {
   /** Writes or replaces a record. It is on disk when the promise resolves. */
   async put(record: UploadRecord): Promise<void> {
     const name = recordName(record);
-    await this.#inOrder(async () => {
+    await this.#writing.run(async () => {
       await this.#directory.write(name, record);
       this.#records.set(name, record);
     });
@@ -90,20 +75,14 @@ export class UploadRecords {
 
   async remove(key: UploadKey): Promise<void> {
     const name = recordName(key);
-    await this.#inOrder(async () => {
+    await this.#writing.run(async () => {
       await this.#directory.remove(name);
       this.#records.delete(name);
     });
   }
-
-  async #inOrder(write: () => Promise<void>): Promise<void> {
-    const done = this.#written.then(write);
-    this.#written = done.catch(() => undefined);
-    await done;
-  }
 }
 
 /** Hashes the key, because an upload id may have any characters and any length. */
-function recordName({ provider, 'upload-id': uploadId }: UploadKey): string {
+export function recordName({ provider, 'upload-id': uploadId }: UploadKey): string {
   return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
 }

@@ -1,7 +1,7 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { Logger, UploadResult } from '@nodepool-builder/image-builder';
 import type { OrphanedUploads } from './orphaned-uploads.ts';
-import type { UploadKey, UploadRecord, UploadRecords } from './upload-records.ts';
+import { recordName, type UploadKey, type UploadRecord, type UploadRecords } from './upload-records.ts';
 
 /** The parts of a job that the tracker needs. */
 export type TrackedJob = Pick<WorkerJob, 'acknowledged' | 'connectionLost' | 'signal'>;
@@ -33,19 +33,20 @@ export class UploadTracker {
     fresh: UploadRecord,
     upload: (record: UploadRecord) => Promise<UploadResult>,
   ): Promise<UploadResult> {
-    const key = keyOf(fresh);
-    this.#latestJobs.set(key, job);
-    let running = this.#running.get(key);
+    const name = recordName(fresh);
+    this.#latestJobs.set(name, job);
+    let running = this.#running.get(name);
     if (running === undefined) {
-      running = this.#start(fresh, upload).finally(() => this.#running.delete(key));
-      this.#running.set(key, running);
+      running = this.#start(fresh, upload).finally(() => this.#running.delete(name));
+      this.#running.set(name, running);
     }
     try {
       const result = await running;
       await this.#succeeded(job, fresh, result.externalId);
       return result;
     } catch (error) {
-      await this.#failed(job, fresh, error);
+      // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
+      await this.#end(job, fresh, isRetriable(error) || job.signal.aborted || job.connectionLost.aborted);
       throw error;
     }
   }
@@ -63,55 +64,37 @@ export class UploadTracker {
   async #succeeded(job: TrackedJob, key: UploadKey, externalId: string): Promise<void> {
     const record = this.#records.get(key);
     if (record === undefined || !this.#isLatest(job, key)) return;
-    const answered = { ...record, 'external-id': externalId };
     // From here on the client may know the image, so it must not be discarded even if the result seems lost.
-    if (!job.connectionLost.aborted) await this.#records.put(answered);
+    if (!job.connectionLost.aborted) await this.#records.put({ ...record, 'external-id': externalId });
     if (!this.#isLatest(job, key)) return;
     if (!job.connectionLost.aborted) {
-      void this.#removeWhenAcknowledged(job, answered);
+      void job.acknowledged.then(() => this.#end(job, key, job.connectionLost.aborted));
       return;
     }
     // The result is lost. Either the job comes again, or the image becomes an orphan.
     await this.#records.put(record);
-    if (this.#isLatest(job, key)) this.#orphan(record);
+    await this.#end(job, key, true);
   }
 
-  /** A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted. */
-  async #failed(job: TrackedJob, key: UploadKey, error: unknown): Promise<void> {
+  /** Ends the record of an upload, unless a later job has taken the upload over. */
+  async #end(job: TrackedJob, key: UploadKey, isOrphan: boolean): Promise<void> {
     const record = this.#records.get(key);
     if (record === undefined || !this.#isLatest(job, key)) return;
-    if (isRetriable(error) || job.signal.aborted || job.connectionLost.aborted) this.#orphan(record);
-    else await this.#remove(record);
-  }
-
-  async #removeWhenAcknowledged(job: TrackedJob, record: UploadRecord): Promise<void> {
-    await job.acknowledged;
-    if (!this.#isLatest(job, record)) return;
-    if (job.connectionLost.aborted) this.#orphan(record);
-    else await this.#remove(record);
-  }
-
-  #isLatest(job: TrackedJob, key: UploadKey): boolean {
-    return this.#latestJobs.get(keyOf(key)) === job;
-  }
-
-  #orphan(record: UploadRecord): void {
-    this.#latestJobs.delete(keyOf(record));
-    this.#orphaned.add(record);
-  }
-
-  async #remove(record: UploadRecord): Promise<void> {
-    this.#latestJobs.delete(keyOf(record));
+    this.#latestJobs.delete(recordName(key));
+    if (isOrphan) {
+      this.#orphaned.add(record);
+      return;
+    }
     await this.#records.remove(record).catch((error: unknown) => {
       this.#logger.warn(
         `the record of the upload of ${record['image-id']} was not removed: ${String(error)}`,
       );
     });
   }
-}
 
-function keyOf({ provider, 'upload-id': uploadId }: UploadKey): string {
-  return JSON.stringify([provider, uploadId]);
+  #isLatest(job: TrackedJob, key: UploadKey): boolean {
+    return this.#latestJobs.get(recordName(key)) === job;
+  }
 }
 
 /** True if the provider may have been unable to clean up. */

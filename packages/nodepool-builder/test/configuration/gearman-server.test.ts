@@ -79,7 +79,7 @@ describe('TLS of a job server', () => {
     const starting = startEmbeddedGearmand(configuration, logger).then(({ jobServer }) => jobServer.close());
     await assert.rejects(starting, {
       code: 'invalid-argument',
-      message: /the embedded job server at 127\.0\.0\.1:4730 speaks no TLS; remove ssl-ca/,
+      message: /the embedded job server at 127\.0\.0\.1:4730 does not support TLS; remove its ssl-ca/,
     });
   });
 

@@ -27,7 +27,7 @@ async function site(t: TestContext, ...servers: readonly (readonly Status[])[]):
         socket.on('error', () => {});
         socket.once('data', () => {
           // The result of a scan is known when the next one begins.
-          if (index === 0 && look > 0) seen.push([...former.waiting.keys()]);
+          if (index === 0 && look > 0) seen.push([...former.waiting]);
           const status = looks[look];
           look += 1;
           if (status === undefined) {
@@ -117,5 +117,5 @@ it('a restored image is offered normally', async (t) => {
   const { former, waiting } = await site(t, [[[UPLOAD, 1, 0, 0]], [[UPLOAD, 1, 0, 0]]]);
   deepEqual(await waiting(), [[], [UPLOAD]]);
   former.update(new Set(['1', '2']));
-  deepEqual([...former.waiting.keys()], []);
+  deepEqual([...former.waiting], []);
 });

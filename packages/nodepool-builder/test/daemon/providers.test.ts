@@ -19,8 +19,9 @@ function open(t: TestContext, used: readonly string[] = []): Providers {
   const providers = new Providers({
     logger: () => new RecordingLogger(),
     environment: {},
-    instances: { directory, owner: 'builder', used },
+    instances: { directory, owner: 'builder' },
   });
+  providers.use(used);
   undoAfter(t, () => providers[Symbol.dispose]());
   return providers;
 }

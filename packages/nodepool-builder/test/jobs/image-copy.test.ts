@@ -9,7 +9,7 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
-import { OtherCopyError } from '../../src/jobs/job-reply.ts';
+import { JobError } from '../../src/jobs/job-reply.ts';
 import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
@@ -54,11 +54,10 @@ async function setUp(t: TestContext): Promise<Setup> {
     providers: new Map([
       ['fake', { configuration: await toProvider(source, DIRECTORY_MODULE, String, NO_HOST), provider }],
     ]),
-    largestDisk: 2 ** 30,
-    environment: {},
+    configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
     tracker: new UploadTracker(records, orphaned, logger),
-    snapshots: { find: () => undefined, claim: async () => undefined },
-    statistics: new Statistics(undefined),
+    services: [],
+    statistics: new Statistics({}, logger),
     logger: () => logger,
   };
   const run = (argument: object): Promise<string> =>
@@ -79,7 +78,7 @@ describe('an upload with a checksum on record', () => {
     const { run, provider, path, repository } = await setUp(t);
     await assert.rejects(
       run({ ...UPLOAD, checksum: OTHER }),
-      (error) => error instanceof OtherCopyError && error.message.includes(SHA256),
+      (error) => error instanceof JobError && error.message.includes(SHA256),
     );
     assert.deepEqual(await provider.list(), []);
     assert.equal(existsSync(path), false);
@@ -111,7 +110,7 @@ describe('a comparison of a copy with the record', () => {
 
   it('deletes a copy with another checksum', async (t) => {
     const { run, path, logger } = await setUp(t);
-    await assert.rejects(run({ compare: OTHER }), OtherCopyError);
+    await assert.rejects(run({ compare: OTHER }), JobError);
     assert.equal(existsSync(path), false);
     assert.ok(logger.lines.some((line) => line.startsWith('warn image 1 differs from the record')));
   });

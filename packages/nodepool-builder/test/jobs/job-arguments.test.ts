@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import {
-  InvalidArgumentsError,
-  parseBuildArguments,
-  parseUploadArguments,
-} from '../../src/jobs/job-arguments.ts';
+import { parseBuildArguments, parseUploadArguments } from '../../src/jobs/job-arguments.ts';
+import { JobError } from '../../src/jobs/job-reply.ts';
 
 describe('the argument of image-build', () => {
   it('names the image; other keys are ignored', () => {
@@ -12,20 +9,20 @@ describe('the argument of image-build', () => {
   });
 
   const bad: readonly (readonly [payload: string, reason: RegExp])[] = [
-    ['', /not JSON; send \{"image-id": "<id>"\}/],
+    ['', /is invalid: it is not JSON; send \{"image-id": "<id>"\}/],
     ['{"image-id": "00', /not JSON/],
-    ['{}', /must have required property 'image-id'/],
-    ['{"image_id": "0001"}', /must have required property 'image-id'/],
-    ['{"image-id": 1}', /"image-id" must be string/],
-    ['{"image-id": null}', /"image-id" must be string/],
-    ['"0001"', /must be object/],
-    ['[]', /must be object/],
+    ['{}', /image-id is missing/],
+    ['{"image_id": "0001"}', /image-id is missing/],
+    ['{"image-id": 1}', /image-id is not a string/],
+    ['{"image-id": null}', /image-id is not a string/],
+    ['"0001"', /is not an object/],
+    ['[]', /is not an object/],
   ];
   for (const [payload, reason] of bad) {
     it(`cannot be ${payload || 'empty'}`, () => {
       assert.throws(
         () => parseBuildArguments(Buffer.from(payload)),
-        (error) => error instanceof InvalidArgumentsError && reason.test(error.message),
+        (error) => error instanceof JobError && reason.test(error.message),
       );
     });
   }
@@ -40,9 +37,6 @@ describe('the argument of image-upload', () => {
   });
 
   it('is rejected if a key is missing', () => {
-    assert.throws(
-      () => parseUploadArguments(Buffer.from('{"provider": "pool"}')),
-      /required property 'image-name'/,
-    );
+    assert.throws(() => parseUploadArguments(Buffer.from('{"provider": "pool"}')), /image-name is missing/);
   });
 });

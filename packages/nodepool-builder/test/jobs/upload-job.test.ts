@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
-import { DIRECTORY_MODULE, ImageRepository } from '@nodepool-builder/image-builder';
+import { DIRECTORY_MODULE, ImageRepository, type UploadResult } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
@@ -40,11 +40,10 @@ async function setUp(
   return {
     repository,
     providers: new Map([['fake', { configuration, provider }]]),
-    largestDisk: 2 ** 30,
-    environment: {},
+    configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
     tracker: new UploadTracker(records, orphaned, logger),
-    snapshots: { find: () => undefined, claim: () => Promise.resolve(undefined) },
-    statistics: new Statistics(undefined),
+    services: [],
+    statistics: new Statistics({}, logger),
     logger: () => logger,
   };
 }
@@ -54,15 +53,23 @@ const UPLOAD = fakeJob('image-upload:1', '{"provider": "fake", "image-name": "de
 it('the hook gets the uploaded file; for a claimed snapshot, an existing file', async (t) => {
   const directory = temporaryDirectory(t);
   for (const format of ['qcow2', 'raw']) writeFileSync(join(directory, `1.${format}`), 'an image');
-  const provider = new FakeImageProvider({ formats: ['raw'] });
-  const context = await setUp(t, directory, { provider, 'post-upload-hook': 'true' });
   const snapshot = { provider: 'fake', externalId: 'snapshot' };
-  for (const [claimed, format] of [
+  let claimed: UploadResult | undefined;
+  class ClaimingProvider extends FakeImageProvider {
+    claim(): Promise<UploadResult | undefined> {
+      return Promise.resolve(claimed);
+    }
+  }
+  const provider = new ClaimingProvider({ formats: ['raw'] });
+  const context = await setUp(t, directory, { provider, 'post-upload-hook': 'true' });
+  const image = context.repository.get('1') ?? assert.fail('no image');
+  context.repository.get = () => ({ ...image, snapshots: [snapshot] });
+  for (const [result, format] of [
     [undefined, 'raw'],
     [snapshot, 'qcow2'],
   ] as const) {
-    const snapshots = { find: () => snapshot, claim: () => Promise.resolve(claimed) };
-    await runUploadJob({ ...context, snapshots }, UPLOAD);
+    claimed = result;
+    await runUploadJob(context, UPLOAD);
     const ran = context.logger().lines.findLast((line) => line.startsWith('info running the hook'));
     assert.equal(ran?.split(' ').at(-1), join(directory, `1.${format}`));
   }

@@ -11,7 +11,7 @@ import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { QUERY, startZuul } from '../../../zuul-images/test/api/api-fixture.ts';
-import { BuildRequests } from '../../src/daemon/build-requests.ts';
+import { isImageOffered, requestBuild } from '../../src/daemon/fleet.ts';
 import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** What needs encoding in the name of a file. */
@@ -62,12 +62,12 @@ class Fixture {
 
   start(isHere: (imageId: string) => boolean = () => false): ZuulPollers {
     const { directory, servers, logger } = this;
-    const requests = new BuildRequests({ servers, hasImage: isHere, logger });
     const pollers = new ZuulPollers({
       repository: { recordDirectory: () => directory },
       logger: () => logger,
-      isOffered: (imageId, signal) => requests.isOffered(imageId, signal),
-      requestBuild: (request, signal) => requests.requestBuild(request, signal),
+      isOffered: async (imageId, signal) =>
+        isHere(imageId) || (await isImageOffered(servers, imageId, signal)),
+      requestBuild: (request, signal) => requestBuild(servers, request, signal, logger),
     });
     undoAfter(this.#t, () => pollers.close());
     return pollers;

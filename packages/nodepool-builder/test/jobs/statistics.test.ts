@@ -8,8 +8,7 @@ import { it, type TestContext } from 'node:test';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { Statsd, statsdAddress } from '../../src/daemon/statsd.ts';
-import { Statistics } from '../../src/jobs/statistics.ts';
+import { Statistics, statsdAddress } from '../../src/jobs/statistics.ts';
 
 interface Listener {
   readonly statistics: Statistics;
@@ -23,13 +22,14 @@ async function listener(t: TestContext): Promise<Listener> {
   socket.on('message', (message) => received.push(String(message)));
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
-  const statsd = new Statsd({ host: '127.0.0.1', port: socket.address().port }, new RecordingLogger());
+  const address = { STATSD_HOST: '127.0.0.1', STATSD_PORT: String(socket.address().port) };
+  const statistics = new Statistics(address, new RecordingLogger());
   undoAfter(t, async () => {
-    await statsd.close();
+    await statistics[Symbol.asyncDispose]();
     socket.close();
   });
   return {
-    statistics: new Statistics(statsd),
+    statistics,
     packets: async (count) => {
       while (received.length < count) await once(socket, 'message');
       return received.splice(0).toSorted();
@@ -37,7 +37,7 @@ async function listener(t: TestContext): Promise<Listener> {
   };
 }
 
-it("a build's numbers are as nodepool's builder sent them", async (t) => {
+it('the metrics of a build are those of the Python builder', async (t) => {
   const { statistics, packets } = await listener(t);
   const directory = await mkdtemp(join(tmpdir(), 'statsd-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -51,7 +51,7 @@ it("a build's numbers are as nodepool's builder sent them", async (t) => {
   ]);
 });
 
-it("an upload's, and a request's, too", async (t) => {
+it('the metrics of an upload and of a request are those of the Python builder', async (t) => {
   const { statistics, packets } = await listener(t);
   statistics.uploaded('debian', 'cloud', 1500);
   statistics.task('cloud', 'ImageCreate', 7.2);
@@ -71,7 +71,7 @@ for (const [what, error, code] of [
   ['a command that failed', failure('command-failed', { exitCode: 3 }), 3],
   ['a build that took too long', failure('build-timeout'), 124],
   ['a full disk', failure('disk-full'), 1],
-  ['a defect', new TypeError('x'), 1],
+  ['an internal error', new TypeError('x'), 1],
 ] as const) {
   it(`status.rc of ${what} is ${code}`, async (t) => {
     const { statistics, packets } = await listener(t);
@@ -83,7 +83,7 @@ for (const [what, error, code] of [
   });
 }
 
-it('either variable turns it on', () => {
+it('either of the variables turns metrics on', () => {
   assert.equal(statsdAddress({}), undefined);
   assert.equal(statsdAddress({ STATSD_HOST: '' }), undefined);
   assert.deepEqual(statsdAddress({ STATSD_HOST: 'graphite' }), { host: 'graphite', port: 8125 });

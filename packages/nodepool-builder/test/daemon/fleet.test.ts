@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { it } from 'node:test';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { isOffered } from '../../src/daemon/ask-servers.ts';
+import { isImageOffered } from '../../src/daemon/fleet.ts';
 
-it('who stops asking does not wait for a silent job server, and is not told that none answers', async (t) => {
+it('an abort ends the wait for a silent job server at once, with its own reason', async (t) => {
   const silent = createServer((socket) => {
     undoAfter(t, () => socket.destroy());
   });
@@ -15,5 +15,5 @@ it('who stops asking does not wait for a silent job server, and is not told that
   const stop = new AbortController();
   const reason = new Error('enough');
   silent.once('connection', () => stop.abort(reason));
-  await assert.rejects(isOffered([{ host: '127.0.0.1', port }], 'image-upload:1', stop.signal), reason);
+  await assert.rejects(isImageOffered([{ host: '127.0.0.1', port }], '1', stop.signal), reason);
 });

@@ -1,0 +1,92 @@
+import {
+  Admin,
+  Client,
+  ConnectionError,
+  formatAddress,
+  JobExceptionError,
+  JobFailedError,
+  type ServerAddress,
+} from '@nodepool-builder/gearman-node';
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import { functionName } from './functions.ts';
+
+/** Time limit for the answer of a job server, in milliseconds. */
+const TIMEOUT = 10_000;
+
+/**
+ * Asks all job servers at once and concatenates their answers. A server that does not answer is left out.
+ *
+ * @param timeout for each server, in milliseconds
+ * @throws ConnectionError `connect-failed` if no server answers
+ * @throws the signal's reason
+ */
+export async function askServers<T>(
+  servers: readonly ServerAddress[],
+  question: (admin: Admin) => Promise<T[]>,
+  signal?: AbortSignal,
+  timeout: number = TIMEOUT,
+): Promise<T[]> {
+  const answers = await Promise.allSettled(
+    servers.map(async (server) => {
+      signal?.throwIfAborted();
+      const admin = new Admin(server, { timeout });
+      const hangUp = (): void => void admin.close();
+      signal?.addEventListener('abort', hangUp);
+      try {
+        return await question(admin);
+      } finally {
+        signal?.removeEventListener('abort', hangUp);
+        await admin.close();
+      }
+    }),
+  );
+  signal?.throwIfAborted();
+  const answered = answers.filter((answer) => answer.status === 'fulfilled');
+  if (answered.length > 0) return answered.flatMap((answer) => answer.value);
+  const names = servers.map(formatAddress).join(', ');
+  throw new ConnectionError(
+    'connect-failed',
+    `no job server answers at ${names}; start nodepool-builder or gearmand there`,
+    { cause: answers.find((answer) => answer.status === 'rejected')?.reason },
+  );
+}
+
+/** True if any builder behind the job servers offers an image. Throws as {@link askServers} does. */
+export async function isImageOffered(
+  servers: readonly ServerAddress[],
+  imageId: string,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const upload = functionName('image-upload', imageId);
+  const functions = await askServers(servers, (admin) => admin.status(), signal);
+  return functions.some(({ name, availableWorkers }) => name === upload && availableWorkers > 0);
+}
+
+/**
+ * Requests a build from the builders behind the job servers. Hosts share a job only if they submit it to the same
+ * server: the first reachable one in the configured order. While a server is reachable by some hosts only, an image
+ * may be built twice.
+ *
+ * @returns the builder's error if the build failed
+ * @throws GearmanError if the result of the job is unknown
+ */
+export async function requestBuild(
+  servers: readonly ServerAddress[],
+  { name, imageId, key }: BuildRequest,
+  signal: AbortSignal,
+  logger: Logger,
+): Promise<JobFailedError | JobExceptionError | undefined> {
+  // A new client starts with the first server again; a long-lived one would stay with its current server.
+  const client = new Client({ servers, clientId: 'nodepool-builder zuul poller', logger });
+  try {
+    const argument = JSON.stringify({ 'image-id': imageId });
+    await client.submit(functionName('image-build', name), argument, { unique: key, signal });
+    return undefined;
+  } catch (error) {
+    if (error instanceof JobFailedError || error instanceof JobExceptionError) return error;
+    throw error;
+  } finally {
+    await client.close();
+  }
+}

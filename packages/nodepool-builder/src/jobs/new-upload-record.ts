@@ -1,0 +1,65 @@
+import type { WorkerJob } from '@nodepool-builder/gearman-node';
+import { ImageError } from '@nodepool-builder/image-builder';
+import type { ProviderConfiguration } from '../configuration/configuration.ts';
+import { toText } from '../configuration/scalar.ts';
+import type { UploadRecord } from './upload-records.ts';
+
+/**
+ * Makes the record of an upload that has not started.
+ *
+ * @throws ImageError `invalid-configuration` for an invalid `template-hostname`
+ */
+export function newUploadRecord(
+  { unique, handle }: WorkerJob,
+  imageId: string,
+  { name, attributes, templateHostname }: ProviderConfiguration,
+  imageName: string,
+): UploadRecord {
+  const now = new Date();
+  return {
+    version: 1,
+    provider: name,
+    'upload-id': unique || handle, // both stay the same when the job is assigned again
+    'image-id': imageId,
+    'image-name': imageName,
+    'external-name': externalName(templateHostname, {
+      image: { id: imageId, name: imageName },
+      provider: attributes,
+      timestamp: Math.floor(now.getTime() / 1000),
+    }),
+    begun: now.toISOString(),
+  };
+}
+
+/** Values for the fields of `template-hostname`. */
+export interface ExternalNameFields {
+  readonly image: { readonly id: string; readonly name: string };
+  /** Attributes of the provider in nodepool: `name`, `region_name` and so on. */
+  readonly provider: Readonly<Record<string, unknown>>;
+  /** Seconds since 1970. */
+  readonly timestamp: number;
+}
+
+/**
+ * Makes the name of an image in a cloud: fills in `template-hostname`, in the notation of Python's `str.format`.
+ *
+ * @throws ImageError `invalid-configuration` for an unknown field or an unmatched brace
+ */
+export function externalName(template: string, { image, provider, timestamp }: ExternalNameFields): string {
+  const values = new Map<string, unknown>([
+    ['image.id', image.id],
+    ['image.name', image.name],
+    ['timestamp', timestamp],
+    ...Object.entries(provider).map(([key, value]) => [`provider.${key}`, value] as const),
+  ]);
+  const invalid = (reason: string): ImageError =>
+    new ImageError('invalid-configuration', `the template-hostname "${template}" ${reason}`);
+  // `{{`, `}}`, `{field}`, and single braces, which are invalid
+  return template.replace(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (braces, field?: string) => {
+    if (field === undefined && braces.length === 2) return braces.charAt(0);
+    if (field === undefined) throw invalid(`has an unmatched "${braces}"; double it for a literal brace`);
+    if (values.has(field)) return values.get(field) == null ? 'None' : toText(values.get(field));
+    const known = Array.from(values.keys(), (key) => `{${key}}`).join(', ');
+    throw invalid(`has the unknown field {${field}}; use ${known}`);
+  });
+}
