@@ -18,7 +18,7 @@ export interface BuildJobContext {
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
   readonly statistics: Statistics;
-  logger(name: string): Logger;
+  readonly logger: (name: string) => Logger;
   /** True if any builder offers the image. */
   isOffered(imageId: string, signal: AbortSignal): Promise<boolean>;
   /** Resolves once the functions of a new image are registered. */

@@ -6,7 +6,7 @@ import { settleJob } from './job-reply.ts';
 /** Everything that `image-delete` jobs share. */
 export interface DeleteJobContext {
   readonly repository: ImageRepository;
-  logger(name: string): Logger;
+  readonly logger: (name: string) => Logger;
 }
 
 /**

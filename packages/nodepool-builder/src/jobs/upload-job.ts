@@ -33,7 +33,7 @@ export interface UploadJobContext {
   /** Services that may delete a snapshot. */
   readonly services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
-  logger(name: string): Logger;
+  readonly logger: (name: string) => Logger;
 }
 
 /** Where an image goes. */
@@ -97,17 +97,17 @@ async function upload(
       metadata: image.meta,
     };
     const { uploaded, rejection } = await within(async (signal) => {
-      let uploaded = snapshot && (await claim(context, provider, snapshot, request, signal));
-      if (uploaded === undefined) {
+      let result = snapshot && (await claim(context, provider, snapshot, request, signal));
+      if (result === undefined) {
         file ??= await prepareFile(signal);
         logger.info(`uploading ${file.path} as ${request.externalName}`);
-        uploaded = await provider.upload({ ...request, file }, { signal, onProgress });
+        result = await provider.upload({ ...request, file }, { signal, onProgress });
       }
       const hook = configuration.postUploadHook;
-      if (hook === undefined) return { uploaded };
-      const args = [configuration.name, uploaded.externalId, file?.path ?? files?.[0]?.path ?? ''];
+      if (hook === undefined) return { uploaded: result };
+      const args = [configuration.name, result.externalId, file?.path ?? files?.[0]?.path ?? ''];
       const environment = inheritedEnvironment(process.env, buildEnvironment);
-      return { uploaded, rejection: await runHook(hook, args, { environment, signal, logger }) };
+      return { uploaded: result, rejection: await runHook(hook, args, { environment, signal, logger }) };
     });
     job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
     if (rejection === undefined) return uploaded;
