@@ -9,17 +9,15 @@ export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';
 export { cronError } from './planning/due.ts';
+export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/pass.ts';
 export { plan } from './planning/plan.ts';
-export type { LaterBuild, Observation, OfferedFunctions, Plan, Step, Wait } from './planning/plan-types.ts';
 export { listUnrecordedImages, type PreviewOptions, previewPlan } from './preview.ts';
 export type {
   Build,
-  BuildState,
   ManagerState,
   PendingRequest,
   Request,
   Upload,
-  UploadState,
 } from './records.ts';
 export { type ExportedState, exportState, importState } from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';

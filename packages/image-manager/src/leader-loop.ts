@@ -6,17 +6,15 @@ import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
 import { ImageGoneError } from './gearman/run-job.ts';
 import { LeaderState } from './leader-state.ts';
 import { OrphanCollector } from './orphans/orphan-collector.ts';
-import { buildsToAdopt } from './planning/adoption.ts';
-import { correctFutureDates } from './planning/future-dates.ts';
+import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
+import type { Observation } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
-import type { Observation } from './planning/plan-types.ts';
 import { handleRequests } from './request-handler.ts';
-import { RetryTimes } from './retry-times.ts';
 import type { Leadership, StateStore } from './store/state-store.ts';
 import { compareCopy } from './tasks/build.ts';
 import { startSteps } from './tasks/start-steps.ts';
-import type { TaskContext } from './tasks/task-context.ts';
-import { Tasks } from './tasks/tasks.ts';
+import type { TaskContext } from './tasks/tasks.ts';
+import { RetryTimes, Tasks } from './tasks/tasks.ts';
 
 /** Settings of a {@link LeaderLoop}. */
 export interface LeaderLoopOptions {

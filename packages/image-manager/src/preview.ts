@@ -2,12 +2,10 @@ import type { Logger, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
-import { findUnrecordedImages, type UnrecordedImage } from './orphans/find-orphans.ts';
-import { listProviders } from './orphans/list-providers.ts';
-import { buildsToAdopt } from './planning/adoption.ts';
-import { correctFutureDates } from './planning/future-dates.ts';
+import { findUnrecordedImages, listProviders, type UnrecordedImage } from './orphans/find-orphans.ts';
+import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
+import type { Observation, Plan } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
-import type { Observation, Plan } from './planning/plan-types.ts';
 import type { StateStore } from './store/state-store.ts';
 
 /** Settings of the previews, which change nothing and work without a running manager. */

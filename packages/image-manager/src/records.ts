@@ -1,63 +1,93 @@
-/**
- * State of a build: `building` until a builder has answered, then `ready` or `failed`; `deleting` until no builder
- * offers the image any longer, then `deleted`.
- */
-export type BuildState = 'building' | 'ready' | 'failed' | 'deleting' | 'deleted';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 
-/** State of an upload, with the same meanings for an image in a provider. */
-export type UploadState = 'uploading' | 'ready' | 'failed' | 'deleting' | 'deleted';
+const TEXT = { type: 'string' } as const;
+/** Milliseconds since 1970. */
+const TIME = { type: 'integer' } as const;
+const FLAG = { type: 'boolean' } as const;
 
-/** A build of a disk image, and its image in the builder's `images-dir`. Times are milliseconds since 1970. */
-export interface Build {
-  /** Image-id, made by {@link imageIdOf}; for an adopted build of Zuul, by `importedImageId`. */
-  readonly id: string;
-  /** `diskimages[].name`. */
-  readonly diskimage: string;
-  readonly state: BuildState;
-  /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
-  readonly configuration: string;
-  /** Why it was requested, in words. */
-  readonly reason: string;
-  /** For an adopted build of Zuul: the time at which it ended there. */
-  readonly requestedAt: number;
-  /** When it became ready or failed. */
-  readonly endedAt?: number;
-  /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
-  readonly withdrawn: boolean;
-  /**
-   * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
-   * under one image-id; the copy that differs is deleted. Absent if no builder has reported it.
-   */
-  readonly checksum?: string;
-  /** Why it failed. */
-  readonly error?: string;
-}
+/** Schema of {@link Build}. Stores and exports follow from it: every integer is a time. */
+export const BUILD = {
+  type: 'object',
+  required: ['id', 'diskimage', 'state', 'configuration', 'reason', 'requestedAt', 'withdrawn'],
+  additionalProperties: false,
+  properties: {
+    /** Image-id, made by `imageIdOf`; for an adopted build of Zuul, by `importedImageId`. */
+    id: TEXT,
+    /** `diskimages[].name`. */
+    diskimage: TEXT,
+    /**
+     * `building` until a builder has answered, then `ready` or `failed`; `deleting` until no builder offers the image any
+     * longer, then `deleted`.
+     */
+    state: { enum: ['building', 'ready', 'failed', 'deleting', 'deleted'] },
+    /** Digest of the `diskimages` entry at the time of the request. A rebuild is due when the digest changes. */
+    configuration: TEXT,
+    /** Why it was requested, in words. */
+    reason: TEXT,
+    /** For an adopted build of Zuul: the time at which it ended there. */
+    requestedAt: TIME,
+    /** When it became ready or failed. */
+    endedAt: TIME,
+    /** Rolled back: never uploaded again, and deleted from each provider that has an older image. */
+    withdrawn: FLAG,
+    /**
+     * Format and sha256 of a file of the build. After a network partition, two builders may have built different images
+     * under one image-id; the copy that differs is deleted. Absent if no builder has reported it.
+     */
+    checksum: TEXT,
+    /** Why it failed. */
+    error: TEXT,
+  },
+} as const;
+
+/** Schema of {@link Upload}. */
+export const UPLOAD = {
+  type: 'object',
+  required: [
+    'id',
+    'imageId',
+    'diskimage',
+    'provider',
+    'imageName',
+    'state',
+    'reason',
+    'requestedAt',
+    'leftovers',
+    'seen',
+  ],
+  additionalProperties: false,
+  properties: {
+    /** Made by `uploadIdOf`: the job's unique key, which the provider stores with the image. */
+    id: TEXT,
+    /** The {@link Build}'s id. */
+    imageId: TEXT,
+    diskimage: TEXT,
+    /** `providers[].name`. */
+    provider: TEXT,
+    /** `providers[].images[].name`. */
+    imageName: TEXT,
+    /** As of a build, for the image in a provider. */
+    state: { enum: ['uploading', 'ready', 'failed', 'deleting', 'deleted'] },
+    /** The provider's id of the image, once it is ready. */
+    externalId: TEXT,
+    reason: TEXT,
+    requestedAt: TIME,
+    /** When it became ready or failed. */
+    endedAt: TIME,
+    /** The provider may hold parts of the failed upload, which are discarded by the upload's id. */
+    leftovers: FLAG,
+    /** The provider has listed the image. From then on, its absence means that somebody deleted it. */
+    seen: FLAG,
+    /** Why it failed. */
+    error: TEXT,
+  },
+} as const;
+
+/** A build of a disk image, and its image in the builder's `images-dir`. */
+export type Build = SettingsOf<typeof BUILD>;
 
 /** An upload of a build to a provider, and its image there. */
-export interface Upload {
-  /** Made by {@link uploadIdOf}: the job's unique key, which the provider stores with the image. */
-  readonly id: string;
-  /** The {@link Build.id}. */
-  readonly imageId: string;
-  readonly diskimage: string;
-  /** `providers[].name`. */
-  readonly provider: string;
-  /** `providers[].images[].name`. */
-  readonly imageName: string;
-  readonly state: UploadState;
-  /** The provider's id of the image, once it is ready. */
-  readonly externalId?: string;
-  readonly reason: string;
-  readonly requestedAt: number;
-  /** When it became ready or failed. */
-  readonly endedAt?: number;
-  /** The provider may hold parts of the failed upload, which are discarded by the upload's id. */
-  readonly leftovers: boolean;
-  /** The provider has listed the image. From then on, its absence means that somebody deleted it. */
-  readonly seen: boolean;
-  /** Why it failed. */
-  readonly error?: string;
-}
+export type Upload = SettingsOf<typeof UPLOAD>;
 
 /** All records of a manager. */
 export interface ManagerState {

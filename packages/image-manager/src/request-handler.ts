@@ -1,25 +1,10 @@
-import { newestFirst } from './planning/age.ts';
+import { newestFirst } from './planning/survey.ts';
 import type { InvalidRequest, ManagerState, PendingRequest, Request } from './records.ts';
 import type { StateChange } from './store/state-store.ts';
-import type { TaskContext } from './tasks/task-context.ts';
+import type { TaskContext } from './tasks/tasks.ts';
 
 /** The change that a request makes, or the reason why it is rejected. */
 type Outcome = StateChange | string;
-
-/** All requests but those for builds, which stay in the store until the build is on record. */
-type ImmediateRequest = Exclude<Request, { kind: 'build' }> | InvalidRequest;
-
-const HANDLERS: {
-  readonly [K in ImmediateRequest['kind']]: (
-    state: ManagerState,
-    request: Extract<ImmediateRequest, { kind: K }>,
-  ) => Outcome;
-} = {
-  'delete-build': (state, { imageId }) => deleteBuild(state, imageId),
-  'delete-upload': (state, { uploadId }) => deleteUpload(state, uploadId),
-  rollback: (state, { diskimage }) => rollback(state, diskimage),
-  invalid: (_, { reason }) => reason,
-};
 
 /** A request for a build that has not started. */
 export interface RequestedBuild {
@@ -39,7 +24,7 @@ export async function handleRequests(
       builds.push({ number, diskimage: request.diskimage });
       continue;
     }
-    const outcome = request.kind === 'build' ? rejectBuild(request.diskimage) : handle(state, request);
+    const outcome = outcomeOf(state, request);
     if (typeof outcome === 'string') logger.warn(`request ${number}, ${request.kind}: ${outcome}`);
     const change = typeof outcome === 'string' ? {} : outcome;
     await state.change({ ...change, handledRequests: [number] });
@@ -47,15 +32,19 @@ export async function handleRequests(
   return builds;
 }
 
-function handle<K extends ImmediateRequest['kind']>(
-  state: ManagerState,
-  request: Extract<ImmediateRequest, { kind: K }>,
-): Outcome {
-  return HANDLERS[request.kind](state, request);
-}
-
-function rejectBuild(diskimage: string): string {
-  return `disk image "${diskimage}" is not configured; nothing is built`;
+function outcomeOf(state: ManagerState, request: Request | InvalidRequest): Outcome {
+  switch (request.kind) {
+    case 'build':
+      return `disk image "${request.diskimage}" is not configured; nothing is built`;
+    case 'delete-build':
+      return deleteBuild(state, request.imageId);
+    case 'delete-upload':
+      return deleteUpload(state, request.uploadId);
+    case 'rollback':
+      return rollback(state, request.diskimage);
+    case 'invalid':
+      return request.reason;
+  }
 }
 
 /** Deletes all uploads too, even the last good ones: a request overrides `keep`. */

@@ -7,7 +7,7 @@ import {
   type Logger,
   type ServerAddress,
 } from '@nodepool-builder/gearman-node';
-import type { OfferedFunctions } from '../planning/plan-types.ts';
+import type { OfferedFunctions } from '../planning/pass.ts';
 import { type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */

@@ -1,9 +1,14 @@
-import { type Client, GearmanError } from '@nodepool-builder/gearman-node';
-import { LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
+import { type Client, GearmanError, JobExceptionError } from '@nodepool-builder/gearman-node';
+import { JsonReader, LONGEST_TIMER } from '@nodepool-builder/image-builder/module-kit';
 
 /** Abort reason for a task whose image is gone; the task counts as failed. */
 export class ImageGoneError extends Error {
   override readonly name = 'ImageGoneError';
+}
+
+/** The builder reported success, but its result is missing something or contradicts the record. */
+export class InvalidResultError extends Error {
+  override readonly name = 'InvalidResultError';
 }
 
 /** Limits of a job. */
@@ -74,5 +79,30 @@ export async function runJob(
     });
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Codes of errors that end a job; after any other error it may still run. */
+const FINAL = new Set(['job-failed', 'job-exception', 'job-timeout']);
+
+/** Returns why a job failed; undefined if it may still run. */
+export function jobFailure(error: unknown, signal: AbortSignal): string | undefined {
+  if (signal.aborted && signal.reason instanceof ImageGoneError) return signal.reason.message;
+  if (error instanceof InvalidResultError) return error.message;
+  if (!(error instanceof GearmanError) || !FINAL.has(error.code)) return undefined;
+  return error instanceof JobExceptionError ? error.data.toString('utf8') : error.message;
+}
+
+const RESULT = new JsonReader({
+  type: 'object',
+  properties: { checksum: { type: 'string' }, 'external-id': { type: 'string' } },
+});
+
+/** Reads the JSON that a builder returned; a result that is not valid has no fields. */
+export function readResult(result: Buffer): ReturnType<typeof RESULT.parse> {
+  try {
+    return RESULT.parse(result.toString('utf8'));
+  } catch {
+    return {};
   }
 }

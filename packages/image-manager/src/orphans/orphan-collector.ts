@@ -1,7 +1,6 @@
 import { deleteFiles } from '../tasks/delete.ts';
-import type { TaskContext } from '../tasks/task-context.ts';
-import { compareUploads, findUnrecordedImages, type UnrecordedImage } from './find-orphans.ts';
-import { listProviders } from './list-providers.ts';
+import type { TaskContext } from '../tasks/tasks.ts';
+import { compareUploads, findUnrecordedImages, listProviders, type UnrecordedImage } from './find-orphans.ts';
 
 /**
  * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found, and notices uploads

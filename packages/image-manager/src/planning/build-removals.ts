@@ -1,7 +1,6 @@
 import type { Build } from '../records.ts';
 import { type Pass, type PlanItem, stepOfRecord } from './pass.ts';
-import { keptOf, type SurveyedDiskImage } from './survey.ts';
-import type { Target } from './targets.ts';
+import { keptOf, type SurveyedDiskImage, type Target } from './survey.ts';
 
 /** Plans the deletion of builds that are no longer needed, but never of a configured disk image's last build. */
 export function* planBuildRemovals(pass: Pass): Iterable<PlanItem> {

@@ -1,7 +1,88 @@
 import type { Cron } from 'croner';
 import type { Timing } from '../configuration.ts';
-import type { LaterBuild, Observation, Step, Wait } from './plan-types.ts';
 import type { Survey } from './survey.ts';
+
+/** A step to take now, and why. */
+export type Step =
+  | { readonly kind: 'build'; readonly diskimage: string; readonly reason: string }
+  /** Resumes a build whose manager died or whose job was lost. */
+  | { readonly kind: 'resume-build'; readonly imageId: string; readonly reason: string }
+  | {
+      readonly kind: 'upload';
+      readonly imageId: string;
+      readonly diskimage: string;
+      readonly provider: string;
+      readonly imageName: string;
+      readonly reason: string;
+    }
+  | { readonly kind: 'resume-upload'; readonly uploadId: string; readonly reason: string }
+  /** Starts or resumes a deletion. */
+  | { readonly kind: 'delete-upload'; readonly uploadId: string; readonly reason: string }
+  | { readonly kind: 'delete-build'; readonly imageId: string; readonly reason: string }
+  /** Deletes what a failed upload may have left in the provider. */
+  | { readonly kind: 'discard'; readonly uploadId: string; readonly reason: string }
+  /** Deletes records that are no longer needed. */
+  | {
+      readonly kind: 'prune';
+      readonly builds: readonly string[];
+      readonly uploads: readonly string[];
+      readonly reason: string;
+    };
+
+/** A step that has to wait, and why. */
+export interface Wait {
+  /** What waits, as `diskimage debian` or `provider cloud: image debian`. */
+  readonly subject: string;
+  readonly reason: string;
+  /** End of the wait, in milliseconds since 1970; undefined if it depends on an event. */
+  readonly until?: number;
+}
+
+/** A build that is due later. */
+export interface LaterBuild {
+  readonly diskimage: string;
+  readonly reason: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** Result of a planning pass. */
+export interface Plan {
+  readonly steps: readonly Step[];
+  readonly waits: readonly Wait[];
+  readonly laterBuilds: readonly LaterBuild[];
+  /**
+   * Time to plan again if no event happens before: the earliest `until` or later build. Milliseconds since 1970;
+   * undefined if only events matter.
+   */
+  readonly nextAt?: number;
+}
+
+/** What a plan depends on, apart from configuration and state. */
+export interface Observation {
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** What builders offer now; only functions with a worker. */
+  readonly offered: OfferedFunctions;
+  /** Ids of builds and uploads with a running task: nothing is planned for them. */
+  readonly inProgress: ReadonlySet<string>;
+  /** Times since which no builder has offered an image, by image-id. */
+  readonly absentSince: ReadonlyMap<string, number>;
+  /** Times of the next attempts of tasks whose failure is not on record (deletions), by id. */
+  readonly retryAt: ReadonlyMap<string, number>;
+  /** Disk images with a request for a build: due at once, despite age, pause and back-off. */
+  readonly requested: ReadonlySet<string>;
+}
+
+/** The functions that builders offer to the job servers, by verb. */
+export interface OfferedFunctions {
+  /** Names in `image-build:<name>`. */
+  readonly builds: ReadonlySet<string>;
+  /** Image-ids in `image-upload:<image-id>`. */
+  readonly uploads: ReadonlySet<string>;
+  /** Image-ids in `image-delete:<image-id>`. */
+  readonly deletes: ReadonlySet<string>;
+}
 
 /** Input of every planning rule. */
 export interface Pass {

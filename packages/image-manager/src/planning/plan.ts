@@ -3,12 +3,10 @@ import type { ManagerState } from '../records.ts';
 import { planBuildRemovals } from './build-removals.ts';
 import { planBuilds } from './builds.ts';
 import { parseCrons } from './due.ts';
-import type { Pass, PlanItem } from './pass.ts';
-import type { LaterBuild, Observation, Plan, Step, Wait } from './plan-types.ts';
+import type { LaterBuild, Observation, Pass, Plan, PlanItem, Step, Wait } from './pass.ts';
 import { planPruning } from './pruning.ts';
 import { surveyOf } from './survey.ts';
-import { planUploadRemovals } from './upload-removals.ts';
-import { planUploads } from './uploads.ts';
+import { planUploadRemovals, planUploads } from './uploads.ts';
 
 const RULES: readonly ((pass: Pass) => Iterable<PlanItem>)[] = [
   planBuilds,

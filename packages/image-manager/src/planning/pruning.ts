@@ -1,8 +1,7 @@
 import type { Build, Upload } from '../records.ts';
 import { failuresInARow, failuresThatCount, succeeded } from './back-off.ts';
 import type { Pass, PlanItem } from './pass.ts';
-import type { SurveyedDiskImage } from './survey.ts';
-import type { Target } from './targets.ts';
+import type { SurveyedDiskImage, Target } from './survey.ts';
 
 /** Number of failures in a row to keep for display; more are kept only while the back-off grows with them. */
 const SHOWN_FAILURES = 10;

@@ -2,8 +2,8 @@ import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit
 import { Ajv } from 'ajv';
 import { StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
-import { BUILDS, type Column, explain, type RecordTable, recordSchema, UPLOADS } from './record-tables.ts';
 import type { StateStore, StoredState } from './state-store.ts';
+import { BUILDS, type Column, explain, type RecordTable, UPLOADS } from './tables.ts';
 
 /** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
@@ -84,8 +84,6 @@ function toRecords<T extends { readonly id: string }>(
   return records;
 }
 
-const TIME = { type: 'string', format: 'time' };
-
 const SCHEMA = {
   type: 'object',
   required: ['version', 'owner', 'next-number', 'builds', 'uploads'],
@@ -94,10 +92,24 @@ const SCHEMA = {
     version: { const: 1 },
     owner: { type: 'string', pattern: OWNER.source },
     'next-number': { type: 'integer', minimum: 1 },
-    builds: { type: 'array', items: recordSchema(BUILDS.columns, keyOf, TIME) },
-    uploads: { type: 'array', items: recordSchema(UPLOADS.columns, keyOf, TIME) },
+    builds: { type: 'array', items: exportSchema(BUILDS.columns) },
+    uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },
   },
 } as const;
+
+function exportSchema(columns: readonly Column[]): object {
+  return {
+    type: 'object',
+    required: columns.filter(({ isRequired }) => isRequired).map(keyOf),
+    additionalProperties: false,
+    properties: Object.fromEntries(
+      columns.map((column) => [
+        keyOf(column),
+        column.type === 'integer' ? { type: 'string', format: 'time' } : column.schema,
+      ]),
+    ),
+  };
+}
 
 function toExport<T extends object>({ columns }: RecordTable<T>, record: T): ExportedRecord {
   const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
@@ -113,7 +125,7 @@ function fromExport<T extends object>({ columns }: RecordTable<T>, exported: Exp
   const entries = columns.flatMap((column) => {
     const value = exported[keyOf(column)];
     if (value === undefined) return [];
-    return [[column.field, column.kind === 'time' ? Date.parse(value as string) : value]];
+    return [[column.field, column.type === 'integer' ? Date.parse(value as string) : value]];
   });
   return Object.fromEntries(entries) as T;
 }

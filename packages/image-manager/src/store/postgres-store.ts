@@ -1,17 +1,18 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Pool, type PoolClient } from 'pg';
+import type { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
-import type { PendingRequest, Request } from '../records.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
-import { PostgresLeadership } from './postgres-leadership.ts';
-import { BUILDS, type RecordTable, RowReader, readSettings, UPLOADS } from './record-tables.ts';
-import { parseRequest } from './requests.ts';
-import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
-import type { Leadership, LeadOptions, StateStore, StoredState } from './state-store.ts';
+import {
+  type Database,
+  type Query,
+  type Row,
+  type Session,
+  SqlStore,
+  type StoreDialect,
+} from './sql-store.ts';
+import type { StateStore } from './state-store.ts';
+import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 import { WatchedConnection } from './watched-connection.ts';
-
-/** Milliseconds between two attempts of a standby manager to become the leader. */
-const RETRY_INTERVAL = 250;
 
 /** Timeout for calls that do not need leadership, in milliseconds. */
 const QUERY_TIMEOUT = 30_000;
@@ -21,6 +22,17 @@ const LOCKS = 0x696d6167;
 const LEADER_LOCK = 1;
 const SCHEMA_LOCK = 2;
 
+const DIALECT: StoreDialect = {
+  prefix: 'image_manager.',
+  countingKey: 'bigint generated always as identity primary key',
+  beginRead: 'begin transaction isolation level repeatable read read only',
+  beginWrite: 'begin',
+  forUpdate: 'for update',
+  rowsFrom: (table, names) =>
+    `select ${names.join(', ')} from json_populate_recordset(null::image_manager.${table}, $1)`,
+  keysFrom: (type) => `select key::${type} from json_array_elements_text($1) as key`,
+};
+
 /**
  * Opens a store in the schema `image_manager` of a PostgreSQL database; creates the schema on first use.
  *
@@ -28,24 +40,23 @@ const SCHEMA_LOCK = 2;
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
 export async function openPostgresStore(url: string): Promise<StateStore> {
-  const store = new PostgresStore(parseAccess(url));
+  const database = new PostgresDatabase(parseAccess(url));
   try {
-    await store.prepare();
+    return new SqlStore(database, await database.prepare());
   } catch (error) {
-    await store.close();
+    await database.close();
     throw error;
   }
-  return store;
 }
 
-class PostgresStore implements StateStore {
+class PostgresDatabase implements Database {
+  readonly dialect = DIALECT;
+  readonly location: string;
   readonly #access: PostgresAccess;
   readonly #pool: Pool;
-  readonly #closed = new AbortController();
-  #owner = '';
-  #leadership: PostgresLeadership | undefined;
 
   constructor(access: PostgresAccess) {
+    this.location = access.location;
     this.#access = access;
     this.#pool = new Pool({ ...access.config, max: 2, query_timeout: QUERY_TIMEOUT });
     // The next call replaces an idle connection that broke.
@@ -53,148 +64,94 @@ class PostgresStore implements StateStore {
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
-  get owner(): string {
-    return this.#owner;
-  }
-
-  /** Creates or upgrades the tables if necessary. */
-  async prepare(): Promise<void> {
-    await this.#use(async (client) => {
-      await client.query('begin');
-      await client.query('select pg_advisory_xact_lock($1, $2)', [LOCKS, SCHEMA_LOCK]);
-      const { rows } = await client.query(
+  /** Creates or upgrades the tables if necessary. Returns the row of settings. */
+  async prepare(): Promise<Row | undefined> {
+    return await this.use(async (query) => {
+      await query('begin');
+      await query('select pg_advisory_xact_lock($1, $2)', LOCKS, SCHEMA_LOCK);
+      const [found] = await query(
         `select to_regnamespace('image_manager') as schema, to_regclass('image_manager.settings') as settings`,
       );
-      if (rows[0].schema === null) await client.query('create schema image_manager');
-      if (rows[0].settings === null) {
-        const countingKey = 'bigint generated always as identity primary key';
-        await client.query(tablesOf({ prefix: 'image_manager.', countingKey }));
-        await client.query('insert into image_manager.settings values (1, $1, $2, 1, 0)', [
-          SCHEMA_VERSION,
-          generateOwner(),
-        ]);
+      if (found?.schema === null) await query('create schema image_manager');
+      if (found?.settings === null) {
+        await query(tablesOf(DIALECT));
+        const insert = 'insert into image_manager.settings values (1, $1, $2, 1, 0)';
+        await query(insert, SCHEMA_VERSION, generateOwner());
       }
-      const settings = await client.query('select * from image_manager.settings');
-      const { schema_version: version } = settings.rows[0];
-      checkSchemaVersion(version, this.#access.location);
-      await client.query(upgradeOf(version, 'image_manager.'));
-      this.#owner = readSettings(settings.rows[0], this.#access.location).owner;
-      await client.query('commit');
+      const [settings] = await query('select * from image_manager.settings');
+      await query(upgradeOf(settings?.schema_version as number, DIALECT.prefix, this.location));
+      await query('commit');
+      return settings;
     });
   }
 
-  async lead({ signal, onStandby }: LeadOptions = {}): Promise<Leadership> {
-    const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
-    stop.throwIfAborted();
-    const connection = await WatchedConnection.open(this.#access);
-    const end = AbortSignal.any([stop, connection.lost]);
-    try {
-      for (let attempt = 1; ; attempt += 1) {
-        end.throwIfAborted();
-        const leadership = await connection.exclusively(() => this.#tryToLead(connection));
-        if (leadership !== undefined) return leadership;
-        if (attempt === 1) onStandby?.();
-        await delay(RETRY_INTERVAL, undefined, { signal: end }).catch(() => end.throwIfAborted());
-      }
-    } catch (error) {
-      await connection.close();
-      stop.throwIfAborted();
-      throw asStoreError(error, this.#access.location);
-    }
-  }
-
-  async read(): Promise<StoredState> {
-    return await this.#use(async (client) => {
-      await client.query('begin transaction isolation level repeatable read read only');
-      const { location } = this.#access;
-      const { rows } = await client.query('select * from image_manager.settings');
-      const { owner, next_number: nextNumber } = readSettings(rows[0], location);
-      const reader = new RowReader(location);
-      const state = {
-        owner,
-        nextNumber,
-        builds: await this.#records(client, reader, BUILDS),
-        uploads: await this.#records(client, reader, UPLOADS),
-      };
-      await client.query('commit');
-      return state;
-    });
-  }
-
-  async requests(): Promise<readonly PendingRequest[]> {
-    return await this.#use(async (client) => {
-      const { rows } = await client.query(
-        'select number, request from image_manager.requests order by number',
-      );
-      return rows.map(({ number, request }) => ({ number, request: parseRequest(request) }));
-    });
-  }
-
-  async ask(request: Request): Promise<number> {
-    return await this.#use(async (client) => {
-      const sql = 'insert into image_manager.requests (request) values ($1) returning number';
-      const { rows } = await client.query(sql, [JSON.stringify(request)]);
-      return rows[0].number;
-    });
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed.signal.aborted) return;
-    this.#closed.abort(asStoreError(new Error('it was closed'), this.#access.location));
-    await this.#leadership?.release();
-    await this.#pool.end();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  async #tryToLead(connection: WatchedConnection): Promise<PostgresLeadership | undefined> {
-    const sql = 'select pg_try_advisory_lock($1, $2) as locked';
-    const [attempt] = await connection.query(sql, [LOCKS, LEADER_LOCK]);
-    if (attempt?.locked !== true) return undefined;
-    const { location } = this.#access;
-    const [row] = await connection.query('update image_manager.settings set term = term + 1 returning *');
-    const settings = readSettings(row, location);
-    this.#owner = settings.owner;
-    const onRestored = (owner: string): void => {
-      this.#owner = owner;
-    };
-    this.#leadership = new PostgresLeadership({
-      location,
-      connection,
-      term: settings.term,
-      onRestored,
-    });
-    return this.#leadership;
-  }
-
-  async #records<T extends { readonly id: string }>(
-    client: PoolClient,
-    reader: RowReader,
-    table: RecordTable<T>,
-  ): Promise<ReadonlyMap<string, T>> {
-    const { rows } = await client.query<Record<string, unknown>>(`select * from image_manager.${table.name}`);
-    return new Map(
-      rows.map((row) => {
-        const record = reader.read(table, row);
-        return [record.id, record];
-      }),
-    );
-  }
-
-  async #use<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
-    this.#closed.signal.throwIfAborted();
+  async use<T>(work: (query: Query) => Promise<T>): Promise<T> {
     let client: PoolClient | undefined;
     try {
-      client = await this.#pool.connect();
-      const result = await work(client);
+      const connected = await this.#pool.connect();
+      client = connected;
+      const result = await work(async (sql, ...values) => {
+        const { rows } = await connected.query<Record<string, unknown>>(
+          sql,
+          values.length > 0 ? [...values] : undefined,
+        );
+        return rows;
+      });
       client.release();
       return result;
     } catch (error) {
       // The connection's state is unknown, so it is not reused.
       client?.release(true);
-      throw asStoreError(error, this.#access.location);
+      throw this.asStoreError(error);
     }
+  }
+
+  async openSession(): Promise<Session> {
+    return new PostgresSession(await WatchedConnection.open(this.#access));
+  }
+
+  asStoreError(error: unknown): StoreError {
+    return asStoreError(error, this.location);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+/** A connection of its own, so that all writes fail once the lock is lost. */
+class PostgresSession implements Session {
+  readonly #connection: WatchedConnection;
+  readonly #query: Query;
+
+  constructor(connection: WatchedConnection) {
+    this.#connection = connection;
+    this.#query = (sql, ...values) => connection.query(sql, values);
+  }
+
+  get lost(): AbortSignal {
+    return this.#connection.lost;
+  }
+
+  use<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#connection.exclusively(() => work(this.#query));
+  }
+
+  async tryLock(): Promise<boolean> {
+    return await this.use(async (query) => {
+      const [attempt] = await query('select pg_try_advisory_lock($1, $2) as locked', LOCKS, LEADER_LOCK);
+      return attempt?.locked === true;
+    });
+  }
+
+  async rollBack(reason: StoreError): Promise<void> {
+    if (reason.code === 'not-leader') this.#connection.cut(reason);
+    else await this.#query('rollback').catch((error: unknown) => this.#connection.cut(error));
+  }
+
+  async close(): Promise<void> {
+    // A lost connection has released the lock.
+    await this.use((query) => query('select pg_advisory_unlock_all()')).catch(() => undefined);
+    await this.#connection.close();
   }
 }

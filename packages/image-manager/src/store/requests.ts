@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import type { InvalidRequest, Request } from '../records.ts';
-import { explain } from './record-tables.ts';
+import { explain } from './tables.ts';
 
 /** The property that each kind of request has beside its kind. */
 const PROPERTIES: { readonly [K in Request['kind']]: Exclude<keyof Extract<Request, { kind: K }>, 'kind'> } =

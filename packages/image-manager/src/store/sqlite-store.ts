@@ -1,20 +1,20 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { PendingRequest, Request } from '../records.ts';
-import {
-  BUILDS,
-  type RecordTable,
-  RowReader,
-  readSettings,
-  type Settings,
-  UPLOADS,
-} from './record-tables.ts';
-import { parseRequest } from './requests.ts';
-import { asStoreError, openDatabase, type SqliteDatabase, transaction, tryLock } from './sqlite-database.ts';
-import { SqliteLeadership } from './sqlite-leadership.ts';
-import type { Leadership, LeadOptions, StateStore, StoredState } from './state-store.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import { Mutex } from '@nodepool-builder/image-builder/module-kit';
+import type { StoreError } from '../errors.ts';
+import { type Database, type Query, type Session, SqlStore, type StoreDialect } from './sql-store.ts';
+import { asStoreError, openDatabase, SQLITE, type SqliteFile, tryLock } from './sqlite-file.ts';
+import type { StateStore } from './state-store.ts';
 
-/** Milliseconds between two attempts of a standby manager to become the leader. */
-const RETRY_INTERVAL = 250;
+const DIALECT: StoreDialect = {
+  ...SQLITE,
+  beginRead: 'begin',
+  beginWrite: 'begin immediate',
+  forUpdate: '',
+  rowsFrom: (_, names) =>
+    // Without "where", SQLite would read "on conflict" as a part of a join.
+    `select ${names.map((name) => `value ->> '${name}'`).join(', ')} from json_each($1) where true`,
+  keysFrom: () => 'select value from json_each($1)',
+};
 
 /**
  * Opens a store in a local file, with Node's own SQLite. The leader locks `<file>-leader`; the kernel releases the lock
@@ -25,130 +25,100 @@ const RETRY_INTERVAL = 250;
 export async function openSqliteStore(path: string): Promise<StateStore> {
   const file = await openDatabase(path);
   try {
-    return new SqliteStore(file);
+    return new SqlStore(new SqliteDatabase(file), file.database.prepare('select * from settings').get());
   } catch (error) {
     file.database.close();
     throw error;
   }
 }
 
-class SqliteStore implements StateStore {
-  readonly #file: SqliteDatabase;
-  readonly #closed = new AbortController();
-  #owner: string;
-  #leadership: SqliteLeadership | undefined;
+class SqliteDatabase implements Database {
+  readonly dialect = DIALECT;
+  readonly location: string;
+  readonly #path: string;
+  readonly #database: DatabaseSync;
+  readonly #mutex = new Mutex();
 
-  constructor(file: SqliteDatabase) {
-    this.#file = file;
-    this.#owner = this.#settings('select * from settings').owner;
+  constructor({ path, database }: SqliteFile) {
+    this.location = `"${path}"`;
+    this.#path = path;
+    this.#database = database;
   }
 
-  get owner(): string {
-    return this.#owner;
-  }
-
-  async lead({ signal, onStandby }: LeadOptions = {}): Promise<Leadership> {
-    const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
-    for (let attempt = 1; ; attempt += 1) {
-      stop.throwIfAborted();
-      const leadership = await this.#tryToLead();
-      if (leadership !== undefined) return leadership;
-      if (attempt === 1) onStandby?.();
-      await delay(RETRY_INTERVAL, undefined, { signal: stop }).catch(() => stop.throwIfAborted());
-    }
-  }
-
-  async read(): Promise<StoredState> {
-    return this.#use((database) =>
-      transaction(database, 'begin', () => {
-        const { owner, next_number: nextNumber } = this.#settings('select * from settings');
-        const reader = new RowReader(this.#file.location);
-        return {
-          owner,
-          nextNumber,
-          builds: this.#records(reader, BUILDS),
-          uploads: this.#records(reader, UPLOADS),
-        };
-      }),
-    );
-  }
-
-  async requests(): Promise<readonly PendingRequest[]> {
-    return this.#use((database) =>
-      database
-        .prepare('select number, request from requests order by number')
-        .all()
-        .map(({ number, request }) => ({
-          number: Number(number),
-          request: parseRequest(String(request)),
-        })),
-    );
-  }
-
-  async ask(request: Request): Promise<number> {
-    return this.#use((database) => {
-      const statement = database.prepare('insert into requests (request) values (?)');
-      return Number(statement.run(JSON.stringify(request)).lastInsertRowid);
+  async use<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return await this.#mutex.run(async () => {
+      try {
+        return await work(this.#query);
+      } catch (error) {
+        throw this.asStoreError(error);
+      } finally {
+        this.rollBack();
+      }
     });
   }
 
+  async openSession(): Promise<Session> {
+    return new SqliteSession(this, `${this.#path}-leader`);
+  }
+
+  rollBack(): void {
+    if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('rollback');
+  }
+
+  asStoreError(error: unknown): StoreError {
+    return asStoreError(error, this.#path);
+  }
+
   async close(): Promise<void> {
-    if (this.#closed.signal.aborted) return;
-    this.#closed.abort(asStoreError(new Error('it was closed'), this.#file.path));
-    await this.#leadership?.release();
-    this.#file.database.close();
+    await this.#mutex.run(async () => this.#database.close());
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
+  /** Reads rows one by one, because all rows of a large store together take much memory. */
+  readonly #query: Query = async (sql, ...values) => {
+    const parameters = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
+    const statement = this.#database.prepare(sql);
+    return sql.startsWith('select') ? statement.iterate(parameters) : statement.all(parameters);
+  };
+}
+
+/** The lock file. The session is lost only if somebody deletes that file. */
+class SqliteSession implements Session {
+  readonly #database: SqliteDatabase;
+  readonly #path: string;
+  readonly #lost = new AbortController();
+  #lock: DatabaseSync | undefined;
+
+  constructor(database: SqliteDatabase, path: string) {
+    this.#database = database;
+    this.#path = path;
   }
 
-  async #tryToLead(): Promise<SqliteLeadership | undefined> {
-    const { path, database } = this.#file;
-    const lock = await tryLock(`${path}-leader`);
-    if (lock === undefined) return undefined;
-    try {
-      const settings = this.#use(() => this.#settings('update settings set term = term + 1 returning *'));
-      this.#owner = settings.owner;
-      const onRestored = (owner: string): void => {
-        this.#owner = owner;
-      };
-      this.#leadership = new SqliteLeadership({
-        path,
-        database,
-        lock,
-        term: settings.term,
-        onRestored,
-      });
-      return this.#leadership;
-    } catch (error) {
-      lock.close();
-      throw error;
-    }
+  get lost(): AbortSignal {
+    return this.#lost.signal;
   }
 
-  #settings(sql: string): Settings {
-    return readSettings(this.#file.database.prepare(sql).get(), this.#file.location);
+  use<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    return this.#database.use(work);
   }
 
-  #records<T extends { readonly id: string }>(
-    reader: RowReader,
-    table: RecordTable<T>,
-  ): ReadonlyMap<string, T> {
-    const records = new Map<string, T>();
-    for (const row of this.#file.database.prepare(`select * from ${table.name}`).iterate()) {
-      const record = reader.read(table, row);
-      records.set(record.id, record);
-    }
-    return records;
+  async tryLock(): Promise<boolean> {
+    this.#lock = await tryLock(this.#path);
+    return this.#lock !== undefined;
   }
 
-  #use<T>(work: (database: SqliteDatabase['database']) => T): T {
-    this.#closed.signal.throwIfAborted();
-    try {
-      return work(this.#file.database);
-    } catch (error) {
-      throw asStoreError(error, this.#file.path);
-    }
+  async rollBack(reason: StoreError): Promise<void> {
+    this.#database.rollBack();
+    if (reason.code !== 'not-leader') return;
+    this.#unlock();
+    this.#lost.abort(reason);
+  }
+
+  async close(): Promise<void> {
+    await this.#database.use(async () => this.#unlock());
+  }
+
+  #unlock(): void {
+    this.#lock?.close();
+    this.#lock = undefined;
   }
 }

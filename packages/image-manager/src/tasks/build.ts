@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { JobExceptionError } from '@nodepool-builder/gearman-node';
 import type { ManagedDiskImage } from '../configuration.ts';
+import { jobFailure, readResult } from '../gearman/run-job.ts';
 import { buildKeyOf, imageIdOf } from '../ownership.ts';
 import type { Build } from '../records.ts';
-import { jobFailure, textIn } from './job-failure.ts';
-import type { TaskContext } from './task-context.ts';
+import type { TaskContext } from './tasks.ts';
 
 /** Time limit for comparing a copy, in seconds: the builder may have to read all of it. */
 const COMPARE_TIME = 3600;
@@ -44,8 +44,8 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
         buildKeyOf(imageId),
         { time: timeLimit(context, build.diskimage), signal },
       );
-      const checksum = textIn(result, 'checksum');
-      if (checksum !== undefined) await state.recordChecksum(imageId, checksum);
+      const { checksum } = readResult(result);
+      if (checksum) await state.recordChecksum(imageId, checksum);
     } catch (error) {
       const reason = jobFailure(error, signal);
       if (reason === undefined) throw error;

@@ -4,7 +4,7 @@ import type { ImageProvider } from '@nodepool-builder/image-builder';
 import type { FleetStatus } from '../gearman/builder-fleet.ts';
 import { ImageGoneError } from '../gearman/run-job.ts';
 import { buildKeyOf } from '../ownership.ts';
-import type { TaskContext } from './task-context.ts';
+import type { TaskContext } from './tasks.ts';
 import { describeUpload } from './upload.ts';
 
 /** Time limit for deleting an image's files, in seconds. */

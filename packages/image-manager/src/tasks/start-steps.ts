@@ -1,9 +1,8 @@
-import type { Step } from '../planning/plan-types.ts';
+import type { Step } from '../planning/pass.ts';
 import type { Build, Upload } from '../records.ts';
 import { followBuild, newBuild } from './build.ts';
 import { deleteBuild, deleteUpload, discardUpload } from './delete.ts';
-import type { TaskContext } from './task-context.ts';
-import type { Tasks } from './tasks.ts';
+import type { TaskContext, Tasks } from './tasks.ts';
 import { describeUpload, followUpload, newUpload } from './upload.ts';
 
 /** Numbers of the requests that a build fulfils, by disk image. */
@@ -32,27 +31,22 @@ export async function startSteps(
   await startNew(context, tasks, fresh, buildRequests);
 }
 
-const WORK: {
-  readonly [A in RecordStep['kind']]: (
-    context: TaskContext,
-    step: Extract<RecordStep, { kind: A }>,
-    signal: AbortSignal,
-  ) => Promise<void>;
-} = {
-  'resume-build': (context, { imageId }, signal) => followBuild(context, imageId, signal),
-  'resume-upload': (context, { uploadId }, signal) => followUpload(context, uploadId, signal),
-  'delete-upload': (context, { uploadId, reason }, signal) => deleteUpload(context, uploadId, reason, signal),
-  'delete-build': (context, { imageId, reason }, signal) => deleteBuild(context, imageId, reason, signal),
-  discard: (context, { uploadId }, signal) => discardUpload(context, uploadId, signal),
-};
-
-function startStep<A extends RecordStep['kind']>(
-  context: TaskContext,
-  tasks: Tasks,
-  step: Extract<RecordStep, { kind: A }>,
-): void {
-  const id = 'imageId' in step ? step.imageId : step.uploadId;
-  tasks.start(id, (signal) => WORK[step.kind](context, step, signal));
+function startStep(context: TaskContext, tasks: Tasks, step: RecordStep): void {
+  const work = (signal: AbortSignal): Promise<void> => {
+    switch (step.kind) {
+      case 'resume-build':
+        return followBuild(context, step.imageId, signal);
+      case 'resume-upload':
+        return followUpload(context, step.uploadId, signal);
+      case 'delete-upload':
+        return deleteUpload(context, step.uploadId, step.reason, signal);
+      case 'delete-build':
+        return deleteBuild(context, step.imageId, step.reason, signal);
+      case 'discard':
+        return discardUpload(context, step.uploadId, signal);
+    }
+  };
+  tasks.start('imageId' in step ? step.imageId : step.uploadId, work);
 }
 
 /** Writes all new records at once, because each durable write takes time. */

@@ -1,5 +1,64 @@
-import type { Logger } from '@nodepool-builder/image-builder';
-import type { RetryTimes } from '../retry-times.ts';
+import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import type { ManagerConfiguration, Timing } from '../configuration.ts';
+import type { BuilderFleet, FleetStatus } from '../gearman/builder-fleet.ts';
+import type { LeaderState } from '../leader-state.ts';
+import { pauseAfter } from '../planning/back-off.ts';
+
+/** Everything that tasks share. */
+export interface TaskContext {
+  readonly state: LeaderState;
+  readonly owner: string;
+  /** Returns the current configuration. */
+  readonly configuration: () => ManagerConfiguration;
+  readonly fleet: Pick<BuilderFleet, 'run'>;
+  /** Asks the job servers. */
+  readonly fleetStatus: () => Promise<FleetStatus>;
+  /** Returns their last answer. */
+  readonly lastFleetStatus: () => FleetStatus;
+  /** Milliseconds for which no builder has offered this image; undefined if one does. */
+  readonly absence: (imageId: string) => number | undefined;
+  /** Returns the configured provider of that name. */
+  readonly provider: (name: string) => ImageProvider | undefined;
+  readonly logger: Logger;
+  /** Wall clock for records: milliseconds since 1970. */
+  readonly now: () => number;
+  /** Monotonic clock for pauses and limits, in milliseconds. */
+  readonly elapsed: () => number;
+}
+
+/** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */
+export class RetryTimes {
+  readonly #timing: () => Timing;
+  readonly #failures = new Map<string, number>();
+  readonly #retryAt = new Map<string, number>();
+
+  /** @param timing returns the current settings */
+  constructor(timing: () => Timing) {
+    this.#timing = timing;
+  }
+
+  /** Times of the next attempts on the clock of {@link failed}, by id. */
+  get all(): ReadonlyMap<string, number> {
+    return this.#retryAt;
+  }
+
+  /**
+   * @param now monotonic clock, in milliseconds
+   * @returns the pause in seconds
+   */
+  failed(id: string, now: number): number {
+    const failures = (this.#failures.get(id) ?? 0) + 1;
+    const pause = pauseAfter(failures, this.#timing());
+    this.#failures.set(id, failures);
+    this.#retryAt.set(id, now + pause * 1000);
+    return pause;
+  }
+
+  succeeded(id: string): void {
+    this.#failures.delete(id);
+    this.#retryAt.delete(id);
+  }
+}
 
 /** Settings of {@link Tasks}. */
 export interface TasksOptions {

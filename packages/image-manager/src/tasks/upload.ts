@@ -1,8 +1,8 @@
+import { InvalidResultError, jobFailure, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
-import type { Step } from '../planning/plan-types.ts';
+import type { Step } from '../planning/pass.ts';
 import type { Upload } from '../records.ts';
-import { InvalidResultError, jobFailure, textIn } from './job-failure.ts';
-import type { TaskContext } from './task-context.ts';
+import type { TaskContext } from './tasks.ts';
 
 /** Makes the record of an upload. It is written before {@link followUpload} starts the upload. */
 export function newUpload(
@@ -50,8 +50,12 @@ export async function followUpload(
       uploadId,
       { time: timeLimit(context, upload), signal },
     );
-    const externalId = readExternalId(result);
-    await verifyChecksum(context, upload, textIn(result, 'checksum'));
+    const { 'external-id': externalId, checksum } = readResult(result);
+    if (!externalId) {
+      const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
+      throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);
+    }
+    if (checksum) await verifyChecksum(context, upload, checksum);
     await state.updateUpload(uploadId, {
       state: 'ready',
       externalId,
@@ -68,12 +72,7 @@ export async function followUpload(
 }
 
 /** Compares the uploaded checksum with the build's record, or adds it to a record without a checksum. */
-async function verifyChecksum(
-  { state }: TaskContext,
-  { imageId }: Upload,
-  uploaded: string | undefined,
-): Promise<void> {
-  if (uploaded === undefined) return;
+async function verifyChecksum({ state }: TaskContext, { imageId }: Upload, uploaded: string): Promise<void> {
   const recorded = await state.recordChecksum(imageId, uploaded);
   if (recorded === undefined || recorded === uploaded || formatOf(recorded) !== formatOf(uploaded)) return;
   throw new InvalidResultError(
@@ -85,13 +84,6 @@ async function verifyChecksum(
 /** Returns the format of the file that a checksum belongs to. */
 function formatOf(checksum: string): string | undefined {
   return checksum.split(':')[0];
-}
-
-function readExternalId(result: Buffer): string {
-  const id = textIn(result, 'external-id');
-  if (id !== undefined) return id;
-  const shown = JSON.stringify(result.toString('utf8').slice(0, 80));
-  throw new InvalidResultError(`the builder returned ${shown} without an external-id; see its log`);
 }
 
 function timeLimit(context: TaskContext, { provider }: Upload): number {

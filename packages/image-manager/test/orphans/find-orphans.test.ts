@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ProviderImage } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
-import type { Build, BuildState, UploadState } from '@nodepool-builder/image-manager';
+import type { Build, Upload } from '@nodepool-builder/image-manager';
 import { compareUploads, findUnrecordedImages } from '../../src/orphans/find-orphans.ts';
 import { build, upload } from '../store/records.ts';
 
@@ -10,7 +10,7 @@ const OWNER = 'ownerabc';
 const BUILD = build(OWNER, 1, { state: 'ready' });
 
 /** Maps each state to true if a record in it accounts for an image. */
-const STATES: Readonly<Record<BuildState | UploadState, boolean>> = {
+const STATES: Readonly<Record<Build['state'] | Upload['state'], boolean>> = {
   building: true,
   uploading: true,
   ready: true,
@@ -21,8 +21,8 @@ const STATES: Readonly<Record<BuildState | UploadState, boolean>> = {
 
 for (const [state, isRecorded] of Object.entries(STATES)) {
   test(`the image of a record in state ${state} is ${isRecorded ? 'not ' : ''}an orphan`, () => {
-    const builds = new Map([[BUILD.id, { ...BUILD, state: state as BuildState }]]);
-    const record = upload(OWNER, 2, BUILD, { state: state as UploadState });
+    const builds = new Map([[BUILD.id, { ...BUILD, state: state as Build['state'] }]]);
+    const record = upload(OWNER, 2, BUILD, { state: state as Upload['state'] });
     const uploads = new Map([[record.id, record]]);
     const listings = [{ provider: 'cloud', images: [image('x', record.id)] }];
     const found = findUnrecordedImages({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { listProviders } from '../../src/orphans/list-providers.ts';
+import { listProviders } from '../../src/orphans/find-orphans.ts';
 import { SiteProvider } from '../site-provider.ts';
 
 test('a provider that fails and an unknown provider are left out', async () => {

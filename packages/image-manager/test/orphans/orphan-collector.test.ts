@@ -4,7 +4,7 @@ import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts
 import { LeaderState } from '../../src/leader-state.ts';
 import { OrphanCollector } from '../../src/orphans/orphan-collector.ts';
 import type { Leadership } from '../../src/store/state-store.ts';
-import type { TaskContext } from '../../src/tasks/task-context.ts';
+import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 import { SiteProvider } from '../site-provider.ts';
 import { build, upload } from '../store/records.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { Build } from '@nodepool-builder/image-manager';
-import { buildsToAdopt } from '../../src/planning/adoption.ts';
+import { buildsToAdopt } from '../../src/planning/corrections.ts';
 import { imageId, NOW, Situation } from './situation.ts';
 
 const END = Date.UTC(2026, 1, 3);

@@ -1,6 +1,6 @@
 import { deepEqual } from 'node:assert/strict';
 import { test } from 'node:test';
-import { correctFutureDates } from '../../src/planning/future-dates.ts';
+import { correctFutureDates } from '../../src/planning/corrections.ts';
 import { DAY, debianInCloud, imageId, NOW, Situation, uploadId } from './situation.ts';
 import { testSituations } from './situation-table.ts';
 

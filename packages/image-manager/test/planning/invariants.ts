@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { type Build, type ManagerState, type Plan, plan, type Upload } from '@nodepool-builder/image-manager';
-import { buildDateOf, type Dated, newestFirst } from '../../src/planning/age.ts';
+import { buildDateOf, type Dated, newestFirst } from '../../src/planning/survey.ts';
 import type { Simulation } from './simulation.ts';
 import { stepInWords } from './situation-table.ts';
 

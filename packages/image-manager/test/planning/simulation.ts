@@ -11,7 +11,7 @@ import {
   type Step,
   type Upload,
 } from '@nodepool-builder/image-manager';
-import { buildsToAdopt } from '../../src/planning/adoption.ts';
+import { buildsToAdopt } from '../../src/planning/corrections.ts';
 import { imageId, NOW, uploadId } from './situation.ts';
 
 /** A step that has started. It may succeed or fail, in any order. */

@@ -1,6 +1,5 @@
 import {
   type Build,
-  type BuildState,
   type ManagedDiskImage,
   type ManagedProvider,
   type ManagedProviderImage,
@@ -10,7 +9,6 @@ import {
   type Plan,
   plan,
   type Upload,
-  type UploadState,
 } from '@nodepool-builder/image-manager';
 
 /** Noon in the time zone of the test run. */
@@ -71,7 +69,11 @@ export class Situation {
   }
 
   /** Adds a build of debian, requested `ago` seconds ago; by default, a higher number means a younger build. */
-  build(number: number, state: BuildState, settings: Partial<Build> & { readonly ago?: number } = {}): this {
+  build(
+    number: number,
+    state: Build['state'],
+    settings: Partial<Build> & { readonly ago?: number } = {},
+  ): this {
     const { ago = (100 - number) * HOUR, ...fields } = settings;
     const diskimage = fields.diskimage ?? 'debian';
     const requestedAt = NOW - ago * 1000;
@@ -95,7 +97,7 @@ export class Situation {
   upload(
     build: number,
     provider: string,
-    state: UploadState,
+    state: Upload['state'],
     settings: Partial<Upload> & { readonly number?: number; readonly ago?: number } = {},
   ): this {
     const { number = build + 100, ago = (200 - number) * HOUR, ...fields } = settings;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { RetryTimes } from '../../src/retry-times.ts';
-import { Tasks } from '../../src/tasks/tasks.ts';
+import { RetryTimes, Tasks } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 
 function setUp() {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
 import type { Leadership } from '../../src/store/state-store.ts';
-import type { TaskContext } from '../../src/tasks/task-context.ts';
+import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { followUpload } from '../../src/tasks/upload.ts';
 import { build, upload } from '../store/records.ts';
 

@@ -6,8 +6,7 @@ import {
   JobFailedError,
   JobLostError,
 } from '@nodepool-builder/gearman-node';
-import { ImageGoneError } from '../../src/gearman/run-job.ts';
-import { InvalidResultError, jobFailure } from '../../src/tasks/job-failure.ts';
+import { ImageGoneError, InvalidResultError, jobFailure } from '../../src/gearman/run-job.ts';
 
 const FUNCTION = 'image-build:debian';
 

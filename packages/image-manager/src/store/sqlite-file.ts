@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
-import { checkSchemaVersion, SCHEMA_VERSION, tablesOf, upgradeOf } from './schema.ts';
+import { type Dialect, SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 
 /** Timeout for another process that is writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
@@ -28,12 +28,12 @@ const REMEDIES: Readonly<Record<number, string>> = {
 
 const SQLITE_BUSY = 5;
 
+export const SQLITE: Dialect = { prefix: '', countingKey: 'integer primary key autoincrement' };
+
 /** An open database. */
-export interface SqliteDatabase {
+export interface SqliteFile {
   /** Canonical path, without symbolic links. */
   readonly path: string;
-  /** The quoted path, for messages. */
-  readonly location: string;
   readonly database: DatabaseSync;
 }
 
@@ -42,7 +42,7 @@ export interface SqliteDatabase {
  *
  * @throws StoreError `store-not-usable`, `store-too-new`
  */
-export async function openDatabase(name: string): Promise<SqliteDatabase> {
+export async function openDatabase(name: string): Promise<SqliteFile> {
   try {
     const path = await realpath(name).catch(async () => {
       await create(name);
@@ -51,33 +51,25 @@ export async function openDatabase(name: string): Promise<SqliteDatabase> {
     const database = new DatabaseSync(path);
     try {
       configure(database);
-      const version = (): number =>
-        database.prepare('select schema_version from settings').get()?.schema_version as number;
-      checkSchemaVersion(version(), `"${path}"`);
-      if (upgradeOf(version(), '') !== '')
-        transaction(database, 'begin immediate', () => database.exec(upgradeOf(version(), '')));
+      if (upgradeIn(database, path) !== '') {
+        // Again in the transaction: another process may have upgraded it meanwhile.
+        database.exec('begin immediate');
+        database.exec(`${upgradeIn(database, path)}; commit`);
+      }
       await tighten(path);
     } catch (error) {
       database.close();
       throw error;
     }
-    return { path, location: `"${path}"`, database };
+    return { path, database };
   } catch (error) {
     throw asStoreError(error, name);
   }
 }
 
-/** Runs work in a transaction. All of it is on disk on return, none of it after an error. */
-export function transaction<T>(database: DatabaseSync, begin: string, work: () => T): T {
-  database.exec(begin);
-  try {
-    const result = work();
-    database.exec('commit');
-    return result;
-  } catch (error) {
-    if (database.isTransaction) database.exec('rollback');
-    throw error;
-  }
+function upgradeIn(database: DatabaseSync, path: string): string {
+  const settings = database.prepare('select schema_version as version from settings').get();
+  return upgradeOf(settings?.version as number, SQLITE.prefix, `"${path}"`);
 }
 
 /** Takes a lock that the kernel releases when this process ends. Returns undefined if another process has it. */
@@ -117,9 +109,7 @@ async function create(path: string): Promise<void> {
     const database = new DatabaseSync(draft);
     try {
       configure(database);
-      database.exec(
-        `pragma journal_mode = wal; ${tablesOf({ prefix: '', countingKey: 'integer primary key autoincrement' })}`,
-      );
+      database.exec(`pragma journal_mode = wal; ${tablesOf(SQLITE)}`);
       database.prepare('insert into settings values (1, ?, ?, 1, 0)').run(SCHEMA_VERSION, generateOwner());
     } finally {
       database.close();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RetryTimes } from '../src/retry-times.ts';
+import { RetryTimes } from '../../src/tasks/tasks.ts';
 
 const TIMING = { retryDelay: 60, longestRetryDelay: 200, leakInterval: 600, absenceLimit: 1800 };
 

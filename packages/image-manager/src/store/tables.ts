@@ -1,0 +1,196 @@
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { StoreError } from '../errors.ts';
+import { OWNER } from '../ownership.ts';
+import { BUILD, type Build, UPLOAD, type Upload } from '../records.ts';
+
+/** Version of the tables. A release that changes them increments it. */
+export const SCHEMA_VERSION = 2;
+
+/** A field of a record, in a store or in an export. */
+export interface Column {
+  /** Name in SQL: `requested_at` for `requestedAt`. */
+  readonly name: string;
+  readonly field: string;
+  /** JSON Schema of the field. */
+  readonly schema: object;
+  /** An `integer` is a time in milliseconds since 1970. */
+  readonly type: 'string' | 'integer' | 'boolean';
+  readonly isRequired: boolean;
+}
+
+/** Describes the records of one type, for stores and exports. */
+export interface RecordTable<T> {
+  readonly name: 'builds' | 'uploads';
+  readonly columns: readonly Column[];
+  readonly validate: ValidateFunction<T>;
+}
+
+/** The differences between the SQL of the two kinds of store. */
+export interface Dialect {
+  /** Prefix of each table's name. */
+  readonly prefix: string;
+  /** Type of an auto-increment key that never reuses a number. */
+  readonly countingKey: string;
+}
+
+const AJV = new Ajv({ validateSchema: false });
+
+export const BUILDS: RecordTable<Build> = recordTable('builds', BUILD);
+export const UPLOADS: RecordTable<Upload> = recordTable('uploads', UPLOAD);
+
+function recordTable<T>(name: RecordTable<T>['name'], schema: ObjectSchema): RecordTable<T> {
+  const columns = Object.entries(schema.properties).map(([field, property]) => ({
+    name: field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    field,
+    schema: property,
+    type: (property.type ?? 'string') as Column['type'],
+    isRequired: schema.required?.includes(field) === true,
+  }));
+  return { name, columns, validate: AJV.compile<T>(schema) };
+}
+
+const SQL_TYPES = { string: 'text', integer: 'bigint', boolean: 'boolean' };
+
+/** Returns the statements that create the tables. */
+export function tablesOf({ prefix, countingKey }: Dialect): string {
+  const columnsOf = ({ columns }: RecordTable<Build> | RecordTable<Upload>): string =>
+    columns
+      .map(({ name, type, isRequired }) => `${name} ${SQL_TYPES[type]}${isRequired ? ' not null' : ''}`)
+      .join(', ');
+  return `
+    create table ${prefix}settings (
+      only_row integer primary key check (only_row = 1),
+      schema_version integer not null,
+      owner text not null,
+      next_number bigint not null,
+      -- number of the current leader; a leader with a lower number must not write
+      term bigint not null
+    );
+    create table ${prefix}builds (${columnsOf(BUILDS)}, primary key (id));
+    create table ${prefix}uploads (
+      ${columnsOf(UPLOADS)},
+      primary key (id),
+      foreign key (image_id) references ${prefix}builds (id) deferrable initially deferred
+    );
+    create index uploads_of_build on ${prefix}uploads (image_id);
+    create table ${prefix}requests (
+      number ${countingKey},
+      -- JSON
+      request text not null
+    );
+  `;
+}
+
+/**
+ * Returns the statements that upgrade the tables of an earlier release; empty if none are needed.
+ *
+ * @throws StoreError `store-too-new`
+ */
+export function upgradeOf(version: number, prefix: string, location: string): string {
+  if (version > SCHEMA_VERSION) {
+    throw new StoreError(
+      'store-too-new',
+      `${location} was written by a later release: its tables have version ${version}, ` +
+        `but this release knows version ${SCHEMA_VERSION}; install the later release`,
+    );
+  }
+  if (version === SCHEMA_VERSION) return '';
+  return `
+    alter table ${prefix}builds add column checksum text;
+    update ${prefix}settings set schema_version = ${SCHEMA_VERSION};
+  `;
+}
+
+/** Converts a record to values for SQL; a field that is absent becomes null. */
+export function toRow<T extends object>(table: RecordTable<T>, record: T): object {
+  const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
+  return Object.fromEntries(table.columns.map(({ name, field }) => [name, toSql(fields[field])]));
+}
+
+/** Replaces NULs, which PostgreSQL rejects: an error message of a builder or a cloud may have some. */
+function toSql(value: string | number | boolean | undefined): string | number | null {
+  if (typeof value === 'string') return value.toWellFormed().replaceAll('\0', '\uFFFD');
+  return value === undefined ? null : Number(value);
+}
+
+/** Reads and validates records from rows. Equal texts share one string, because many records have the same names. */
+export class RowReader {
+  readonly #location: string;
+  readonly #texts = new Map<string, string>();
+
+  /** @param location the store, for messages */
+  constructor(location: string) {
+    this.#location = location;
+  }
+
+  /**
+   * One damaged record stops all reading: without it, the manager would delete its images as orphans.
+   *
+   * @throws StoreError `store-not-usable`
+   */
+  read<T extends object>(table: RecordTable<T>, row: Readonly<Record<string, unknown>>): T {
+    const record: Record<string, unknown> = {};
+    for (const { name, field, type } of table.columns) {
+      const value = row[name];
+      if (value === null) continue;
+      if (type === 'boolean') record[field] = Boolean(value);
+      else record[field] = typeof value === 'string' ? this.#once(value) : value;
+    }
+    if (table.validate(record)) return record;
+    const reason = `record "${String(row.id)}" in table ${table.name}: ${explain(table.validate.errors?.[0])}`;
+    throw damaged(this.#location, reason);
+  }
+
+  #once(text: string): string {
+    const known = this.#texts.get(text);
+    if (known !== undefined) return known;
+    this.#texts.set(text, text);
+    return text;
+  }
+}
+
+/** Formats a validation error for messages. */
+export function explain(error: ErrorObject | undefined): string {
+  const { instancePath = '', message = '', params = {}, keyword = '' } = error ?? {};
+  const path = instancePath === '' ? '/' : instancePath;
+  const detail = {
+    additionalProperties: ` ("${params.additionalProperty}")`,
+    enum: `: ${params.allowedValues}`,
+    const: `: ${params.allowedValue}`,
+  }[keyword];
+  return `${path} ${message}${detail ?? ''}`;
+}
+
+/** The single row of table `settings`. */
+export interface Settings {
+  readonly owner: string;
+  readonly next_number: number;
+  readonly term: number;
+}
+
+const validateSettings = AJV.compile<Settings>({
+  type: 'object',
+  required: ['owner', 'next_number', 'term'],
+  properties: {
+    owner: { type: 'string', pattern: OWNER.source },
+    next_number: { type: 'integer', minimum: 1 },
+    term: { type: 'integer' },
+  },
+});
+
+/**
+ * Validates the row of settings.
+ *
+ * @param location the store, for messages
+ * @throws StoreError `store-not-usable`
+ */
+export function checkSettings(row: unknown, location: string): Settings {
+  if (validateSettings(row)) return row;
+  throw damaged(location, `table settings: ${explain(validateSettings.errors?.[0])}`);
+}
+
+function damaged(location: string, reason: string): StoreError {
+  const remedy = 'correct it in the database, or import an export into a new store';
+  return new StoreError('store-not-usable', `${location} is damaged: ${reason}; ${remedy}`);
+}
