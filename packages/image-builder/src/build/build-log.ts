@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { BUILD_LOG, BUILD_LOG_DIRECTORY, setMode } from '../modes.ts';
 import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
@@ -13,8 +12,6 @@ const RETENTION = 7;
 
 /** Default size limit of a log, in bytes. */
 const LIMIT = 64 * 1024 * 1024;
-
-const HEADER = /^# image-name: (.*)$/;
 
 /** Settings of {@link BuildLog.open}. */
 export interface BuildLogOptions {
@@ -41,6 +38,8 @@ export class BuildLog {
   readonly #stream: CappedFile;
   readonly #onLine: ((line: string) => void) | undefined;
   #failed = false;
+  /** Resolved when more can be written. */
+  #drained: PromiseWithResolvers<void> | undefined;
 
   private constructor(path: string, stream: CappedFile, { secrets, onLine, logger }: BuildLogOptions) {
     this.path = path;
@@ -53,6 +52,11 @@ export class BuildLog {
       if (!this.#failed) logger?.warn(`the build log "${path}" is truncated: ${error.message}`);
       this.#failed = true;
     });
+    const resolve = (): void => {
+      this.#drained?.resolve();
+      this.#drained = undefined;
+    };
+    stream.on('drain', resolve).on('close', resolve);
   }
 
   /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
@@ -63,8 +67,9 @@ export class BuildLog {
     const stream = await CappedFile.open(path, BUILD_LOG, limit);
     await setMode(path, BUILD_LOG);
     const log = new BuildLog(path, stream, options);
-    stream.write(`# image-name: ${JSON.stringify(imageName)}\n# image-id: ${imageId}\n`);
-    await removeOldLogs(directory, imageName, path, retention);
+    const header = `# image-name: ${JSON.stringify(imageName)}\n`;
+    stream.write(`${header}# image-id: ${imageId}\n`);
+    await removeOldLogs(directory, header, path, retention);
     return log;
   }
 
@@ -75,9 +80,8 @@ export class BuildLog {
     // An aborted builder may still write after the log was closed.
     const isClosed = this.#failed || this.#stream.writableEnded;
     if (isClosed || this.#stream.write(`${lines.join('\n')}\n`)) return undefined;
-    return new Promise((resolve) => {
-      this.#stream.once('drain', resolve).once('close', resolve);
-    });
+    this.#drained ??= Promise.withResolvers();
+    return this.#drained.promise;
   }
 
   async close(): Promise<void> {
@@ -88,17 +92,17 @@ export class BuildLog {
   }
 }
 
-/** Removes all but the newest logs of the image name and `current`. */
+/** Removes all but the newest logs that begin with `header`, and `current`. */
 async function removeOldLogs(
   directory: string,
-  imageName: string,
+  header: string,
   current: string,
   retention: number,
 ): Promise<void> {
   const logs: { path: string; mtimeMs: number }[] = [];
   for (const name of (await readdir(directory)).filter((entry) => entry.endsWith('.log'))) {
     const path = join(directory, name);
-    if (path !== current && (await readImageName(path)) === imageName) {
+    if (path !== current && (await startsWith(path, header))) {
       logs.push({ path, mtimeMs: (await stat(path)).mtimeMs });
     }
   }
@@ -109,22 +113,13 @@ async function removeOldLogs(
   }
 }
 
+async function startsWith(path: string, text: string): Promise<boolean> {
+  const expected = Buffer.from(text);
+  const pieces = await createReadStream(path, { end: expected.length - 1 }).toArray();
+  return Buffer.concat(pieces as Buffer[]).equals(expected);
+}
+
 /** Path of the last screenshot of a build's machine, beside its log. */
 export function screenshotPath(logPath: string): string {
   return `${logPath.slice(0, -'.log'.length)}.png`;
-}
-
-/** Image name in the first line of a log; undefined for other files. */
-async function readImageName(path: string): Promise<string | undefined> {
-  const stream = createReadStream(path, { end: 4095 });
-  for await (const line of createInterface(stream)) {
-    stream.destroy();
-    const name = HEADER.exec(line)?.[1];
-    try {
-      return name === undefined ? undefined : String(JSON.parse(name));
-    } catch {
-      return undefined;
-    }
-  }
-  return undefined;
 }

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
-import { isPathInside } from './is-path-inside.ts';
+import { isPathInside } from './mounts.ts';
 import { runPrivileged } from './privileged.ts';
 
 const BLOCK_DEVICES = '/sys/block';

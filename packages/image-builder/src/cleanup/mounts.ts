@@ -1,6 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { isPathInside } from './is-path-inside.ts';
 import { runPrivileged } from './privileged.ts';
+
+/** Whether a path is one of the roots or below one. All paths are absolute and without symbolic links. */
+export function isPathInside(path: string, roots: readonly string[]): boolean {
+  return roots.some((root) => path === root || path.startsWith(`${root}/`));
+}
 
 /** Mount points in the text of `/proc/self/mountinfo` (proc(5)), in the order of mounting. */
 export function parseMountPoints(text: string): string[] {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errnoOf } from '../system-error.ts';
-import { isPathInside } from './is-path-inside.ts';
+import { isPathInside } from './mounts.ts';
 import { runPrivileged } from './privileged.ts';
 
 /** Variable with the build's directory in the environment of all its commands. It identifies the build's processes. */

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ImageError } from '../errors.ts';
+import { errnoOf } from '../system-error.ts';
 import { findProgram } from './find-program.ts';
 import { type Environment, inheritedEnvironment } from './inherited-environment.ts';
 import { LineSplitter } from './line-splitter.ts';
-import { groupExists, signalGroup } from './process-group.ts';
 
 /** Time between SIGTERM and SIGKILL, in milliseconds: disk-image-create unmounts its chroot meanwhile. */
 export const GRACE_PERIOD = 10_000;
@@ -204,4 +204,24 @@ async function drain(stream: Readable): Promise<void> {
     await Promise.race([once(stream, 'close'), delay(LINGER_PERIOD)]);
   }
   stream.destroy();
+}
+
+/** Whether the group has a process, including zombies. */
+function groupExists(leader: number): boolean {
+  try {
+    process.kill(-leader, 0);
+    return true;
+  } catch (error) {
+    return errnoOf(error) === 'EPERM';
+  }
+}
+
+/** Sends a signal to every process of the group that this user may signal. An empty group is not an error. */
+function signalGroup(leader: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, signal);
+  } catch (error) {
+    // EPERM: all remaining processes run as root under sudo, which forwards signals.
+    if (!['ESRCH', 'EPERM'].includes(errnoOf(error) ?? '')) throw error;
+  }
 }
