@@ -1,5 +1,5 @@
 /** Helpers that the other packages of this project share. They may change in any release. */
-export { BandwidthLimit } from './bandwidth-limit.ts';
+export { BandwidthLimit, metered } from './bandwidth-limit.ts';
 export { screenshotPath } from './build/build-log.ts';
 export { checkedVariables, variableFault } from './build/command-environment.ts';
 export { formatsToMake } from './build/formats-to-make.ts';
@@ -47,12 +47,16 @@ export {
 } from './http/retry-policy.ts';
 export { type FilterEntry, filterEntry, SELF } from './image-filter/image-filter.ts';
 export type { LatestImage } from './image-filter/latest-image.ts';
-export { checkImageId, imageIdFault } from './image-id.ts';
-export { type ImportedBuild, importedImageId, parseImportedImageId } from './imported-image-id.ts';
+export {
+  checkImageId,
+  type ImportedBuild,
+  imageIdFault,
+  importedImageId,
+  parseImportedImageId,
+} from './image-id.ts';
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { authorityOf, probeSsh, waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
-export { metered } from './metered.ts';
 export { BUILD_LOG, limitMode, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';
 export { runCommand, startError } from './process/command.ts';

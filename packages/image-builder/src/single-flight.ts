@@ -26,13 +26,23 @@ export class SingleFlight<T> {
       await Promise.allSettled([flight.result]);
       flight = this.#flights.get(key);
     }
-    flight ??= this.#begin(key, work);
-    flight.waiters += 1;
-    if (onProgress !== undefined) flight.listeners.add(onProgress);
+    const joined = flight ?? this.#begin(key, work);
+    const { controller, result, listeners } = joined;
+    const detached = Promise.withResolvers<never>();
+    const detach = (): void => {
+      joined.waiters -= 1;
+      // The last caller waits for the end of the function, so that nothing runs after its rejection.
+      if (joined.waiters === 0) controller.abort(signal?.reason);
+      else detached.reject(signal?.reason);
+    };
+    joined.waiters += 1;
+    if (onProgress !== undefined) listeners.add(onProgress);
+    signal?.addEventListener('abort', detach, { once: true });
     try {
-      return await untilAborted(flight, signal);
+      return await Promise.race([result, detached.promise]);
     } finally {
-      if (onProgress !== undefined) flight.listeners.delete(onProgress);
+      signal?.removeEventListener('abort', detach);
+      if (onProgress !== undefined) listeners.delete(onProgress);
     }
   }
 
@@ -63,23 +73,5 @@ export class SingleFlight<T> {
     const flight: Flight<T> = { controller, result, listeners, waiters: 0 };
     this.#flights.set(key, flight);
     return flight;
-  }
-}
-
-/**
- * The last caller waits for the end of the function, so that nothing runs after its rejection.
- */
-async function untilAborted<T>(flight: Flight<T>, signal: AbortSignal | undefined): Promise<T> {
-  const left = Promise.withResolvers<never>();
-  const leave = (): void => {
-    flight.waiters -= 1;
-    if (flight.waiters === 0) flight.controller.abort(signal?.reason);
-    else left.reject(signal?.reason);
-  };
-  signal?.addEventListener('abort', leave, { once: true });
-  try {
-    return await Promise.race([flight.result, left.promise]);
-  } finally {
-    signal?.removeEventListener('abort', leave);
   }
 }

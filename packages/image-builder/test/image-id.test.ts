@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkImageId, imageIdFault, MAX_IMAGE_ID_BYTES } from '../src/image-id.ts';
+import {
+  checkImageId,
+  imageIdFault,
+  importedImageId,
+  MAX_IMAGE_ID_BYTES,
+  parseImportedImageId,
+} from '../src/image-id.ts';
 import { withCode } from './with-code.ts';
 
 test('ids as nodepool and Zuul make them are fine', () => {
@@ -44,4 +50,25 @@ test('the longest id leaves room for the longest companion of its files', () => 
   const id = 'x'.repeat(MAX_IMAGE_ID_BYTES);
   assert.equal(imageIdFault(id), undefined);
   assert.equal(`${id}.vhd-fixed.sha256`.length, 255);
+});
+
+const UUID = '0123456789abcdef0123456789abcdef';
+const ENDED = Date.parse('2025-11-22T01:01:01Z');
+
+test('an image-id names the image, when the build ended, and the build', () => {
+  const id = importedImageId({ image: 'debian-13', uuid: UUID, endTime: ENDED });
+  assert.equal(id, `debian-13-1763773261-${UUID}`);
+  assert.deepEqual(parseImportedImageId(id), { image: 'debian-13', uuid: UUID, endTime: ENDED });
+});
+
+test('the image-ids of others name no build', () => {
+  for (const id of [
+    'debian',
+    'debian-1763773261',
+    `debian-${UUID}`,
+    'debian-0000000042-k7f3q2xa',
+    `-1-${UUID}`,
+  ]) {
+    assert.equal(parseImportedImageId(id), undefined, id);
+  }
 });

@@ -10,6 +10,14 @@ const END_PERIOD = 10_000;
 /** Message of unshare up to util-linux 2.38 when SIGKILL ended its command; unshare exits with 1 then. */
 export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
 
+const UNSHARE_OPTIONS = '--mount --propagation slave --pid --fork --kill-child --mount-proc'.split(' ');
+
+/**
+ * First process of a namespace, which adopts orphans. It ignores SIGCHLD, so that the kernel reaps them. It ends with its
+ * input, which the kernel closes when this process dies.
+ */
+const INIT = ['env', '--ignore-signal=CHLD', 'cat'];
+
 /**
  * A mount namespace and a process namespace for the commands of one build. When it ends, the kernel ends every process
  * in it and undoes every mount that was made in it, wherever they are. It also ends when this process dies.
@@ -18,13 +26,11 @@ export const SAYS_KILLED: RegExp = /^unshare: sigprocmask /;
  */
 export class BuildNamespace {
   readonly #keeper: ChildProcess;
-  readonly #pid: number;
   readonly #unshare: string;
   readonly #nsenter: string;
 
-  private constructor(keeper: ChildProcess, pid: number, unshare: string, nsenter: string) {
+  private constructor(keeper: ChildProcess, unshare: string, nsenter: string) {
     this.#keeper = keeper;
-    this.#pid = pid;
     this.#unshare = unshare;
     this.#nsenter = nsenter;
   }
@@ -32,7 +38,7 @@ export class BuildNamespace {
   /**
    * Opens a namespace.
    *
-   * @param onStart called with the id of the process group that keeps the namespace.
+   * @param onStart called with the id of the process group that keeps the namespace
    * @returns the reason as text if the host does not allow namespaces
    */
   static async open(onStart: (pid: number) => void): Promise<BuildNamespace | string> {
@@ -41,19 +47,7 @@ export class BuildNamespace {
     if (unshare === undefined || nsenter === undefined || 'code' in unshare || 'code' in nsenter) {
       return 'the commands "unshare" and "nsenter" are not installed; install util-linux';
     }
-    // The first process of a namespace adopts orphans: it ignores SIGCHLD, so that the kernel reaps them. It ends with
-    // its input, which the kernel closes when this process dies.
-    const first = ['env', '--ignore-signal=CHLD', 'cat'];
-    const namespaces = [
-      '--mount',
-      '--propagation',
-      'slave',
-      '--pid',
-      '--fork',
-      '--kill-child',
-      '--mount-proc',
-    ];
-    const keeper = spawn(unshare.path, [...namespaces, ...first], {
+    const keeper = spawn(unshare.path, [...UNSHARE_OPTIONS, ...INIT], {
       cwd: '/',
       detached: true,
       env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
@@ -69,14 +63,13 @@ export class BuildNamespace {
     );
     const ready = once(keeper.stdout, 'data').then(() => undefined);
     const reason = await Promise.race([ready, ended]);
-    return reason === undefined && keeper.pid !== undefined
-      ? new BuildNamespace(keeper, keeper.pid, unshare.path, nsenter.path)
-      : (reason ?? 'unshare did not start');
+    return reason ?? new BuildNamespace(keeper, unshare.path, nsenter.path);
   }
 
   /** The command that runs `command` in the namespace, with the same process group, output and exit. */
   enter(command: string, args: readonly string[], cwd: string): [command: string, args: string[]] {
-    const namespaces = [`--mount=/proc/${this.#pid}/ns/mnt`, `--pid=/proc/${this.#pid}/ns/pid_for_children`];
+    const directory = `/proc/${this.#keeper.pid}/ns`;
+    const namespaces = [`--mount=${directory}/mnt`, `--pid=${directory}/pid_for_children`];
     // unshare forks, forwards the exit, and leaves SIGTERM to the command; nsenter would die of it.
     const fork = [this.#unshare, '--fork', '--kill-child', `--wd=${cwd}`, '--', command, ...args];
     return [this.#nsenter, ['--no-fork', ...namespaces, '--', ...fork]];

@@ -1,10 +1,9 @@
 import { constants } from 'node:fs';
 import { chmod, copyFile, open } from 'node:fs/promises';
-import type { BandwidthLimit } from '../bandwidth-limit.ts';
+import { type BandwidthLimit, metered } from '../bandwidth-limit.ts';
 import { syncToDisk } from '../durable.ts';
 import { ImageError } from '../errors.ts';
 import { checksumsOf, HashedReader } from '../hashed-reader.ts';
-import { metered } from '../metered.ts';
 import { steadyProgress } from '../progress.ts';
 import { writeSparse } from '../sparse.ts';
 import { errnoOf } from '../system-error.ts';

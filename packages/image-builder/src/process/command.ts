@@ -69,15 +69,7 @@ export interface CommandResult {
 export async function runCommand(
   command: string,
   args: readonly string[],
-  {
-    cwd,
-    env = inheritedEnvironment(),
-    signal,
-    wrap,
-    onStart,
-    gracePeriod = GRACE_PERIOD,
-    ...listeners
-  }: CommandOptions,
+  { cwd, env = inheritedEnvironment(), signal, wrap, onStart, gracePeriod, ...listeners }: CommandOptions,
 ): Promise<CommandResult> {
   // Imported on demand: execa has a hundred modules.
   const { execa } = await import('execa');
@@ -95,7 +87,7 @@ export async function runCommand(
     buffer: false,
     reject: false,
     killDescendants: true,
-    forceKillAfterDelay: gracePeriod,
+    forceKillAfterDelay: gracePeriod ?? GRACE_PERIOD,
     cleanup: false,
     ...(signal !== undefined && { cancelSignal: signal }),
   });
@@ -109,37 +101,39 @@ export async function runCommand(
     await ending;
     throw error;
   });
-  const [result] = await Promise.all([child, ending]);
+  const [{ exitCode, signal: endedBy }] = await Promise.all([child, ending]);
   signal?.throwIfAborted();
   return {
-    ...(result.exitCode !== undefined && { exitCode: result.exitCode }),
-    ...(result.signal !== undefined && { signal: result.signal }),
+    ...(exitCode !== undefined && { exitCode }),
+    ...(endedBy !== undefined && { signal: endedBy }),
     ...output,
   };
 }
 
-/** Error for a command that could not be started, from the error code of the system. */
+/**
+ * Error for a command that could not be started, from the error code of the system.
+ *
+ * @param installation remedy if the command is not installed
+ */
 export function startError(
   command: string,
   cwd: string,
   { code = '', cause }: { readonly code?: string | undefined; readonly cause?: unknown },
+  installation?: string,
 ): ImageError {
   const options = { cause };
   if (!existsSync(cwd)) {
     const message = `the command "${command}" could not be started: its directory "${cwd}" does not exist; create it`;
     return new ImageError('directory-not-usable', message, options);
   }
-  const reason = CANNOT_START[code] ?? `could not be started (${code || String(cause)}); check the host`;
+  const known = code === 'ENOENT' && installation ? `is not installed; ${installation}` : CANNOT_START[code];
+  const reason = known ?? `could not be started (${code || String(cause)}); check the host`;
   const kind = PASSING.has(code) ? 'command-failed' : 'command-not-found';
   return new ImageError(kind, `the command "${command}" ${reason}`, options);
 }
 
 /** `ended with exit code 1, saying: no such file`. */
-export function describeEnd({
-  exitCode,
-  signal,
-  lastLines,
-}: Pick<CommandResult, 'exitCode' | 'signal' | 'lastLines'>): string {
+export function describeEnd({ exitCode, signal, lastLines }: Omit<CommandResult, 'diskFull'>): string {
   const said = lastLines.length === 0 ? '' : `, saying: ${lastLines.slice(-3).join(' / ')}`;
   return `ended with ${signal ?? `exit code ${exitCode}`}${said}`;
 }
@@ -166,44 +160,30 @@ async function readOutput(
       if (splitter.rest !== '') onPartialLine?.(splitter.rest);
     }
   } catch (error) {
-    // drain() destroyed the stream of a process that left the group.
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    // afterExit() destroyed the stream of a process that left the group.
+    if (errnoOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
   await take(splitter.end());
   return { lastLines, diskFull };
 }
 
+/** Ends the processes that the leader left in its group, and waits for the end of the output. */
 async function afterExit(child: ChildProcess, leader: number, output: Readable): Promise<void> {
   await once(child, 'exit');
-  await endRest(leader);
-  await drain(output);
-}
-
-/** Ends the processes that the leader left in its group. */
-async function endRest(leader: number): Promise<void> {
-  for (const until = performance.now() + LINGER_PERIOD; groupExists(leader); await delay(20)) {
-    if (performance.now() > until) {
-      signalGroup(leader, 'SIGKILL');
-      return;
-    }
-  }
-}
-
-/**
- * Waits for the end of the output. A process that left the group may keep the pipe open forever: then a silent
- * period counts as the end.
- */
-async function drain(stream: Readable): Promise<void> {
+  const until = performance.now() + LINGER_PERIOD;
+  while (groupExists(leader) && performance.now() <= until) await delay(20);
+  if (groupExists(leader)) signalGroup(leader, 'SIGKILL');
+  // A process that left the group may keep the pipe open forever: then a silent period counts as the end.
   let chunks = -1;
   let seen = 0;
-  stream.on('data', () => {
+  output.on('data', () => {
     seen += 1;
   });
-  while (!stream.closed && chunks !== seen) {
+  while (!output.closed && chunks !== seen) {
     chunks = seen;
-    await Promise.race([once(stream, 'close'), delay(LINGER_PERIOD)]);
+    await Promise.race([once(output, 'close'), delay(LINGER_PERIOD)]);
   }
-  stream.destroy();
+  output.destroy();
 }
 
 /** Whether the group has a process, including zombies. */

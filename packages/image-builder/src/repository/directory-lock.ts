@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { createInterface } from 'node:readline';
 import { ImageError } from '../errors.ts';
 import { startError } from '../process/command.ts';
 import { inheritedEnvironment } from '../process/inherited-environment.ts';
@@ -39,14 +38,9 @@ export class DirectoryLock {
     this.#layout = layout;
   }
 
-  /**
-   * Takes the lock.
-   *
-   * @throws ImageError `directory-locked`, `directory-not-usable`, `command-not-found`
-   */
+  /** @throws ImageError `directory-locked`, `directory-not-usable`, `command-not-found` */
   static async take(layout: Layout): Promise<DirectoryLock> {
-    const keeper = await startKeeper(layout.lock);
-    if (keeper === undefined) throw await lockedBy(layout);
+    const keeper = await startKeeper(layout);
     await OWNER.write(layout.owner, { pid: process.pid, host: hostname() });
     return new DirectoryLock(keeper, layout);
   }
@@ -58,7 +52,6 @@ export class DirectoryLock {
     });
   }
 
-  /** Releases the lock. */
   async release(): Promise<void> {
     this.#released = true;
     await rm(this.#layout.owner, { force: true });
@@ -69,53 +62,32 @@ export class DirectoryLock {
   }
 }
 
-/** Starts the keeper and waits until it has the lock. Returns undefined if another process holds the lock. */
-async function startKeeper(path: string): Promise<ChildProcess | undefined> {
-  const args = [
-    '--timeout',
-    `${RELEASE_PERIOD}`,
-    '--conflict-exit-code',
-    `${HELD_BY_ANOTHER}`,
-    '--no-fork',
-    path,
-  ];
-  const keeper = spawn('flock', [...args, 'sh', '-c', KEEPER], {
+/** Starts the keeper and waits until it has the lock. */
+async function startKeeper(layout: Layout): Promise<ChildProcess> {
+  const limits = ['--timeout', `${RELEASE_PERIOD}`, '--conflict-exit-code', `${HELD_BY_ANOTHER}`];
+  const keeper = spawn('flock', [...limits, '--no-fork', layout.lock, 'sh', '-c', KEEPER], {
     cwd: '/',
     env: inheritedEnvironment(),
     detached: true,
   });
   let complaint = '';
-  keeper.stderr.on('data', (chunk: Buffer) => {
-    complaint += chunk.toString();
-  });
-  const held = once(createInterface(keeper.stdout), 'line').then(() => 'held' as const);
+  keeper.stderr.on('data', (chunk: Buffer) => (complaint += String(chunk)));
+  const held = once(keeper.stdout, 'data').then(() => 'held' as const);
   const ended = (once(keeper, 'close') as Promise<[number | null]>).then(([code]) => code);
   const outcome = await Promise.race([held, ended]).catch((cause: unknown) => {
-    throw notStarted(cause);
+    throw startError('flock', '/', { code: errnoOf(cause), cause }, 'install util-linux');
   });
   if (outcome === 'held') return keeper;
-  if (outcome === HELD_BY_ANOTHER) return undefined;
+  if (outcome === HELD_BY_ANOTHER) throw await lockedBy(layout);
   const reason = complaint.trim() || `flock ended with code ${outcome}`;
-  throw new ImageError(
-    'directory-not-usable',
-    `"${path}" cannot be locked: ${reason}; give the user that runs this program the right to write there`,
-  );
-}
-
-function notStarted(cause: unknown): ImageError {
-  const code = errnoOf(cause);
-  if (code !== 'ENOENT') return startError('flock', '/', { code, cause });
-  return new ImageError('command-not-found', 'the command "flock" is not installed; install util-linux', {
-    cause,
-  });
+  const remedy = 'give the user that runs this program the right to write there';
+  throw new ImageError('directory-not-usable', `"${layout.lock}" cannot be locked: ${reason}; ${remedy}`);
 }
 
 async function lockedBy({ owner, root }: Layout): Promise<ImageError> {
   // Not written yet, or truncated by a full disk: only the lock counts.
   const other = await OWNER.read(owner).catch(() => undefined);
   const who = other === undefined ? 'another process' : `process ${other.pid} on host ${other.host}`;
-  return new ImageError(
-    'directory-locked',
-    `"${root}" is in use by ${who}; stop that process or give this one an images-dir of its own`,
-  );
+  const remedy = 'stop that process or give this one an images-dir of its own';
+  return new ImageError('directory-locked', `"${root}" is in use by ${who}; ${remedy}`);
 }

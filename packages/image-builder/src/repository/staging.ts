@@ -23,10 +23,7 @@ const PROCESS_GROUP = new JsonReader({
 
 const DIRECTORY = new JsonReader({ type: 'string' });
 
-/**
- * A private directory for an unfinished build or conversion, with a record of everything that must be undone before the
- * directory can be removed. The record outlives this process.
- */
+/** A private directory for an unfinished build or conversion, with a record of all that must be undone on its removal. */
 export class Staging {
   readonly directory: string;
   #namespace: Promise<BuildNamespace | undefined> | undefined;
@@ -38,7 +35,7 @@ export class Staging {
     this.directory = directory;
   }
 
-  /** Creates a directory below `parent`. Its name is random: an image id may contain shell metacharacters. */
+  /** Its name is random: an image id may contain shell metacharacters. */
   static async create(parent: string): Promise<Staging> {
     return new Staging(await mkdtemp(join(parent, 'stage-')));
   }
