@@ -2,8 +2,7 @@ import { isIP } from 'node:net';
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { parseApiUrl } from './api/api-url.ts';
-import { artifactFormat } from './builds/image-artifact.ts';
-import type { ZuulSettings } from './zuul-settings.ts';
+import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';
 
 /** Finds problems that the schema cannot express. Messages contain no URL: it may hold a password. */
 export function checkZuulSettings(settings: ZuulSettings, name: string): readonly Diagnostic[] {
@@ -11,7 +10,7 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
     ...imageIds(name),
     ...apiUrl(settings),
     ...gitServer(settings),
-    ...artifactFormats(settings),
+    ...distinctFormats(settings),
     ...authentication(settings),
     ...allowedHosts(settings),
     ...adminToken(settings),
@@ -52,8 +51,8 @@ function gitServer({ project }: ZuulSettings): readonly Diagnostic[] {
   return [{ pointer: '/project', severity: 'warning', reason, remedy }];
 }
 
-function artifactFormats({ artifacts }: ZuulSettings): readonly Diagnostic[] {
-  const formats = artifacts.map(({ format }) => artifactFormat(format));
+function distinctFormats(settings: ZuulSettings): readonly Diagnostic[] {
+  const formats = artifactFormats(settings);
   return formats.flatMap((format, index) => {
     if (formats.indexOf(format) === index) return [];
     const pointer = `/artifacts/${index}/format`;

@@ -5,15 +5,14 @@ import {
   type DiskImage,
   type ImageFormat,
 } from '@nodepool-builder/image-builder';
-import { artifactFormat } from './builds/image-artifact.ts';
+import { makeableFormats } from './builds/image-artifact.ts';
 import { checkZuulSettings } from './checks.ts';
 import { ZuulPollers } from './polling/zuul-pollers.ts';
-import { makeableFormats } from './zuul-artifact/makeable-formats.ts';
-import { ZUUL_SETTINGS, type ZuulSettings } from './zuul-settings.ts';
+import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } from './zuul-settings.ts';
 
 /**
- * Fetches the image that a Zuul job has built. An image-id made by `importedImageId` names the build; any other means the
- * newest successful build whose artifacts are still available.
+ * Fetches the image that a Zuul job has built. An image-id of `importedImageId` names the build; any other means the
+ * newest successful build whose artifacts have not expired.
  */
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
@@ -23,7 +22,7 @@ export class ZuulArtifactBuilder extends BaseImageBuilder {
   constructor(diskimage: DiskImage, settings: ZuulSettings) {
     super(diskimage);
     this.#settings = settings;
-    this.nativeFormats = makeableFormats(settings.artifacts.map(({ format }) => artifactFormat(format)));
+    this.nativeFormats = makeableFormats(artifactFormats(settings));
   }
 
   /**

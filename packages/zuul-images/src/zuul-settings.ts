@@ -1,5 +1,12 @@
-import { FORMAT_NAMES, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
-import { FORMAT_ALIASES } from './builds/image-artifact.ts';
+import {
+  FORMAT_NAMES,
+  type ImageFormat,
+  type ObjectSchema,
+  type SettingsOf,
+} from '@nodepool-builder/image-builder';
+
+/** Formats with another name in `zuul-images` and in a job's `metadata.format`. */
+const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
 
 const TEXT = { type: 'string', minLength: 1 } as const;
 const FILE = { ...TEXT, format: 'path' } as const;
@@ -154,5 +161,26 @@ export const ZUUL_SETTINGS = {
 /** An image that a Zuul job builds: an entry of `zuul-images`. */
 export type ZuulSettings = SettingsOf<typeof ZUUL_SETTINGS>;
 
-/** The topic to which Zuul's MQTT reporter publishes. */
+/** Ways to authenticate to the API. */
+export type AuthSettings = NonNullable<ZuulSettings['auth']>;
+
+/** The broker to which Zuul's MQTT reporter publishes. */
 export type MqttSettings = NonNullable<ZuulSettings['mqtt']>;
+
+/** Resolves the alias of a format. */
+export function artifactFormat(format: string): ImageFormat {
+  return FORMAT_ALIASES[format] ?? (format as ImageFormat);
+}
+
+/** Formats of the artifacts, without aliases. */
+export function artifactFormats({ artifacts }: Pick<ZuulSettings, 'artifacts'>): readonly ImageFormat[] {
+  return artifacts.map(({ format }) => artifactFormat(format));
+}
+
+/** Settings with the default of `image-name`, the name of the disk image. */
+export function imageSourceOf(
+  name: string,
+  settings: ZuulSettings,
+): ZuulSettings & { readonly 'image-name': string } {
+  return { ...settings, 'image-name': settings['image-name'] ?? name };
+}

@@ -10,27 +10,21 @@ const CODES: Readonly<Record<number, ZuulErrorCode>> = {
   410: 'not-found',
   422: 'tenant-not-ready',
   429: 'rate-limited',
-  500: 'service-unavailable',
-  502: 'service-unavailable',
-  503: 'service-unavailable',
-  504: 'service-unavailable',
 };
 
 const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
-  'auth-failed':
-    'configure a token for this tenant, or check whether the one that is configured is still valid',
+  'auth-failed': 'configure a token for this tenant, or check whether the configured token is still valid',
   forbidden: "ask the operator of Zuul for an access rule that lets the token's subject read this tenant",
   'not-found': 'check the api-url and the tenant',
   'tenant-unknown': 'the tenant does not exist; correct its name',
   'tenant-not-ready': 'Zuul is still loading the configuration of the tenant',
-  redirected:
-    'write the address where the API is served as api-url; if a login is asked for, configure a token',
+  redirected: 'set api-url to the address that serves the API; if it requires a login, configure a token',
 };
 
 /** Remedies by the error in Zuul's 401. */
 const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
-    'the token has the claim zuul.admin, as those of zuul-admin create-auth-token do; configure shared-secret instead',
+    'the token has the claim zuul.admin, like all tokens of zuul-admin create-auth-token; configure shared-secret instead',
 };
 
 /** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */
@@ -43,7 +37,9 @@ const ERROR_NAME = /^\w{1,60}$/;
 export function answerError(request: string, answer: HttpAnswer, now: number): ZuulError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
-  const target = code === 'redirected' ? ` to ${originOf(headers.location)}` : '';
+  // The path and the query of a login page may contain a secret state.
+  const origin = URL.parse(headers.location ?? '')?.origin ?? 'elsewhere';
+  const target = code === 'redirected' ? ` to ${origin}` : '';
   const reason = errorName(answer.body);
   const remedy = TOKEN_REMEDIES[reason ?? ''] ?? REMEDIES[code];
   return new ZuulError(
@@ -60,7 +56,7 @@ export function answerError(request: string, answer: HttpAnswer, now: number): Z
 function codeOf(status: number): ZuulErrorCode {
   if (status >= 300 && status < 400) return 'redirected';
   if (status < 400) return 'invalid-answer';
-  return CODES[status] ?? (status > 500 ? 'service-unavailable' : 'bad-request');
+  return CODES[status] ?? (status >= 500 ? 'service-unavailable' : 'bad-request');
 }
 
 /** The description in a 401 quotes the token's claims: only the name of the error is used. */
@@ -71,9 +67,4 @@ function errorName(body: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The path and the query of a login page may contain a secret state. */
-function originOf(location: string | undefined): string {
-  return URL.parse(location ?? '')?.origin ?? 'elsewhere';
 }

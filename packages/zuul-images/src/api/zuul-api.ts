@@ -1,22 +1,40 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { createCredentials } from '../credentials/zuul-credentials.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
 import { ApiSession, type ApiSessionOptions } from './api-session.ts';
 import { type ApiUrl, parseApiUrl } from './api-url.ts';
-import { type BuildQuery, buildParameters, matchesQuery, SERVER_GENERATIONS } from './build-query.ts';
-import { parseBuild } from './parse-build.ts';
 import { findTenantApi, type TenantApi } from './tenant-api.ts';
-import type { ZuulBuild } from './zuul-build.ts';
+import { type BuildQuery, parseBuild, type ZuulBuild } from './zuul-build.ts';
 import { ZuulError } from './zuul-error.ts';
+import { readAuthorities, ZuulHttp } from './zuul-http.ts';
 
 /** Builds per page: Zuul's own default. */
 const PAGE_LENGTH = 50;
 
+/** Flags of `builds` by Zuul's release, the newest first: old servers refuse `complete` (4.7) and `final` (4.0). */
+const SERVER_GENERATIONS: readonly (readonly string[])[] = [['complete', 'final'], ['final'], []];
+
+const LIST = new JsonReader({ type: 'array' });
+
 /** Settings of a {@link ZuulApi}. */
 export interface ZuulApiOptions extends ApiSessionOptions {
-  /** `zuul-images[].api-url`, in any of the forms that {@link parseApiUrl} takes. */
+  /** `api-url` in any of the forms that {@link parseApiUrl} accepts. */
   readonly apiUrl: string;
   /** Required if the URL names no tenant and the API serves several. */
-  readonly tenant?: string;
+  readonly tenant?: string | undefined;
+}
+
+/**
+ * Opens the API of an image, with its credentials and trusted authorities.
+ *
+ * @throws ZuulError `invalid-settings`
+ */
+export async function openZuulApi(settings: ZuulSettings, logger: Logger): Promise<ZuulApi> {
+  const { 'api-url': apiUrl, tenant, auth } = settings;
+  const http = new ZuulHttp({ ca: await readAuthorities(settings) });
+  const credentials = createCredentials(auth, { http });
+  return new ZuulApi({ apiUrl, tenant, credentials, http, logger });
 }
 
 /** The REST API of Zuul, for one tenant. */
@@ -32,15 +50,8 @@ export class ZuulApi {
 
   /** @throws ZuulError `invalid-settings` */
   constructor({ apiUrl, tenant, ...options }: ZuulApiOptions) {
-    const url = parseApiUrl(apiUrl);
-    this.name = `Zuul API ${url.root}`;
-    if (tenant !== undefined && url.tenant !== undefined && tenant !== url.tenant) {
-      throw new ZuulError(
-        'invalid-settings',
-        `${this.name}: the api-url names the tenant "${url.tenant}", and the setting "${tenant}"; leave one out`,
-      );
-    }
-    this.#url = { ...url, ...(tenant !== undefined && { tenant }) };
+    this.#url = { ...parseApiUrl(apiUrl), ...(tenant !== undefined && { tenant }) };
+    this.name = `Zuul API ${this.#url.root}`;
     this.#session = new ApiSession(this.name, options);
     this.#logger = options.logger;
   }
@@ -56,7 +67,7 @@ export class ZuulApi {
     const seen = new Set<string>();
     for (let skip = 0; ; skip += PAGE_LENGTH) {
       const page = await this.#page(query, skip, signal);
-      // builds that end between two requests shift the list, so that a page may start with known builds
+      // Builds that end between two requests shift the list, so that a page may start with known builds.
       const fresh = page.filter(({ uuid }) => !seen.has(uuid));
       for (const { uuid } of fresh) seen.add(uuid);
       yield fresh.filter((build) => matchesQuery(build, query));
@@ -64,7 +75,7 @@ export class ZuulApi {
       if (fresh.length === 0) {
         throw new ZuulError(
           'invalid-answer',
-          `${this.name}: it lists the same builds on every page; check that what lies before it passes on the query`,
+          `${this.name}: it lists the same builds on every page; check that proxies pass on the query`,
         );
       }
     }
@@ -75,34 +86,52 @@ export class ZuulApi {
     const { base } = this.#tenantApi;
     for (let generation = this.#generation; ; generation += 1) {
       try {
-        const flags = SERVER_GENERATIONS[generation] ?? [];
-        const parameters = buildParameters(query, flags, { limit: PAGE_LENGTH, skip });
-        const page = await this.#session.get(
-          new URL(`builds?${parameters.toString()}`, base),
-          parseBuilds,
-          signal,
-        );
+        const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? [], skip);
+        const url = new URL(`builds?${parameters.toString()}`, base);
+        const page = await this.#session.get(url, (value) => LIST.check(value).map(parseBuild), signal);
         this.#generation = generation;
         return page;
       } catch (error) {
         if (!(error instanceof ZuulError) || error.status !== 404) throw error;
         const isLast = generation === SERVER_GENERATIONS.length - 1;
         if (error.code === 'tenant-unknown' || isLast) {
-          // the server may have been replaced by another
+          // The server may have been replaced by another.
           this.#tenantApi = undefined;
           this.#generation = 0;
           throw error;
         }
         this.#logger.debug(
-          `${this.name}: it may be too old for the parameters of this request; asking with fewer`,
+          `${this.name}: it may be too old for the parameters of this request; trying with fewer`,
         );
       }
     }
   }
 }
 
-const LIST = new JsonReader({ type: 'array' });
+/**
+ * Query of `builds`. A repeated parameter matches any of its values.
+ *
+ * @param flags must not be repeated: Zuul answers 500
+ */
+export function buildParameters(query: BuildQuery, flags: readonly string[], skip: number): URLSearchParams {
+  const parameters = new URLSearchParams({ project: query.project, job_name: query.job });
+  for (const pipeline of query.pipelines) parameters.append('pipeline', pipeline);
+  if (query.branch !== undefined) parameters.append('branch', query.branch);
+  parameters.append('result', 'SUCCESS');
+  for (const flag of flags) parameters.append(flag, 'true');
+  parameters.append('limit', `${PAGE_LENGTH}`);
+  parameters.append('skip', `${skip}`);
+  return parameters;
+}
 
-function parseBuilds(value: unknown): readonly ZuulBuild[] {
-  return LIST.check(value).map(parseBuild);
+/** Whether a build matches exactly: the server takes `*` as a wildcard, and may compare names without case. */
+export function matchesQuery(build: ZuulBuild, query: BuildQuery): boolean {
+  return (
+    build.project === query.project &&
+    build.jobName === query.job &&
+    query.pipelines.includes(build.pipeline) &&
+    (query.branch === undefined || build.branch === query.branch) &&
+    build.result === 'SUCCESS' &&
+    build.final
+  );
 }

@@ -1,32 +1,126 @@
-/** Something that a build returned (`zuul_return`). */
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import { artifactUrl } from '../download/artifact-url.ts';
+import type { ZuulSettings } from '../zuul-settings.ts';
+
+/** Settings that decide which successful builds are listed. */
+export type BuildQuery = Pick<ZuulSettings, 'project' | 'pipelines' | 'job' | 'branch'>;
+
+/** Artifact that a build returned with `zuul_return`. */
 export interface ZuulArtifact {
   readonly name: string;
   /** Absolute: http, https or s3. Its query may be a signature: never log it. */
   readonly url: string;
-  /** Whatever the job said; empty if it said nothing. */
+  /** Any content, as the job returned it. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** A build as both generations of the API tell of it. */
+/** A build, from either generation of the API. */
 export interface ZuulBuild {
   readonly uuid: string;
-  /** Zuul's row number: in the order of the starts. Zero where the server is too old to tell. */
+  /** Zuul's row number, in the order of the starts. Zero if the server is too old to send it. */
   readonly id: number;
   readonly jobName: string;
-  /** `SUCCESS`, `FAILURE` and so on; absent while it runs. */
+  /** `SUCCESS`, `FAILURE` and so on; absent while the build runs. */
   readonly result?: string;
-  /** False for a try that was followed by another. */
+  /** False for an attempt that was retried. */
   readonly final: boolean;
   /** Milliseconds since the epoch. */
   readonly startTime?: number;
   /** Milliseconds since the epoch. */
   readonly endTime?: number;
-  /** The short name: `opendev/system-config`. */
+  /** Short name: `opendev/system-config`. */
   readonly project: string;
-  /** Absent for what is no branch, a tag for example. */
+  /** Absent for a ref that is not a branch, such as a tag. */
   readonly branch?: string;
   readonly pipeline: string;
   readonly artifacts: readonly ZuulArtifact[];
-  /** Artifacts left out, each with the reason. */
+  /** Ignored artifacts, each with the reason. */
   readonly unusableArtifacts: readonly string[];
+}
+
+/** Zuul sends null for unknown values. */
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
+const TIME_OR_NULL = { type: ['string', 'null'], format: 'time' } as const;
+
+const CHANGE = { project: TEXT_OR_NULL, branch: TEXT_OR_NULL } as const;
+
+const BUILD = new JsonReader({
+  type: 'object',
+  required: ['uuid', 'job_name'],
+  properties: {
+    ...CHANGE,
+    uuid: { type: 'string' },
+    /** A string by the published schema; Zuul sends a number. */
+    _id: { type: ['integer', 'string', 'null'] },
+    /** An object since Zuul 10; before, a string such as `refs/heads/master`. */
+    ref: { type: ['object', 'string', 'null'], properties: CHANGE },
+    job_name: { type: 'string' },
+    result: TEXT_OR_NULL,
+    final: { type: ['boolean', 'null'] },
+    start_time: TIME_OR_NULL,
+    end_time: TIME_OR_NULL,
+    pipeline: TEXT_OR_NULL,
+    log_url: TEXT_OR_NULL,
+    artifacts: { type: ['array', 'null'] },
+  },
+});
+
+const ARTIFACT = new JsonReader({
+  type: 'object',
+  required: ['name', 'url'],
+  properties: {
+    name: { type: 'string' },
+    url: { type: 'string' },
+    metadata: { type: ['object', 'null'] },
+  },
+});
+
+/**
+ * Reads one build of `…/builds`. The change of a build is in `ref` since Zuul 10; before, beside the other fields.
+ *
+ * @throws Error that names the invalid field
+ */
+export function parseBuild(value: unknown): ZuulBuild {
+  try {
+    const build = BUILD.check(value);
+    const { project, branch } = typeof build.ref === 'object' && build.ref !== null ? build.ref : build;
+    const { uuid, result, start_time: start, end_time: end } = build;
+    const id = Number(build._id ?? 0);
+    if (!Number.isSafeInteger(id)) throw new Error('_id is not a whole number');
+    return {
+      uuid,
+      id,
+      jobName: build.job_name,
+      ...(typeof result === 'string' && { result }),
+      final: build.final !== false,
+      ...(typeof start === 'string' && { startTime: utcTime(start) }),
+      ...(typeof end === 'string' && { endTime: utcTime(end) }),
+      project: project ?? '',
+      ...(typeof branch === 'string' && { branch }),
+      pipeline: build.pipeline ?? '',
+      ...parseArtifacts(build.artifacts ?? [], build.log_url ?? undefined),
+    };
+  } catch (cause) {
+    const uuid: unknown = Object(value).uuid;
+    const place = typeof uuid === 'string' ? `of build ${uuid}, ` : '';
+    throw new Error(place + (cause as Error).message, { cause });
+  }
+}
+
+function parseArtifacts(
+  items: readonly unknown[],
+  logUrl: string | undefined,
+): Pick<ZuulBuild, 'artifacts' | 'unusableArtifacts'> {
+  const artifacts: ZuulArtifact[] = [];
+  const unusableArtifacts: string[] = [];
+  for (const item of items) {
+    try {
+      const { name, url, metadata } = ARTIFACT.check(item);
+      artifacts.push({ name, url: artifactUrl(url, logUrl), metadata: metadata ?? {} });
+    } catch (error) {
+      const name: unknown = Object(item).name;
+      unusableArtifacts.push(`artifact ${JSON.stringify(name)}: ${(error as Error).message}`);
+    }
+  }
+  return { artifacts, unusableArtifacts };
 }

@@ -1,52 +1,53 @@
-/** What can go wrong with a Zuul API, and whether trying the same again later may help. */
-export const ZUUL_ERRORS = {
-  'invalid-settings': { retriable: false },
-  'credentials-unusable': { retriable: false },
-  'auth-failed': { retriable: false },
-  forbidden: { retriable: false },
-  'tenant-unknown': { retriable: false },
-  'tenant-not-ready': { retriable: true },
-  'bad-request': { retriable: false },
-  'not-found': { retriable: false },
-  redirected: { retriable: false },
-  'rate-limited': { retriable: true },
-  'service-unavailable': { retriable: true },
-  'connection-failed': { retriable: true },
-  'certificate-untrusted': { retriable: false },
-  'invalid-answer': { retriable: false },
-  'memory-damaged': { retriable: false },
-} as const;
+/** Code of a {@link ZuulError}; compare codes, never messages. */
+export type ZuulErrorCode =
+  | 'invalid-settings'
+  | 'credentials-unusable'
+  | 'auth-failed'
+  | 'forbidden'
+  | 'tenant-unknown'
+  | 'tenant-not-ready'
+  | 'bad-request'
+  | 'not-found'
+  | 'redirected'
+  | 'rate-limited'
+  | 'service-unavailable'
+  | 'connection-failed'
+  | 'certificate-untrusted'
+  | 'invalid-answer'
+  | 'record-damaged';
 
-/** The code of a {@link ZuulError}; compare codes, never messages. */
-export type ZuulErrorCode = keyof typeof ZUUL_ERRORS;
-
-/** What a {@link ZuulError} carries besides its message. */
-export interface ZuulErrorOptions extends ErrorOptions {
-  readonly status?: number | undefined;
-  readonly retryAfter?: number | undefined;
-}
+const RETRIABLE: ReadonlySet<ZuulErrorCode> = new Set([
+  'tenant-not-ready',
+  'rate-limited',
+  'service-unavailable',
+  'connection-failed',
+]);
 
 /**
- * Every error of a Zuul API and of what it takes to ask one. Its message names the API, the request (method and
- * path), the reason and the remedy; it never holds a token, a secret or the query of a URL.
+ * Error of a Zuul API, or of something that its use needs. The message names the API, the request (method and path), the
+ * reason and the remedy; it never contains a token, a secret or the query of a URL.
  */
 export class ZuulError extends Error {
   override readonly name = 'ZuulError';
   readonly code: ZuulErrorCode;
-  /** The HTTP status of the answer, if there was one. */
+  /** HTTP status, if there was an answer. */
   readonly status: number | undefined;
-  /** Seconds that the server asked to wait before the next try (`Retry-After`). */
+  /** Seconds, as in `Retry-After`. */
   readonly retryAfter: number | undefined;
 
-  constructor(code: ZuulErrorCode, message: string, options: ZuulErrorOptions = {}) {
+  constructor(
+    code: ZuulErrorCode,
+    message: string,
+    options: ErrorOptions & { readonly status?: number; readonly retryAfter?: number | undefined } = {},
+  ) {
     super(message, options);
     this.code = code;
     this.status = options.status;
     this.retryAfter = options.retryAfter;
   }
 
-  /** Whether the same call may succeed later without a change by anyone. */
+  /** Whether the same call may succeed later. */
   get retriable(): boolean {
-    return ZUUL_ERRORS[this.code].retriable;
+    return RETRIABLE.has(this.code);
   }
 }

@@ -1,66 +1,153 @@
-import { FORMAT_NAMES } from '@nodepool-builder/image-builder';
-import { asImageError, DamagedRecord, Mutex, RecordType } from '@nodepool-builder/image-builder/module-kit';
+import { FORMAT_NAMES, type SettingsOf } from '@nodepool-builder/image-builder';
+import { asImageError, DamagedRecord, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import type { ZuulBuild } from '../api/zuul-build.ts';
 import { ZuulError } from '../api/zuul-error.ts';
-import {
-  EMPTY_HISTORY,
-  type HistoryUpdate,
-  type ProcessedHistory,
-  withGivenUp,
-  withTaken,
-} from './processed-history.ts';
+import { nameOf } from '../download/artifact-url.ts';
+import type { ImageArtifact } from './image-artifact.ts';
 
 const TEXT = { type: 'string' } as const;
 const INTEGER = { type: 'integer', maximum: Number.MAX_SAFE_INTEGER } as const;
+
+/** `endTime` is in milliseconds since the epoch. */
 const AGE = { endTime: INTEGER, id: INTEGER } as const;
 
-const RECORD = new RecordType({
+const BUILD = {
+  type: 'object',
+  required: ['uuid', 'endTime', 'id', 'pipeline', 'content'],
+  properties: {
+    ...AGE,
+    uuid: TEXT,
+    pipeline: TEXT,
+    /** The image in each format; the URL has no query. */
+    content: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['format', 'url'],
+        properties: { format: { enum: FORMAT_NAMES }, url: TEXT, sha256: TEXT },
+      },
+    },
+  },
+} as const;
+
+const HISTORY = {
   type: 'object',
   required: ['version', 'builds'],
   properties: {
     version: { const: 1 },
     newest: { type: 'object', required: ['endTime', 'id'], properties: AGE },
-    builds: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['uuid', 'endTime', 'id', 'pipeline', 'content'],
-        properties: {
-          ...AGE,
-          uuid: TEXT,
-          pipeline: TEXT,
-          content: {
-            type: 'array',
-            items: {
-              type: 'object',
-              required: ['format', 'url'],
-              properties: { format: { enum: FORMAT_NAMES }, url: TEXT, sha256: TEXT },
-            },
-          },
-        },
-      },
-    },
+    builds: { type: 'array', items: BUILD },
   },
-});
+} as const;
+
+/** Record of a build. */
+export type BuildRecord = SettingsOf<typeof BUILD>;
+
+/** The processed builds of one image. */
+export interface ProcessedHistory {
+  /** The newest build whose image was imported. */
+  readonly newest: Pick<BuildRecord, 'endTime' | 'id'> | undefined;
+  /** Processed builds by uuid, with or without an imported image. */
+  readonly builds: ReadonlyMap<string, BuildRecord>;
+}
+
+/** Builds that are processed together. */
+export interface HistoryUpdate {
+  /** The chosen build, and others that returned the same image. */
+  readonly same: readonly [BuildRecord, ...BuildRecord[]];
+  /** Builds with older images, or that returned a processed image again. */
+  readonly passedOver: readonly BuildRecord[];
+}
+
+/** A year of daily builds. A build that drops out is older than the newest and is not imported again. */
+const MOST_BUILDS = 500;
+
+/** No build was processed. */
+export const EMPTY_HISTORY: ProcessedHistory = { newest: undefined, builds: new Map() };
+
+/** Creates the record of a build. An end in the future counts as now, or the build would be the newest until then. */
+export function recordOfBuild(
+  { uuid, id, endTime = 0, pipeline }: ZuulBuild,
+  artifacts: readonly ImageArtifact[],
+  now: number,
+): BuildRecord {
+  const content = artifacts.map(({ format, url, sha256 }) => ({
+    format,
+    url: nameOf(url),
+    ...(sha256 !== undefined && { sha256 }),
+  }));
+  return { uuid, id, endTime: Math.min(endTime, now), pipeline, content };
+}
+
+/** The history after an import. Its newest build never becomes older. */
+export function withImported(history: ProcessedHistory, update: HistoryUpdate): ProcessedHistory {
+  const { same, passedOver } = update;
+  const [{ endTime, id }] = same;
+  const isNewer = history.newest === undefined || compareAge({ endTime, id }, history.newest) > 0;
+  const newest = isNewer ? { endTime, id } : history.newest;
+  return { newest, builds: withBuilds(history, [...passedOver, ...same]) };
+}
+
+/** The history after the image of a build proved to be unavailable. */
+export function withSkipped(
+  history: ProcessedHistory,
+  { same }: Pick<HistoryUpdate, 'same'>,
+): ProcessedHistory {
+  return { newest: history.newest, builds: withBuilds(history, same) };
+}
+
+function withBuilds({ builds }: ProcessedHistory, added: readonly BuildRecord[]): ProcessedHistory['builds'] {
+  const all = new Map([...builds, ...added.map((build) => [build.uuid, build] as const)]);
+  const kept = [...all.values()].toSorted(compareAge).slice(-MOST_BUILDS);
+  return new Map(kept.map((build) => [build.uuid, build]));
+}
+
+/** Orders by the end, and by the number if two builds ended in the same second. Positive if `a` is newer. */
+export function compareAge(
+  a: Pick<BuildRecord, 'endTime' | 'id'>,
+  b: Pick<BuildRecord, 'endTime' | 'id'>,
+): number {
+  return a.endTime - b.endTime || a.id - b.id;
+}
+
+/**
+ * Whether one of the two builds returned the image of the other, as a promotion does. Without a digest, the same URL
+ * proves this only across pipelines: within one, a job may overwrite the object.
+ */
+export function hasSameContent(a: BuildRecord, b: BuildRecord): boolean {
+  const pairs = a.content.flatMap((one) => {
+    const other = b.content.find(({ format }) => format === one.format);
+    return other === undefined ? [] : [{ one, other }];
+  });
+  const isSame = pairs.every(({ one, other }) =>
+    one.sha256 !== undefined && other.sha256 !== undefined
+      ? one.sha256 === other.sha256
+      : one.url === other.url && a.pipeline !== b.pipeline,
+  );
+  return pairs.length > 0 && isSame;
+}
 
 /** The processed builds of one image, in a file: each build is processed once, also after a restart. */
 export class ProcessedBuilds {
-  readonly #path: string;
-  readonly #mutex = new Mutex();
-  #history: ProcessedHistory;
+  readonly #records: RecordDirectory<typeof HISTORY>;
+  readonly #name: string;
+  #history: ProcessedHistory = EMPTY_HISTORY;
 
-  private constructor(path: string, history: ProcessedHistory) {
-    this.#path = path;
-    this.#history = history;
+  private constructor(directory: string, imageName: string) {
+    this.#records = new RecordDirectory(directory, HISTORY);
+    this.#name = encodeURIComponent(imageName);
   }
 
   /**
-   * Reads the file, if it exists. Only one process may use it.
+   * Reads the file of an image, if it exists. Only one importer may use it.
    *
-   * @throws ZuulError `memory-damaged`
+   * @throws ZuulError `record-damaged`
    * @throws ImageError `directory-not-usable`
    */
-  static async open(path: string): Promise<ProcessedBuilds> {
-    return new ProcessedBuilds(path, await readHistory(path));
+  static async open(directory: string, imageName: string): Promise<ProcessedBuilds> {
+    const processed = new ProcessedBuilds(directory, imageName);
+    await processed.#read();
+    return processed;
   }
 
   /** The current history; later changes create another. */
@@ -73,8 +160,8 @@ export class ProcessedBuilds {
    *
    * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
    */
-  async taken(chosen: HistoryUpdate): Promise<void> {
-    await this.#become((history) => withTaken(history, chosen));
+  async imported(update: HistoryUpdate): Promise<void> {
+    await this.#write(withImported(this.#history, update));
   }
 
   /**
@@ -82,41 +169,40 @@ export class ProcessedBuilds {
    *
    * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
    */
-  async givenUp(chosen: HistoryUpdate): Promise<void> {
-    await this.#become((history) => withGivenUp(history, chosen));
+  async skipped(update: HistoryUpdate): Promise<void> {
+    await this.#write(withSkipped(this.#history, update));
   }
 
-  async #become(next: (history: ProcessedHistory) => ProcessedHistory): Promise<void> {
-    await this.#mutex.run(async () => {
-      const history = next(this.#history);
-      await RECORD.write(this.#path, recordOf(history)).catch((error: unknown) => {
-        throw asImageError(error, `writing ${this.#path}`);
-      });
-      this.#history = history;
+  async #read(): Promise<void> {
+    try {
+      const record = await this.#records.read(this.#name);
+      if (record === undefined) return;
+      const { newest, builds } = record;
+      this.#history = {
+        newest: newest && notInFuture(newest),
+        builds: new Map(builds.map((build) => [build.uuid, notInFuture(build)])),
+      };
+    } catch (cause) {
+      if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${this.#file}`);
+      throw new ZuulError(
+        'record-damaged',
+        `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`,
+        { cause },
+      );
+    }
+  }
+
+  async #write(history: ProcessedHistory): Promise<void> {
+    const { newest, builds } = history;
+    const record = { version: 1, ...(newest && { newest }), builds: [...builds.values()] } as const;
+    await this.#records.write(this.#name, record).catch((error: unknown) => {
+      throw asImageError(error, `writing ${this.#file}`);
     });
+    this.#history = history;
   }
-}
 
-function recordOf({ newest, builds }: ProcessedHistory): Parameters<typeof RECORD.text>[0] {
-  return { version: 1, ...(newest !== undefined && { newest }), builds: [...builds.values()] };
-}
-
-async function readHistory(path: string): Promise<ProcessedHistory> {
-  try {
-    const record = await RECORD.read(path);
-    if (record === undefined) return EMPTY_HISTORY;
-    const { newest, builds } = record;
-    return {
-      newest: newest && notInFuture(newest),
-      builds: new Map(builds.map((build) => [build.uuid, notInFuture(build)])),
-    };
-  } catch (cause) {
-    if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${path}`);
-    throw new ZuulError(
-      'memory-damaged',
-      `the record of builds ${cause.message}; remove it, and the newest image is fetched once more`,
-      { cause },
-    );
+  get #file(): string {
+    return this.#records.file(this.#name);
   }
 }
 

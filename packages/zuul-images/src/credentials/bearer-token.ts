@@ -1,17 +1,24 @@
 import { ZuulError } from '../api/zuul-error.ts';
 
-/** What a header takes (RFC 6750, 2.1). */
+/** Syntax of a bearer token (RFC 6750, 2.1). */
 const TOKEN = /^[\w.~+/-]+=*$/;
 
+/** A bearer token. */
+export interface IssuedToken {
+  readonly value: string;
+  /** Milliseconds since the epoch; absent if unknown. */
+  readonly expiresAt?: number | undefined;
+}
+
 /**
- * The token in what a file or a command gave; `zuul-admin create-auth-token` writes `Bearer` before it.
+ * Returns the token in a text. `zuul-admin create-auth-token` writes `Bearer` before it.
  *
- * @param source names the file or the command in the message
- * @throws ZuulError `credentials-unusable`; the message does not quote what was read
+ * @param source subject of the message, such as a file
+ * @throws ZuulError `credentials-unusable`; the message does not quote the text
  */
 export function bearerToken(text: string, source: string): string {
   const token = text.trim().replace(/^bearer\s+/i, '');
   if (TOKEN.test(token)) return token;
-  const fault = token === '' ? 'gives no token' : 'gives something that is no bearer token';
-  throw new ZuulError('credentials-unusable', `${source} ${fault}; it must give the token and nothing else`);
+  const reason = token === '' ? 'contains no token' : 'does not contain a bearer token alone';
+  throw new ZuulError('credentials-unusable', `${source} ${reason}; correct it`);
 }

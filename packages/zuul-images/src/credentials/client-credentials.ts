@@ -1,84 +1,21 @@
 import { type Clock, JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { answerError } from '../api/answer-error.ts';
-import { parseAnswer } from '../api/parse-answer.ts';
 import { ZuulError } from '../api/zuul-error.ts';
 import type { ZuulHttp } from '../api/zuul-http.ts';
-import { bearerToken } from './bearer-token.ts';
-import type { IssuedToken } from './issued-token.ts';
-import { readSecret } from './secret-file.ts';
+import type { AuthSettings } from '../zuul-settings.ts';
+import { bearerToken, type IssuedToken } from './bearer-token.ts';
 
-/** A client of an OpenID provider (`authority` of a realm in Zuul's `info`). */
-export interface ClientSettings {
-  /** The provider's issuer URL. */
-  readonly issuer: string;
-  readonly clientId: string;
-  /** Holds the client's secret. */
-  readonly secretFile: string;
-  /** What the token is to be good for, where the provider asks for it. */
-  readonly scope?: string;
-}
-
-/** What a {@link requestToken} needs. */
+/** Services of {@link requestToken}. */
 export interface TokenRequestOptions {
   readonly http: ZuulHttp;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
+/** Metadata of an OpenID provider. */
 interface Provider {
   readonly tokenEndpoint: URL;
-  /** Whether the secret goes into the body: not all take it in a header. */
+  /** Whether the secret is sent in the form, and not in a header. */
   readonly secretInBody: boolean;
-}
-
-/**
- * Has an OpenID provider issue a token for a client (RFC 6749, 4.4); where to ask, the provider tells by discovery.
- *
- * @throws ZuulError `invalid-settings`, `credentials-unusable`, and those of a failed request
- */
-export async function requestToken(
-  settings: ClientSettings,
-  options: TokenRequestOptions,
-): Promise<IssuedToken> {
-  const { http, clock, signal } = options;
-  const { tokenEndpoint, secretInBody } = await discover(settings.issuer, options);
-  const secret = await readSecret(settings.secretFile);
-  const request = `OpenID provider ${settings.issuer}: POST ${tokenEndpoint.pathname}`;
-  const asked = clock.now();
-  const answer = await http.send(request, {
-    url: tokenEndpoint,
-    headers: secretInBody ? {} : { authorization: basic(settings.clientId, secret) },
-    form: {
-      grant_type: 'client_credentials',
-      ...(settings.scope !== undefined && { scope: settings.scope }),
-      ...(secretInBody && { client_id: settings.clientId, client_secret: secret }),
-    },
-    signal,
-  });
-  if (answer.status === 400 || answer.status === 401) {
-    const { message, status } = answerError(request, answer, clock.now());
-    throw new ZuulError(
-      'credentials-unusable',
-      `${withoutRemedy(message)}; check the client, its secret and the scope`,
-      {
-        status,
-      },
-    );
-  }
-  if (answer.status !== 200) throw answerError(request, answer, clock.now());
-  return parseAnswer(request, answer, (value) => readToken(value, request, asked));
-}
-
-async function discover(issuer: string, { http, clock, signal }: TokenRequestOptions): Promise<Provider> {
-  const base = URL.parse(`${issuer.replace(/\/$/, '')}/`);
-  if (base === null || !['http:', 'https:'].includes(base.protocol)) {
-    throw new ZuulError('invalid-settings', 'the issuer of Zuul tokens is no http or https URL; correct it');
-  }
-  const url = new URL('.well-known/openid-configuration', base);
-  const request = `OpenID provider ${issuer}: GET ${url.pathname}`;
-  const answer = await http.send(request, { url, signal });
-  if (answer.status !== 200) throw answerError(request, answer, clock.now());
-  return parseAnswer(request, answer, (value) => readProvider(value, base));
 }
 
 const PROVIDER = new JsonReader({
@@ -91,42 +28,80 @@ const PROVIDER = new JsonReader({
   },
 });
 
-function readProvider(value: unknown, issuer: URL): Provider {
-  const provider = PROVIDER.check(value);
-  // OpenID Connect Discovery, 4.3: another's document must not direct the secret elsewhere
-  const named = provider.issuer.replace(/\/?$/, '/');
-  if (URL.parse(named)?.href !== issuer.href) throw new Error('it is about another issuer');
-  const tokenEndpoint = URL.parse(provider.token_endpoint);
-  if (tokenEndpoint === null || ![issuer.protocol, 'https:'].includes(tokenEndpoint.protocol)) {
-    throw new Error(`token_endpoint is no ${issuer.protocol} URL`);
-  }
-  const methods = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  return { tokenEndpoint, secretInBody: !methods.includes('client_secret_basic') };
-}
-
 const TOKEN = new JsonReader({
   type: 'object',
   required: ['access_token'],
   properties: { access_token: { type: 'string' }, expires_in: {} },
 });
 
-function readToken(value: unknown, request: string, asked: number): IssuedToken {
-  const { access_token: token, expires_in: life } = TOKEN.check(value);
-  return {
-    value: bearerToken(token, request),
-    ...(typeof life === 'number' && { expiresAt: asked + life * 1000 }),
+/**
+ * Requests a token from an OpenID provider by the client credentials grant (RFC 6749, section 4.4).
+ *
+ * @throws ZuulError
+ * @throws the signal's reason
+ */
+export async function requestToken(
+  { issuer, 'client-id': id, scope }: NonNullable<AuthSettings['client-credentials']>,
+  secret: string,
+  options: TokenRequestOptions,
+): Promise<IssuedToken> {
+  const { http, clock, signal } = options;
+  const { tokenEndpoint, secretInBody } = await discover(issuer, options);
+  const name = `OpenID provider ${issuer}: POST ${tokenEndpoint.pathname}`;
+  const requestedAt = clock.now();
+  const request = {
+    url: tokenEndpoint,
+    headers: secretInBody ? {} : { authorization: basic(id, secret) },
+    form: {
+      grant_type: 'client_credentials',
+      ...(scope !== undefined && { scope }),
+      ...(secretInBody && { client_id: id, client_secret: secret }),
+    },
+    signal,
   };
+  try {
+    return await http.json(name, request, (value) => {
+      const { access_token: token, expires_in: life } = TOKEN.check(value);
+      const expiresAt = typeof life === 'number' ? requestedAt + life * 1000 : undefined;
+      return { value: bearerToken(token, `the answer of ${name}`), expiresAt };
+    });
+  } catch (error) {
+    if (!(error instanceof ZuulError) || (error.status !== 400 && error.status !== 401)) throw error;
+    const { status } = error;
+    const [reason] = error.message.split(';', 1);
+    const message = `${reason}; check the client, its secret and the scope`;
+    throw new ZuulError('credentials-unusable', message, { status });
+  }
 }
 
-/** RFC 6749, 2.3.1: both are encoded as in a form before they are joined. */
+async function discover(issuer: string, { http, signal }: TokenRequestOptions): Promise<Provider> {
+  const base = URL.parse(`${issuer.replace(/\/$/, '')}/`);
+  if (base === null || !['http:', 'https:'].includes(base.protocol)) {
+    throw new ZuulError(
+      'invalid-settings',
+      'the issuer of Zuul tokens is not an http or https URL; correct it',
+    );
+  }
+  const url = new URL('.well-known/openid-configuration', base);
+  const name = `OpenID provider ${issuer}: GET ${url.pathname}`;
+  return await http.json(name, { url, signal }, (value) => readProvider(value, base));
+}
+
+function readProvider(value: unknown, issuer: URL): Provider {
+  const provider = PROVIDER.check(value);
+  // OpenID Connect Discovery, 4.3: the document of another issuer must not direct the secret elsewhere.
+  const named = provider.issuer.replace(/\/?$/, '/');
+  if (URL.parse(named)?.href !== issuer.href) throw new Error('it is the metadata of another issuer');
+  const tokenEndpoint = URL.parse(provider.token_endpoint);
+  if (tokenEndpoint === null || ![issuer.protocol, 'https:'].includes(tokenEndpoint.protocol)) {
+    throw new Error(`token_endpoint is not an ${issuer.protocol.slice(0, -1)} URL`);
+  }
+  const methods = provider.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  return { tokenEndpoint, secretInBody: !methods.includes('client_secret_basic') };
+}
+
+/** RFC 6749, 2.3.1: both are encoded like a form before they are joined. */
 function basic(user: string, password: string): string {
-  return `Basic ${Buffer.from(`${formEncoded(user)}:${formEncoded(password)}`).toString('base64')}`;
-}
-
-function formEncoded(value: string): string {
-  return new URLSearchParams([['', value]]).toString().slice(1);
-}
-
-function withoutRemedy(message: string): string {
-  return message.split(';', 1)[0] as string;
+  const [id, secret] = [user, password].map((text) => new URLSearchParams({ '': text }).toString().slice(1));
+  return `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`;
 }

@@ -1,6 +1,14 @@
 import { createHmac } from 'node:crypto';
+import type { AuthSettings } from '../zuul-settings.ts';
+import type { IssuedToken } from './bearer-token.ts';
 
-/** The claims of a JSON Web Token (RFC 7519) that are used here; times in seconds since the epoch. */
+/** Life of a minted token in milliseconds: Zuul's documentation recommends ten minutes at most. */
+const LIFE = 300_000;
+
+/** Milliseconds by which Zuul's clock may be slow: it refuses tokens that were issued in the future. */
+const CLOCK_SKEW = 30_000;
+
+/** Claims of a JSON Web Token (RFC 7519); times in seconds since the epoch. */
 export interface TokenClaims {
   readonly iss: string;
   readonly aud: string;
@@ -9,22 +17,39 @@ export interface TokenClaims {
   readonly exp: number;
 }
 
+/**
+ * Mints a token that permits its subject only to read. `zuul-admin create-auth-token` would add the claim `zuul.admin`.
+ *
+ * @param now milliseconds since the epoch
+ */
+export function mintToken(
+  { issuer, audience, subject }: NonNullable<AuthSettings['shared-secret']>,
+  secret: string,
+  now: number,
+): IssuedToken {
+  const [iat, exp] = [now - CLOCK_SKEW, now + LIFE].map((time) => Math.floor(time / 1000)) as [
+    number,
+    number,
+  ];
+  const claims = { iss: issuer, aud: audience, sub: subject, iat, exp };
+  return { value: signToken(claims, secret), expiresAt: exp * 1000 };
+}
+
 /** Signs a token with HMAC-SHA-256 (RFC 7515, RFC 7518 `HS256`). */
 export function signToken(claims: TokenClaims, secret: string): string {
-  const signed = [{ alg: 'HS256', typ: 'JWT' }, claims].map(encode).join('.');
+  const signed = [{ alg: 'HS256', typ: 'JWT' }, claims]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }
 
-/**
- * When a token expires, in milliseconds since the epoch; undefined if it does not say so. The signature is not
- * checked: that is for who takes the token.
- */
+/** Expiry of a token in milliseconds since the epoch, if it contains one. The signature is not checked. */
 export function expiryOf(token: string): number | undefined {
   const { exp } = claimsOf(token);
   return typeof exp === 'number' ? exp * 1000 : undefined;
 }
 
-/** Whether a token asks for the rights of an administrator, as every token of `zuul-admin create-auth-token` does. */
+/** Whether a token claims the rights of an administrator, as every token of `zuul-admin create-auth-token` does. */
 export function hasAdminClaim(token: string): boolean {
   const { zuul } = claimsOf(token);
   return typeof zuul === 'object' && zuul !== null && 'admin' in zuul;
@@ -40,8 +65,4 @@ function claimsOf(token: string): Readonly<Record<string, unknown>> {
   } catch {
     return {};
   }
-}
-
-function encode(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url');
 }

@@ -1,11 +1,42 @@
 import { ImageError } from '@nodepool-builder/image-builder';
-import type { Coding } from './unpacking.ts';
 
-/** How the last part of an URL's path ends, and how such an object is packed. */
-const SUFFIXES: Readonly<Record<string, Coding>> = { '.zst': 'zstd', '.xz': 'xz', '.gz': 'gzip' };
+/** URL schemes of artifacts. */
+const SCHEMES: readonly string[] = ['http:', 'https:', 's3:'];
 
 /**
- * What an artifact's URL stands for on the wire. `s3://bucket/key` becomes a path of the endpoint.
+ * Returns the absolute URL of an artifact. Zuul joins a relative URL to the build's `log_url`, if the build has one at
+ * that time; otherwise it stores the relative URL.
+ *
+ * @throws Error with the reason; it never contains the query, which may be a signature
+ */
+export function artifactUrl(url: string, logUrl: string | undefined): string {
+  const absolute = URL.parse(url) ?? joined(url, logUrl);
+  if (!SCHEMES.includes(absolute.protocol)) {
+    throw new Error(`its URL begins with ${absolute.protocol}, and not with http:, https: or s3:`);
+  }
+  if (absolute.username !== '' || absolute.password !== '') {
+    throw new Error('its URL contains a user name or a password');
+  }
+  return absolute.href;
+}
+
+function joined(url: string, logUrl: string | undefined): URL {
+  if (logUrl === undefined) throw new Error('its URL is relative, and the build has no log_url');
+  // The logs of a build are a directory, also if the URL has no slash at its end.
+  const base = `${logUrl.replace(/[?#].*/s, '').replace(/(?<!\/)\/*$/, '')}/`;
+  const absolute = URL.parse(url, base);
+  if (absolute === null) throw new Error('its URL is invalid');
+  return absolute;
+}
+
+/** Name of a URL in messages and records: without credentials, and without the query, which may be a signature. */
+export function nameOf(url: URL | string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
+/**
+ * Returns the URL for requests. `s3://bucket/key` becomes a path of the endpoint.
  *
  * @throws ImageError `invalid-configuration`
  */
@@ -14,23 +45,12 @@ export function wireUrl(url: string, s3Endpoint: string | undefined): URL {
   if (parsed === null) throw unusable('it is not absolute', 'resolve it against the log URL of its build');
   if (parsed.protocol === 's3:') {
     const endpoint = URL.parse(s3Endpoint ?? '');
-    if (endpoint === null)
-      throw unusable(`nobody told where ${nameOf(parsed)} is`, 'set the URL of the S3 endpoint');
+    if (endpoint === null) throw unusable(`the endpoint of ${nameOf(parsed)} is unknown`, 'set s3-endpoint');
     endpoint.pathname = `${endpoint.pathname.replace(/\/$/, '')}/${parsed.host}${parsed.pathname}`;
     return endpoint;
   }
-  if (parsed.protocol === 'http:' || parsed.protocol === 'https:') return parsed;
+  if (SCHEMES.includes(parsed.protocol)) return parsed;
   throw unusable(`its scheme is ${parsed.protocol.slice(0, -1)}`, 'publish it over http, https or s3');
-}
-
-/** How an URL is called in messages: without its query, which may be a signature, and without credentials. */
-export function nameOf({ protocol, host, pathname }: URL): string {
-  return `${protocol}//${host}${pathname}`;
-}
-
-/** How the object is packed, by the end of its name. */
-export function codingOf({ pathname }: URL): Coding | undefined {
-  return SUFFIXES[/\.[^./]*$/.exec(pathname)?.[0].toLowerCase() ?? ''];
 }
 
 function unusable(reason: string, remedy: string): ImageError {

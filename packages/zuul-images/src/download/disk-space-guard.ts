@@ -17,11 +17,11 @@ export class DiskSpaceGuard {
   }
 
   /**
-   * Must be called before each write.
+   * Counts written bytes, and checks the free space at intervals.
    *
    * @throws ImageError `disk-full`
    */
-  async take(bytes: number): Promise<void> {
+  async count(bytes: number): Promise<void> {
     this.#unchecked += bytes;
     if (this.#unchecked < INTERVAL) return;
     this.#unchecked = 0;

@@ -1,22 +1,79 @@
-import { createHash } from 'node:crypto';
-import { rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { ImageError } from '@nodepool-builder/image-builder';
-import { asImageError, makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
-import { AddressGuard } from './address-guard.ts';
-import type { ArtifactRequest, DownloadedArtifact, DownloadOptions } from './artifact-request.ts';
-import { nameOf, wireUrl } from './artifact-url.ts';
-import { attemptDownload } from './attempt-download.ts';
-import { checkArtifact } from './expected.ts';
-import { HttpSource } from './http-source.ts';
-import { DOWNLOAD_RETRIES, Retries, TransientFailure } from './retries.ts';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type Checksums,
+  ImageError,
+  type Logger,
+  type OperationOptions,
+} from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  makeStateDirectory,
+  type RetryLimits,
+  runTaskGroup,
+  signalOf,
+  steadyProgress,
+} from '@nodepool-builder/image-builder/module-kit';
+import { DiskSpaceGuard } from './disk-space-guard.ts';
+import { fetchObject } from './fetch-object.ts';
+import { type ArtifactAccess, HttpSource } from './http-source.ts';
+import { Retries, TransientFailure } from './retries.ts';
+import { Spool } from './spool.ts';
+import { findObject } from './stored-object.ts';
+import { tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
+import { codingOf } from './unpacking.ts';
 
-const DEFAULT_STALL = 60_000;
+const CONNECTIONS = 4;
+
+/** Digests that a job returned, in lower-case hexadecimal digits. Absent ones are not checked. */
+export interface ExpectedDigests {
+  /** Of the unpacked file. */
+  readonly sha256?: string;
+  /** Of the unpacked file. */
+  readonly md5?: string;
+  /** Of the object as it is stored, compressed or not. */
+  readonly crc32?: string;
+}
+
+/** An artifact and its destination. */
+export interface ArtifactRequest extends ExpectedDigests {
+  /** Absolute: http, https, or `s3://bucket/key`. A compressed object ends in `.zst`, `.xz` or `.gz`. */
+  readonly url: string;
+  readonly access: ArtifactAccess;
+  /**
+   * Directory of this download alone, which is created. After an interruption, a later call for the same artifact
+   * resumes with its content; the signature in the URL may differ.
+   */
+  readonly directory: string;
+  /** Size limit of the unpacked file in bytes. */
+  readonly largestSize: number;
+  /** Bytes that stay free on the file system. */
+  readonly leaveFree: number;
+}
+
+/** Settings of {@link downloadArtifact}. Progress is in percent; there is none if the server sends no size. */
+export interface DownloadOptions extends OperationOptions {
+  readonly logger?: Logger;
+  /** Number of ranges fetched concurrently. Default 4. */
+  readonly connections?: number;
+  /** Milliseconds without data after which a connection counts as lost. Default: a minute. */
+  readonly stall?: number;
+  /** Default: eight attempts, with delays from one second to two minutes. */
+  readonly retryPolicy?: RetryLimits;
+}
+
+/** A downloaded file, in the directory of the request. */
+export interface DownloadedArtifact {
+  readonly path: string;
+  /** Bytes of the unpacked file, holes included. */
+  readonly size: number;
+  readonly checksums: Checksums;
+}
 
 /**
- * Fetches an artifact over HTTP, unpacks and hashes it on the way, and writes a sparse file. It resumes a call that was
- * aborted, failed with `download-failed`, or died with its process; other failures leave nothing. The file is not
- * flushed to disk: publishing an image does that.
+ * Fetches an artifact over HTTP, unpacks and digests it on the way, and writes a sparse file. It resumes a call that was
+ * aborted, failed with `download-failed`, or died with its process; other failures remove the directory. The file is
+ * not synced to disk.
  *
  * @throws ImageError `artifact-expired`, `artifact-refused`, `artifact-damaged`, `artifact-too-large`,
  *   `download-failed`, `disk-full`, `directory-not-usable`, `command-not-found` (for xz), `invalid-configuration`
@@ -26,83 +83,90 @@ export async function downloadArtifact(
   request: ArtifactRequest,
   options: DownloadOptions = {},
 ): Promise<DownloadedArtifact> {
-  const { destination, stateDirectory, s3Endpoint } = request;
-  const { signal = new AbortController().signal } = options;
+  const { url, access, directory } = request;
+  const signal = signalOf(options);
   signal.throwIfAborted();
-  const url = wireUrl(request.url, s3Endpoint);
+  const source = new HttpSource(url, access, options.stall);
+  const retries = new Retries(options.retryPolicy, options.logger);
   try {
-    const state = await stateOf(url, stateDirectory, destination);
-    try {
-      return await download(url, state, request, { ...options, signal });
-    } catch (error) {
-      if (mayGoOn(error, signal)) await rm(join(state, 'unpacked'), { force: true });
-      else await rm(state, { recursive: true, force: true });
-      throw error;
-    }
-  } catch (error) {
-    throw asImageError(error, `downloading ${nameOf(url)}`);
-  }
-}
-
-/** Whether another call can resume the download. */
-function mayGoOn(error: unknown, signal: AbortSignal): boolean {
-  return signal.aborted || (error instanceof ImageError && error.code === 'download-failed');
-}
-
-async function download(
-  url: URL,
-  state: string,
-  request: ArtifactRequest,
-  options: DownloadOptions & { readonly signal: AbortSignal },
-): Promise<DownloadedArtifact> {
-  const {
-    destination,
-    expected = {},
-    headers = {},
-    ca,
-    configuredUrls = [url.href],
-    allowedHosts = [],
-  } = request;
-  const guard = new AddressGuard({ configuredUrls, allowedHosts });
-  const { signal, logger, stall = DEFAULT_STALL, retryPolicy = DOWNLOAD_RETRIES } = options;
-  const source = new HttpSource(url, { headers, guard, stall, ...(ca !== undefined && { ca }) });
-  const retries = new Retries(retryPolicy, logger);
-  let fetched = 0;
-  try {
+    await makeStateDirectory(directory);
     for (;;) {
       try {
-        const { file, object } = await attemptDownload(source, state, request, {
-          ...options,
-          retryPolicy,
-          onBytes: (bytes) => (fetched += bytes),
-        });
-        checkArtifact(nameOf(url), expected, object);
-        await rename(file, destination);
-        await rm(state, { recursive: true });
-        return { size: object.size, checksums: object.checksums, fetched };
+        return await attempt(source, request, options, signal);
       } catch (error) {
         if (!(error instanceof TransientFailure)) throw error;
         await retries.pause(error, 0, signal);
       }
     }
+  } catch (error) {
+    const isResumable = signal.aborted || (error instanceof ImageError && error.code === 'download-failed');
+    await rm(isResumable ? unpackedPath(directory) : directory, { recursive: true, force: true });
+    throw asImageError(error, `downloading ${source.name}`);
   } finally {
     source.close();
   }
 }
 
-/**
- * Creates the directory for the partial download of an artifact. The signature in the query of a URL is not part of
- * the artifact's identity.
- *
- * @throws ImageError `directory-not-usable` if the finished file could not be moved from there to its destination
- */
-async function stateOf(url: URL, stateDirectory: string, destination: string): Promise<string> {
-  const path = join(stateDirectory, createHash('sha256').update(nameOf(url)).digest('hex').slice(0, 32));
-  await makeStateDirectory(path);
-  const [state, target] = await Promise.all([stat(path), stat(dirname(destination))]);
-  if (state.dev === target.dev) return path;
-  throw new ImageError(
-    'directory-not-usable',
-    `"${stateDirectory}" and "${destination}" are on two file systems; let the state of downloads lie where images do`,
-  );
+function unpackedPath(directory: string): string {
+  return join(directory, 'unpacked');
+}
+
+/** @throws TransientFailure if the download has to start over */
+async function attempt(
+  source: HttpSource,
+  request: ArtifactRequest,
+  options: DownloadOptions,
+  signal: AbortSignal,
+): Promise<DownloadedArtifact> {
+  const { name } = source;
+  const { directory, largestSize: limit, leaveFree } = request;
+  const { logger, onProgress, connections = CONNECTIONS, retryPolicy } = options;
+  const object = await findObject(source, signal);
+  let spool: Spool | undefined;
+  try {
+    const coding = codingOf(source.name, object.contentEncoding);
+    if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
+    spool = await Spool.open(directory, object);
+    const space = new DiskSpaceGuard(directory, leaveFree);
+    await space.check((object.size ?? 0) - spool.present);
+    const size = object.size ?? 'an unknown number of';
+    logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
+
+    const progress = onProgress && steadyProgress(onProgress);
+    const path = coding === undefined ? spool.path : unpackedPath(directory);
+    const fetching = { source, object, spool, space, connections, retryPolicy, logger };
+    const unpacking = {
+      ...{ spool, coding, path, name, limit, space },
+      withCrc32: request.crc32 !== undefined,
+      onProgress: (done: number) => progress?.({ done, total: object.size ?? 0 }),
+    };
+    const [, unpacked] = await runTaskGroup<[unknown, UnpackedObject]>(signal, [
+      (both) => fetchObject(fetching, both),
+      (both) => unpackObject(unpacking, both),
+    ]);
+    checkDigests(name, request, unpacked);
+    return { path, size: unpacked.size, checksums: unpacked.checksums };
+  } finally {
+    if ('answer' in object) object.answer.response.destroy();
+    await spool?.close();
+  }
+}
+
+function checkDigests(
+  name: string,
+  { sha256, md5, crc32 }: ExpectedDigests,
+  { checksums, crc32: storedCrc32 }: UnpackedObject,
+): void {
+  const digests = [
+    ['crc32 of the stored object', crc32, storedCrc32?.toString(16).padStart(8, '0')],
+    ['sha256', sha256, checksums.sha256],
+    ['md5', md5, checksums.md5],
+  ] as const;
+  for (const [digest, expected, actual] of digests) {
+    if (expected === undefined || expected === actual) continue;
+    throw new ImageError(
+      'artifact-damaged',
+      `${name} is damaged: its ${digest} is ${actual}, expected was ${expected}; run the job that builds it again`,
+    );
+  }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { retryAfterSeconds } from '@nodepool-builder/image-builder/module-kit';
 import { nameOf } from './artifact-url.ts';
+import type { Answer } from './http-source.ts';
 import { TransientFailure } from './retries.ts';
 
 const GONE: ReadonlySet<number> = new Set([404, 410]);
@@ -14,33 +15,32 @@ const BUSY: ReadonlySet<number> = new Set([408, 425, 429]);
 /** Characters of an error's body that are searched. */
 const LONGEST_BODY = 4096;
 
-/** Translates a response without the artifact into an error. Reads or destroys its body. */
-export async function refusalOf(response: IncomingMessage, url: URL): Promise<Error> {
-  const { statusCode: status = 0 } = response;
-  if (GONE.has(status)) {
+/** Translates a response without the artifact into an error, and destroys the response. */
+export async function refusalOf({ url, response }: Answer): Promise<Error> {
+  const { statusCode: status = 0, headers } = response;
+  const name = nameOf(url);
+  try {
+    if (GONE.has(status)) return expired(name, `the server answered ${status}`);
+    if (BUSY.has(status) || status >= 500) {
+      const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
+      return new TransientFailure(`${name}: the server answered ${status}`, undefined, retryAfter);
+    }
+    if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await beginning(response)))) {
+      return expired(name, `the server answered ${status}, because the signed URL has expired`);
+    }
+    return new ImageError(
+      'artifact-refused',
+      `${name} cannot be fetched: the server answered ${status}; make the artifact readable without a login`,
+    );
+  } finally {
     response.destroy();
-    return expired(url, `the server answered ${status}`);
   }
-  if (BUSY.has(status) || status >= 500) {
-    response.destroy();
-    const retryAfter = retryAfterSeconds(response.headers['retry-after'], Date.now());
-    return new TransientFailure(`${nameOf(url)}: the server answered ${status}`, { retryAfter });
-  }
-  if (FORBIDDEN.has(status) && (isOver(url, Date.now()) || /expired/i.test(await beginning(response)))) {
-    response.destroy();
-    return expired(url, `the server answered ${status}, for the time of the signed URL is over`);
-  }
-  response.destroy();
-  return new ImageError(
-    'artifact-refused',
-    `${nameOf(url)} cannot be fetched: the server answered ${status}; check the URL and the credentials for its host`,
-  );
 }
 
-function expired(url: URL, reason: string): ImageError {
+function expired(name: string, reason: string): ImageError {
   return new ImageError(
     'artifact-expired',
-    `${nameOf(url)} is not there any more: ${reason}; run the job that builds it again`,
+    `${name} no longer exists: ${reason}; run the job that builds it again`,
   );
 }
 
@@ -71,7 +71,7 @@ const EXPIRIES: readonly ((query: URLSearchParams) => number)[] = [
 ];
 
 /** Whether the signature of the URL has expired. */
-export function isOver({ searchParams }: URL, now: number): boolean {
+export function isExpired({ searchParams }: URL, now: number): boolean {
   return EXPIRIES.some((expiry) => expiry(searchParams) <= now);
 }
 

@@ -3,28 +3,23 @@ import { type RetryLimits, RetryPolicy } from '@nodepool-builder/image-builder/m
 
 /** A request that may succeed later. */
 export class TransientFailure extends Error {
-  override readonly name = 'TransientFailure';
+  override readonly name: string = 'TransientFailure';
   /** Seconds, as in `Retry-After`. */
-  readonly retryAfter: number | undefined;
+  readonly retryAfter: number;
 
-  constructor(
-    message: string,
-    { retryAfter, ...options }: ErrorOptions & { readonly retryAfter?: number | undefined } = {},
-  ) {
-    super(message, options);
+  constructor(message: string, cause?: unknown, retryAfter: number = 0) {
+    super(message, { cause });
     this.retryAfter = retryAfter;
   }
 }
 
 /** The remote object changed since the partial download; start over. */
 export class ObjectReplaced extends TransientFailure {
-  constructor(how: string) {
-    super(`the object changed while it was fetched: ${how}`);
-  }
+  override readonly name = 'ObjectReplaced';
 }
 
-/** Retries of a download: `attempts` counts failures in a row, without new data between them. */
-export const DOWNLOAD_RETRIES: RetryLimits = {
+/** Default limits: `attempts` counts failures in a row, without new data between them. */
+const RETRIES: RetryLimits = {
   attempts: 8,
   firstDelay: 1,
   longestDelay: 120,
@@ -32,14 +27,14 @@ export const DOWNLOAD_RETRIES: RetryLimits = {
   longestRetryAfter: 120,
 };
 
-/** Failures in a row of one connection. A download fails only after failures without progress between them. */
+/** Failures in a row. A download fails only after failures without progress between them. */
 export class Retries {
   readonly #policy: RetryPolicy;
   readonly #logger: Logger | undefined;
   #failures = 0;
   #progress = 0;
 
-  constructor(limits: RetryLimits, logger: Logger | undefined) {
+  constructor(limits: RetryLimits = RETRIES, logger?: Logger) {
     this.#policy = new RetryPolicy(limits);
     this.#logger = logger;
   }
@@ -56,10 +51,9 @@ export class Retries {
     if (progress > this.#progress) this.#failures = 0;
     this.#progress = Math.max(this.#progress, progress);
     this.#failures += 1;
-    const retryAfter = Math.min(failure.retryAfter ?? 0, longestRetryAfter);
-    const delay = this.#policy.delayAfter(this.#failures, retryAfter);
+    const delay = this.#policy.delayAfter(this.#failures, Math.min(failure.retryAfter, longestRetryAfter));
     if (delay === undefined) {
-      const message = `${failure.message}; that was attempt ${attempts} in a row without success, try again later`;
+      const message = `${failure.message}; all ${attempts} attempts in a row failed, try again later`;
       throw new ImageError('download-failed', message, { cause: failure });
     }
     this.#logger?.warn(`${failure.message}; the next attempt is in ${delay.toFixed(1)} s`);

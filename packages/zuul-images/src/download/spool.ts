@@ -1,4 +1,4 @@
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   STATE_FILE,
@@ -6,116 +6,118 @@ import {
   unlessMissing,
   writeSparse,
 } from '@nodepool-builder/image-builder/module-kit';
-import { BLOCK_SIZE, Blocks, type Run } from './blocks.ts';
-import { Journal, type ObjectIdentity } from './journal.ts';
+import type { RangedObject, WholeObject } from './stored-object.ts';
+
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
+/** Share of an object that one part may be: with four connections, a crash loses at most a hundredth of the download. */
+const SHARE = 1 / 512;
+
+/** Sizes of a part in bytes. Small parts cost round trips; large parts leave connections idle at the end. */
+const SMALLEST_PART = 256 * 1024;
+const LARGEST_PART = 32 * SMALLEST_PART;
+
+/** Bytes that are read at a time. */
+const PIECE = 128 * 1024;
 
 /**
- * An object on the disk as its server stores it, in blocks that come in any order. It is read in order, at the same
- * time; a reader waits for blocks that are not there yet.
+ * The file of an object as its server stores it. Connections write its parts in any order, one reader reads it from the
+ * beginning and waits for the data. A journal beside the file lists the finished parts, for {@link Spool.open} after a
+ * crash.
  */
 export class Spool {
   readonly path: string;
-  /** Known once the server has told it, or the end has come. */
+  /** Bytes; undefined until the end of an object whose server sends no size. */
   size: number | undefined;
-  readonly #blocks: Blocks;
+  readonly #partSize: number;
   readonly #file: FileHandle;
-  readonly #journal: Journal | undefined;
+  readonly #journal: FileHandle | undefined;
+  /** Bytes of each part that are in the file, from its beginning on. */
+  readonly #stored = new Map<number, number>();
+  #changed = Promise.withResolvers<void>();
 
-  private constructor(
-    path: string,
-    size: number | undefined,
-    file: FileHandle,
-    blocks: Blocks,
-    journal?: Journal,
-  ) {
+  private constructor(path: string, file: FileHandle, size: number | undefined, journal?: FileHandle) {
     this.path = path;
     this.size = size;
     this.#file = file;
-    this.#blocks = blocks;
     this.#journal = journal;
+    // Without a journal, the object is a single part.
+    const share = Math.ceil(((size ?? 0) * SHARE) / SMALLEST_PART) * SMALLEST_PART;
+    const partSize = Math.max(SMALLEST_PART, Math.min(LARGEST_PART, share));
+    this.#partSize = journal === undefined ? Number.MAX_SAFE_INTEGER : partSize;
   }
 
-  /** The spool of an object in a directory, with what of that object is there already. */
-  static async resume(directory: string, identity: ObjectIdentity): Promise<Spool> {
-    const path = join(directory, 'stored');
-    const journalPath = join(directory, 'journal');
-    const file = await unlessMissing(open(path, 'r+'));
-    const present = await Journal.read(journalPath, identity);
-    if (file !== undefined && present !== undefined) {
-      const journal = await Journal.continue(journalPath);
-      return new Spool(path, identity.size, file, new Blocks(present), journal);
+  /** Opens the spool in a directory. Parts of the same object that are on disk are kept. */
+  static async open(directory: string, object: RangedObject | WholeObject): Promise<Spool> {
+    const [path, journalPath] = [join(directory, 'stored'), join(directory, 'journal')];
+    const header = 'validator' in object ? await headerOf(object) : undefined;
+    const parts = await readJournal(journalPath, header);
+    const partial = parts && (await unlessMissing(open(path, 'r+')));
+    if (partial !== undefined) {
+      const spool = new Spool(path, partial, object.size, await open(journalPath, 'a'));
+      for (const part of parts ?? []) spool.#stored.set(part, spool.#partSize);
+      return spool;
     }
-    await file?.close();
-    await rm(journalPath, { force: true }); // before the file that it speaks of is emptied
-    const empty = await open(path, 'w+', STATE_FILE);
-    return new Spool(path, identity.size, empty, new Blocks(), await Journal.begin(journalPath, identity));
+    await rm(journalPath, { force: true }); // before the file that it describes is emptied
+    const file = await open(path, 'w+', STATE_FILE);
+    if (header === undefined) return new Spool(path, file, object.size);
+    const journal = await open(journalPath, 'w', STATE_FILE);
+    await journal.write(header);
+    return new Spool(path, file, object.size, journal);
   }
 
-  /** An empty spool, of whose content nothing will be left to another process. */
-  static async begin(directory: string, size: number | undefined): Promise<Spool> {
-    await rm(join(directory, 'journal'), { force: true });
-    const path = join(directory, 'stored');
-    return new Spool(path, size, await open(path, 'w+', STATE_FILE), new Blocks());
-  }
-
-  /** Bytes that are there, up to a block more or less. */
+  /** Bytes on disk. */
   get present(): number {
-    return this.#blocks.count * BLOCK_SIZE;
+    const stored = [...this.#stored.values()].reduce((sum, bytes) => sum + bytes, 0);
+    return Math.min(stored, this.size ?? Number.POSITIVE_INFINITY);
   }
 
-  /**
-   * The next bytes to fetch of an object whose size is known, for one who fetches; undefined if there are none.
-   *
-   * @param most blocks
-   */
-  claim(most: number): Run | undefined {
+  /** Yields the ranges of the parts that are missing. */
+  *missing(): Generator<{ readonly begin: number; readonly end: number }, void, undefined> {
     const { size = 0 } = this;
-    const run = this.#blocks.claim(Math.ceil(size / BLOCK_SIZE), most);
-    return run && { begin: run.begin * BLOCK_SIZE, end: Math.min(run.end * BLOCK_SIZE, size) };
+    for (let begin = 0; begin < size; begin += this.#partSize) {
+      if (!this.#stored.has(begin / this.#partSize))
+        yield { begin, end: Math.min(begin + this.#partSize, size) };
+    }
   }
 
-  /** Gives back what was claimed and did not come. */
-  release({ begin, end }: Run): void {
-    this.#blocks.release({ begin: begin / BLOCK_SIZE, end: Math.ceil(end / BLOCK_SIZE) });
-  }
-
-  /** Stores the block that begins at a position. */
+  /** Writes the next bytes of a part. */
   async write(bytes: Buffer, position: number): Promise<void> {
-    const block = position / BLOCK_SIZE;
     await writeSparse(this.#file, bytes, position);
-    await this.#journal?.add(block);
-    // Only the last one is short. A reader that waits for it has to know where it ends.
-    if (bytes.length < BLOCK_SIZE) this.size = position + bytes.length;
-    this.#blocks.add(block);
+    const part = Math.floor(position / this.#partSize);
+    const stored = position + bytes.length - part * this.#partSize;
+    this.#stored.set(part, stored);
+    const isFinished = stored === this.#partSize || position + bytes.length === this.size;
+    if (isFinished) await this.#journal?.write(`${part}\n`);
+    this.#notify();
   }
 
-  /** Says where an object ends of which nobody knew it, for one that ends with a whole block. */
-  end(size: number): void {
+  /** Sets the size once all data is written, and gives the file this size: it may end with a hole. */
+  async finish(size: number): Promise<void> {
     this.size = size;
-    this.#blocks.add(Math.ceil(size / BLOCK_SIZE)); // which a reader waits for
+    await this.#file.truncate(size);
+    this.#notify();
   }
 
   /**
-   * The object from its beginning, in pieces whose memory is filled anew once the next one is asked for.
+   * Yields the object from its beginning. The memory of a piece is reused for the next one.
    *
    * @throws the signal's reason
    */
   async *pieces(signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
-    const memory = Buffer.allocUnsafe(BLOCK_SIZE);
+    const memory = Buffer.allocUnsafe(PIECE);
     for (let position = 0; this.size === undefined || position < this.size; ) {
-      await unlessAborted(this.#blocks.wait(position / BLOCK_SIZE), signal);
-      // Only now: the size may have become known meanwhile.
-      const length = Math.min(BLOCK_SIZE, (this.size ?? Number.POSITIVE_INFINITY) - position);
-      if (length === 0) return;
-      await this.#fill(memory.subarray(0, length), position);
-      yield memory.subarray(0, length);
-      position += length;
+      const part = Math.floor(position / this.#partSize);
+      const end = Math.min(part * this.#partSize + (this.#stored.get(part) ?? 0), this.size ?? Infinity);
+      if (end <= position) {
+        await unlessAborted(this.#changed.promise, signal);
+        continue;
+      }
+      const piece = memory.subarray(0, Math.min(PIECE, end - position));
+      await this.#read(piece, position);
+      yield piece;
+      position += piece.length;
     }
-  }
-
-  /** Ends the file with its last byte, which may lie in a hole. */
-  async truncate(): Promise<void> {
-    await this.#file.truncate(this.size);
   }
 
   async close(): Promise<void> {
@@ -123,12 +125,32 @@ export class Spool {
     await this.#journal?.close();
   }
 
-  /** What lies behind the file's end is a hole, still. */
-  async #fill(memory: Buffer, position: number): Promise<void> {
+  #notify(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  }
+
+  /** Bytes behind the end of the file are a hole. */
+  async #read(memory: Buffer, position: number): Promise<void> {
     for (let filled = 0; filled < memory.length; ) {
       const { bytesRead } = await this.#file.read(memory, filled, memory.length - filled, position + filled);
       if (bytesRead === 0) memory.fill(0, filled);
       filled += bytesRead === 0 ? memory.length : bytesRead;
     }
   }
+}
+
+/** First line of a journal. Data that was not synced survives the end of this process, but not that of the system. */
+async function headerOf({ size, validator }: { size: number; validator: string }): Promise<string> {
+  const bootId = (await readFile(BOOT_ID, 'utf8')).trim();
+  return `${JSON.stringify({ version: 2, bootId, size, validator })}\n`;
+}
+
+/** Numbers of the finished parts; undefined if the journal is missing, damaged, or of another object. */
+async function readJournal(path: string, header: string | undefined): Promise<number[] | undefined> {
+  const text = await unlessMissing(readFile(path, 'utf8'));
+  if (header === undefined || text?.startsWith(header) !== true) return undefined;
+  // A crash may have cut the last line short.
+  const parts = text.slice(header.length).split('\n').slice(0, -1).map(Number);
+  return parts.every(Number.isSafeInteger) ? parts : undefined;
 }

@@ -1,32 +1,37 @@
 import type { IncomingMessage } from 'node:http';
 import { ImageError } from '@nodepool-builder/image-builder';
 import { nameOf } from './artifact-url.ts';
-import type { Run } from './blocks.ts';
 import type { Answer, HttpSource } from './http-source.ts';
-import type { ObjectIdentity } from './journal.ts';
 import { refusalOf } from './refusal.ts';
 import { ObjectReplaced } from './retries.ts';
 
-/** Milliseconds from a modification on after which no other can have the same date (RFC 9110, 8.8.2.2). */
+/** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;
 
-/** An object of which parts can be fetched. */
+/** The content of an object on its server. */
+export interface ObjectIdentity {
+  /** Bytes. */
+  readonly size: number;
+  /** Entity tag or date, for If-Range. */
+  readonly validator: string;
+}
+
+/** An object that is fetched in ranges. */
 export interface RangedObject extends ObjectIdentity {
   readonly contentEncoding: string | undefined;
 }
 
-/** An object that comes from its beginning to its end, or not at all. */
+/** An object whose server supports no ranges. */
 export interface WholeObject {
-  /** What brings it. */
   readonly answer: Answer;
-  /** Bytes, if the server tells. */
+  /** Bytes, if the server sends the size. */
   readonly size: number | undefined;
   readonly contentEncoding: string | undefined;
 }
 
 /**
- * Looks how an object can be fetched, by a GET of its first byte: a signed URL is good for no HEAD, and what servers
- * say of ranges is not always what they do.
+ * Finds out how an object can be fetched, by a GET of its first byte: a signed URL does not allow HEAD, and a server may
+ * announce ranges that it does not support.
  *
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
@@ -36,38 +41,44 @@ export async function findObject(
   source: HttpSource,
   signal: AbortSignal,
 ): Promise<RangedObject | WholeObject> {
-  const answer = await source.get({ range: 'bytes=0-0' }, signal);
-  const { url, response } = answer;
-  const contentEncoding = response.headers['content-encoding'];
-  if (response.statusCode === 200) {
-    checkIsFile(answer);
-    return { answer, size: sizeOf(response), contentEncoding };
+  let answer = await source.get({ range: 'bytes=0-0' }, signal);
+  const { headers, statusCode } = answer.response;
+  // An empty object has no first byte.
+  const isEmpty = statusCode === 416 && headers['content-range'] === 'bytes */0';
+  if (statusCode === 206 || isEmpty) {
+    const size = isEmpty ? 0 : rangeOf(answer.response)?.size;
+    const validator = validatorOf(answer.response);
+    answer.response.resume();
+    if (size !== undefined && validator !== undefined) {
+      return { size, validator, contentEncoding: headers['content-encoding'] };
+    }
+    // Without a validator, ranges of two versions could be mixed.
+    answer = await source.get({}, signal);
   }
-  // Of an empty object no server has a first byte.
-  const isEmpty = response.statusCode === 416 && response.headers['content-range'] === 'bytes */0';
-  if (response.statusCode !== 206 && !isEmpty) throw await refusalOf(response, url);
-  const size = isEmpty ? 0 : rangeOf(response)?.size;
-  const validator = validatorOf(response);
-  response.resume();
-  if (size !== undefined && validator !== undefined) {
-    return { size, validator, contentEncoding };
-  }
-  return await findWhole(source, signal);
+  return await wholeObject(answer);
 }
 
-/** Parts of an object that cannot be told from its successor are of no use. */
-async function findWhole(source: HttpSource, signal: AbortSignal): Promise<WholeObject> {
-  const answer = await source.get({}, signal);
-  const { url, response } = answer;
-  if (response.statusCode !== 200) throw await refusalOf(response, url);
-  checkIsFile(answer);
-  return { answer, size: sizeOf(response), contentEncoding: response.headers['content-encoding'] };
+async function wholeObject(answer: Answer): Promise<WholeObject> {
+  const { statusCode, headers } = answer.response;
+  if (statusCode !== 200) throw await refusalOf(answer);
+  if (headers['content-type']?.startsWith('text/html')) {
+    answer.response.destroy();
+    throw new ImageError(
+      'artifact-refused',
+      `${nameOf(answer.url)} is a web page, not a disk image; check the URL, and whether the server requires a login`,
+    );
+  }
+  const length = headers['content-length'];
+  const size = length === undefined ? undefined : Number(length);
+  return { answer, size, contentEncoding: headers['content-encoding'] };
 }
 
 /**
- * Asks for a part of an object, the end not included.
+ * Requests a range of an object.
  *
- * @throws ObjectReplaced if the server has another one now
+ * @param begin position of the first byte
+ * @param end position behind the last byte
+ * @throws ObjectReplaced
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
  * @throws the signal's reason
@@ -75,55 +86,32 @@ async function findWhole(source: HttpSource, signal: AbortSignal): Promise<Whole
 export async function getRange(
   source: HttpSource,
   { size, validator }: ObjectIdentity,
-  { begin, end }: Run,
+  { begin, end }: { readonly begin: number; readonly end: number },
   signal: AbortSignal,
 ): Promise<Answer> {
-  const fields = { range: `bytes=${begin}-${end - 1}`, 'if-range': validator };
-  const answer = await source.get(fields, signal);
-  const { url, response } = answer;
-  const { statusCode: status } = response;
-  if (status === 206) {
-    const range = rangeOf(response);
-    if (
-      validatorOf(response) === validator &&
-      range?.size === size &&
-      range.begin === begin &&
-      range.end === end
-    )
-      return answer;
-    response.destroy();
-    throw new ObjectReplaced(`${nameOf(url)} has other bytes now, or another name for them`);
-  }
-  if (status !== 200 && status !== 416) throw await refusalOf(response, url);
-  response.destroy();
-  throw new ObjectReplaced(`${nameOf(url)} was answered with ${status} in place of a part`);
+  const headers = { range: `bytes=${begin}-${end - 1}`, 'if-range': validator };
+  const answer = await source.get(headers, signal);
+  const { statusCode: status = 0 } = answer.response;
+  const range = rangeOf(answer.response);
+  const isSame = validatorOf(answer.response) === validator && range?.size === size;
+  if (status === 206 && isSame && range.begin === begin && range.end === end) return answer;
+  if (![200, 206, 416].includes(status)) throw await refusalOf(answer);
+  answer.response.destroy();
+  throw new ObjectReplaced(`${nameOf(answer.url)} changed during the download`);
 }
 
-/** What tells this object from any other that may take its place, byte by byte. */
+/** The strong validator of a response. */
 function validatorOf({ headers }: IncomingMessage): string | undefined {
   const { etag, 'last-modified': modified, date } = headers;
-  // Swift sends its tags without quotes.
+  // Swift sends entity tags without quotes.
   if (etag !== undefined) return etag.startsWith('W/') ? undefined : etag;
   const age = Date.parse(date ?? '') - Date.parse(modified ?? '');
   return age >= DATE_IS_STRONG ? modified : undefined;
 }
 
-function rangeOf({ headers }: IncomingMessage): (Run & { readonly size: number }) | undefined {
+function rangeOf({
+  headers,
+}: IncomingMessage): { readonly begin: number; readonly end: number; readonly size: number } | undefined {
   const [, first, last, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers['content-range'] ?? '') ?? [];
   return size === undefined ? undefined : { begin: Number(first), end: Number(last) + 1, size: Number(size) };
-}
-
-function sizeOf({ headers }: IncomingMessage): number | undefined {
-  const length = headers['content-length'];
-  return length === undefined ? undefined : Number(length);
-}
-
-/** Refuses what a login page in front of a server sends in place of anything. */
-function checkIsFile({ url, response }: Answer): void {
-  if (!response.headers['content-type']?.startsWith('text/html')) return;
-  response.destroy();
-  throw new ImageError(
-    'artifact-refused',
-    `${nameOf(url)} is a web page, not a disk image; check the URL and the credentials for its host`,
-  );
 }

@@ -1,98 +1,142 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { ImageError } from '@nodepool-builder/image-builder';
-import { Digester, STATE_FILE } from '@nodepool-builder/image-builder/module-kit';
+import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
+import { Digester, STATE_FILE, writeSparse } from '@nodepool-builder/image-builder/module-kit';
 import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Spool } from './spool.ts';
-import { type Unpacked, UnpackedFile } from './unpacked-file.ts';
-import { type Coding, UNPACKING } from './unpacking.ts';
+import { type Coding, unpack } from './unpacking.ts';
 
 /** Settings of {@link unpackObject}. */
-export interface Unpacking {
+export interface UnpackOptions {
   readonly spool: Spool;
-  /** Absent if the object is the file itself. */
+  /** Undefined if the object is not compressed. */
   readonly coding: Coding | undefined;
-  /** Where the unpacked file goes; the spool's own if there is nothing to unpack. */
-  readonly file: string;
-  /** The artifact in messages. */
+  /** Path of the unpacked file; unused if the object is not compressed. */
+  readonly path: string;
+  /** Name of the artifact in messages. */
   readonly name: string;
-  /** Most bytes of the unpacked file. */
+  /** Size limit of the unpacked file in bytes. */
   readonly limit: number;
   readonly space: DiskSpaceGuard;
+  /** Whether to compute the checksum of the stored object. */
   readonly withCrc32: boolean;
-  readonly signal: AbortSignal;
-  /** Called with how many bytes of the object have been unpacked. */
+  /** Called with the number of bytes of the object that have been unpacked. */
   readonly onProgress: (done: number) => void;
 }
 
-/** What became of an object. */
-export interface UnpackedObject extends Unpacked {
-  /** Of the object as it is stored; absent if nobody asked for it. */
+/** An unpacked object. */
+export interface UnpackedObject {
+  /** Bytes, holes included. */
+  readonly size: number;
+  readonly checksums: Checksums;
+  /** Checksum of the stored object, if it was asked for. */
   readonly crc32: number | undefined;
 }
 
 /**
- * Unpacks and digests an object behind those who fetch it.
+ * Unpacks and digests an object while it is fetched.
  *
  * @throws ImageError `artifact-damaged`, `artifact-too-large`, `disk-full`, `command-not-found`
  * @throws the signal's reason
  */
-export async function unpackObject(unpacking: Unpacking): Promise<UnpackedObject> {
-  const { spool, coding, name, limit, space } = unpacking;
-  // Of a packed object nobody knows how large it gets.
-  const size = coding === undefined ? spool.size : undefined;
-  const digester = new Digester(size);
-  const stored = new StoredBytes(unpacking);
+export async function unpackObject(options: UnpackOptions, signal: AbortSignal): Promise<UnpackedObject> {
+  const { spool, coding, path, space, withCrc32, onProgress } = options;
+  // The unpacked size of a compressed object is unknown.
+  const expected = coding === undefined ? spool.size : undefined;
+  const digester = new Digester(expected);
   let file: FileHandle | undefined;
-  let unpacked: UnpackedFile | undefined;
-  try {
-    file = coding === undefined ? undefined : await open(unpacking.file, 'w', STATE_FILE);
-    unpacked = new UnpackedFile({ file, digester, name, limit, space });
-    for await (const bytes of unpack(stored.pieces(), unpacking)) await unpacked.write(bytes);
-    return { ...(await unpacked.finish()), crc32: stored.crc32 };
-  } finally {
-    await unpacked?.settle();
-    await digester.close();
-    await file?.close();
-  }
-}
-
-/** The bytes of an object on their way to be unpacked. */
-class StoredBytes {
-  crc32: number | undefined;
-  readonly #unpacking: Unpacking;
-
-  constructor(unpacking: Unpacking) {
-    this.#unpacking = unpacking;
-    this.crc32 = unpacking.withCrc32 ? 0 : undefined;
-  }
-
-  async *pieces(): AsyncGenerator<Buffer, void, undefined> {
-    const { spool, signal, onProgress } = this.#unpacking;
+  let checksum = 0;
+  async function* stored(): AsyncGenerator<Buffer, void, undefined> {
     let done = 0;
     for await (const piece of spool.pieces(signal)) {
-      if (this.crc32 !== undefined) this.crc32 = crc32(piece, this.crc32);
+      if (withCrc32) checksum = crc32(piece, checksum);
       yield piece;
       done += piece.length;
       onProgress(done);
     }
   }
+  try {
+    file = coding === undefined ? undefined : await open(path, 'w', STATE_FILE);
+    const chunks = coding === undefined ? stored() : unpacked(coding, stored(), options, signal);
+    const size = await digestChunks(chunks, digester, options, async (bytes, position) => {
+      if (file !== undefined) await space.count(await writeSparse(file, bytes, position));
+    });
+    await file?.truncate(size); // the end may be a hole
+    const checksums = await digester.digest();
+    return { size, checksums, crc32: withCrc32 ? checksum : undefined };
+  } finally {
+    await digester.close();
+    await file?.close();
+  }
 }
 
-async function* unpack(
+async function* unpacked(
+  coding: Coding,
   stored: AsyncIterable<Buffer>,
-  { coding, name, signal }: Unpacking,
+  { name }: UnpackOptions,
+  signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
-  if (coding === undefined) {
-    yield* stored;
-    return;
-  }
   try {
-    yield* UNPACKING[coding](stored, signal);
+    yield* unpack(coding, stored, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof Error) || error instanceof ImageError || 'syscall' in error) throw error;
     const message = `${name} cannot be unpacked as ${coding}: ${error.message}; run the job that builds it again`;
     throw new ImageError('artifact-damaged', message, { cause: error });
   }
+}
+
+/**
+ * Digests and writes chunks in one pass. The memory of the digester limits the data that is being processed.
+ *
+ * @returns the number of bytes, once all of them are written
+ */
+async function digestChunks(
+  chunks: AsyncIterable<Buffer>,
+  digester: Digester,
+  { name, limit }: UnpackOptions,
+  write: (bytes: Buffer, position: number) => Promise<void>,
+): Promise<number> {
+  const failed = new AbortController();
+  let settled = Promise.resolve();
+  let slot = await digester.slot();
+  let filled = 0;
+  let size = 0;
+  const flush = (): void => {
+    const written = write(slot.bytes.subarray(0, filled), size).catch((error: unknown) =>
+      failed.abort(error),
+    );
+    const done = Promise.all([digester.update(slot, filled), written]);
+    slot.done = done;
+    settled = settled.then(async () => void (await done));
+    size += filled;
+    filled = 0;
+  };
+  try {
+    for await (const chunk of chunks) {
+      failed.signal.throwIfAborted();
+      if (size + filled + chunk.length > limit) throw tooLarge(name, limit);
+      for (let taken = 0; taken < chunk.length; ) {
+        const copied = chunk.copy(slot.bytes, filled, taken);
+        taken += copied;
+        filled += copied;
+        if (filled < slot.bytes.length) continue;
+        flush();
+        slot = await digester.slot();
+      }
+    }
+    flush();
+  } finally {
+    await settled;
+  }
+  failed.signal.throwIfAborted();
+  return size;
+}
+
+/** Error for an artifact above the size limit. */
+export function tooLarge(name: string, limit: number): ImageError {
+  return new ImageError(
+    'artifact-too-large',
+    `${name} has more than ${limit} bytes when it is unpacked; make the image smaller, or raise virtual-size-limit`,
+  );
 }

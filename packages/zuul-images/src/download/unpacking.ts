@@ -1,33 +1,68 @@
 import { promisify } from 'node:util';
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib';
-import { unpackByXz } from './xz.ts';
+import { ImageError } from '@nodepool-builder/image-builder';
+import { errnoOf, inheritedEnvironment, startError } from '@nodepool-builder/image-builder/module-kit';
+import { nameOf } from './artifact-url.ts';
 
-/** How an object may be packed. */
+/** How an object is compressed. */
 export type Coding = 'zstd' | 'xz' | 'gzip';
 
-/** Makes of pieces, each lent until the next one is asked for, what was packed in them. */
-export type Unpack = (packed: AsyncIterable<Buffer>, signal: AbortSignal) => AsyncIterable<Buffer>;
+/** Codings by the suffix of a URL's path, and by the value of Content-Encoding. */
+const SUFFIXES: Readonly<Record<string, Coding>> = { '.zst': 'zstd', '.xz': 'xz', '.gz': 'gzip' };
+const ENCODINGS: Readonly<Record<string, Coding>> = { gzip: 'gzip', 'x-gzip': 'gzip', zstd: 'zstd' };
+
+/**
+ * Coding of the received bytes. Some servers repeat the suffix of a file as its encoding; others compress a file
+ * themselves.
+ *
+ * @param url any query is ignored
+ * @throws ImageError `artifact-refused`
+ */
+export function codingOf(url: string, contentEncoding: string | undefined): Coding | undefined {
+  const name = nameOf(url);
+  const bySuffix = SUFFIXES[/\.[^./]*$/.exec(name)?.[0].toLowerCase() ?? ''];
+  if (contentEncoding === undefined || contentEncoding === 'identity') return bySuffix;
+  const byServer = ENCODINGS[contentEncoding];
+  if (byServer !== undefined && (bySuffix ?? byServer) === byServer) return byServer;
+  throw new ImageError(
+    'artifact-refused',
+    `${name} is sent with the encoding "${contentEncoding}"; configure the server to send the file as it is stored`,
+  );
+}
 
 /** Bytes that are unpacked at a time. */
 const CHUNK_SIZE = 256 * 1024;
 
 /**
- * A frame that is skipped, longer than any block. Node 22 takes a zstd frame that is cut short for a whole one: with
- * this behind it, the frame goes on with a block of a type that there is not, which is an error.
+ * A skippable frame, longer than any block. Node 22 accepts a truncated zstd frame: with these bytes behind it, the
+ * frame continues with a block of an invalid type, which is an error.
  */
 const AFTER_THE_LAST_FRAME = Buffer.alloc(8 + 2 ** 18, 0xff);
 AFTER_THE_LAST_FRAME.writeUInt32LE(0x184d2a50, 0);
 AFTER_THE_LAST_FRAME.writeUInt32LE(2 ** 18, 4);
 
-/** How each is unpacked. Node has no xz of its own. */
-export const UNPACKING: Readonly<Record<Coding, Unpack>> = {
-  // Node's default allows for a window of 128 MiB, as `zstd` does, which bounds the memory.
-  zstd: (packed) => unpackByZlib(withEnd(packed), () => createZstdDecompress({ chunkSize: CHUNK_SIZE })),
-  gzip: (packed) => unpackByZlib(packed, () => createGunzip({ chunkSize: CHUNK_SIZE })),
-  xz: unpackByXz,
-};
+/**
+ * Unpacks an object.
+ *
+ * @param packed pieces whose memory is reused for the next piece
+ */
+export function unpack(
+  coding: Coding,
+  packed: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): AsyncIterable<Buffer> {
+  if (coding === 'xz') return unpackByXz(packed, signal);
+  if (coding === 'gzip') return unpackByZlib(packed, () => createGunzip({ chunkSize: CHUNK_SIZE }));
+  // Node's default permits a window of 128 MiB, as `zstd` does, which bounds the memory.
+  return unpackByZlib(withEnd(packed), () => createZstdDecompress({ chunkSize: CHUNK_SIZE }));
+}
 
-/** Unpacks frame after frame: Node's zstd ends with the first one, and says nothing of what comes after it. */
+async function* withEnd(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  yield* packed;
+  yield AFTER_THE_LAST_FRAME;
+}
+
+/** Unpacks one frame after the other: Node's zstd ends with the first frame and ignores the rest. */
 async function* unpackByZlib(
   packed: AsyncIterable<Buffer>,
   create: () => Gunzip | ZstdDecompress,
@@ -39,16 +74,16 @@ async function* unpackByZlib(
     if (first === undefined) return;
     const decoder = create();
     const feeding = feed(decoder, first, pieces);
-    feeding.catch(() => {}); // the decoder's reader is told
+    feeding.catch(() => {}); // the reader of the decoder receives the error
     yield* decoder as AsyncIterable<Buffer>;
     rest = await feeding;
   }
 }
 
 /**
- * Gives a decoder one piece after the other, until it has enough.
+ * Writes pieces to a decoder until its frame ends.
  *
- * @returns what it left of the last one
+ * @returns the rest of the last piece
  */
 async function feed(
   decoder: Gunzip | ZstdDecompress,
@@ -62,7 +97,7 @@ async function feed(
     for (let piece: Buffer | undefined = first; piece !== undefined; piece = await nextOf(pieces)) {
       const end = decoder.bytesWritten + piece.length;
       await write(piece);
-      // After a frame's end it takes no more of a piece that goes on.
+      // At the end of a frame, the decoder leaves the rest of the piece.
       if (decoder.bytesWritten < end) return piece.subarray(piece.length - (end - decoder.bytesWritten));
     }
     decoder.end();
@@ -73,12 +108,48 @@ async function feed(
   return undefined;
 }
 
-async function* withEnd(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  yield* packed;
-  yield AFTER_THE_LAST_FRAME;
-}
-
 async function nextOf(pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
   const { done, value } = await pieces.next();
   return done === true ? undefined : value;
+}
+
+/** `xz -9` needs 65 MiB of memory to unpack, and several times as much with several threads. */
+const XZ_ARGUMENTS = ['--decompress', '--stdout', '--quiet', '--memlimit-decompress=512MiB'];
+
+/** Unpacks with the program `xz`, because Node cannot. */
+async function* unpackByXz(
+  packed: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  const { execa, ExecaError } = await import('execa'); // not at the top, as in process/command.ts
+  const xz = execa('xz', XZ_ARGUMENTS, {
+    stdin: copiesOf(packed),
+    buffer: { stdout: false },
+    env: inheritedEnvironment(),
+    extendEnv: false,
+    cancelSignal: signal,
+    killSignal: 'SIGKILL',
+  });
+  try {
+    yield* xz.iterable({ binary: true }) as AsyncIterable<Buffer>;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ExecaError)) throw error;
+    const code = errnoOf(error);
+    if (code === 'ENOENT') {
+      const message = 'the command "xz" is not installed; install xz-utils';
+      throw new ImageError('command-not-found', message, { cause: error });
+    }
+    if (error.exitCode === undefined && error.signal === undefined)
+      throw startError('xz', '/', { code, cause: error });
+    throw new Error(
+      String(error.stderr ?? '').trim() || `xz ended with ${error.signal ?? `exit code ${error.exitCode}`}`,
+    );
+  } finally {
+    xz.kill();
+  }
+}
+
+async function* copiesOf(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  for await (const piece of packed) yield Buffer.from(piece);
 }

@@ -1,8 +1,8 @@
 import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
-import type { ChosenBuild, RefusedBuild } from '../builds/choose-build.ts';
-import { type BuildSource, findBuild } from '../builds/find-build.ts';
+import type { ChosenBuild, UnusableBuild } from '../builds/choose-build.ts';
+import { findBuild, type ImageSource } from '../builds/find-build.ts';
 import type { ProcessedBuilds } from '../builds/processed-builds.ts';
 
 /** Settings of a {@link BuildImporter}. */
@@ -10,11 +10,11 @@ export interface BuildImporterOptions {
   /** Name of the disk image. */
   readonly name: string;
   readonly api: Pick<ZuulApi, 'builds'>;
-  readonly source: BuildSource;
-  readonly seen: Pick<ProcessedBuilds, 'history' | 'taken' | 'givenUp'>;
-  readonly fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
+  readonly source: ImageSource;
+  readonly processed: Pick<ProcessedBuilds, 'history' | 'imported' | 'skipped'>;
+  readonly site: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
   /** Whether the artifacts of a build have expired. */
-  readonly isGone: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
+  readonly isExpired: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
   readonly logger: Logger;
 }
 
@@ -35,43 +35,43 @@ export class BuildImporter {
    * @throws the signal's reason
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { api, source, seen } = this.#options;
+    const { api, source, processed } = this.#options;
     for (;;) {
-      const { chosen, refused } = await findBuild(api, source, seen.history, signal);
-      this.#log(refused);
+      const { chosen, unusable } = await findBuild(api, source, processed.history, signal);
+      this.#log(unusable);
       if (chosen === undefined) return;
       await this.#import(chosen, signal);
     }
   }
 
   async #import(chosen: ChosenBuild, signal: AbortSignal): Promise<void> {
-    const { name, seen, fleet, logger } = this.#options;
+    const { name, processed, site, logger } = this.#options;
     const { uuid, endTime = 0 } = chosen.build;
     const imageId = importedImageId({ image: name, uuid, endTime });
     const title = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
-    if (await fleet.isOffered(imageId, signal)) {
+    if (await site.isOffered(imageId, signal)) {
       logger.info(`${title}: a builder already has it as image ${imageId}`);
-      await seen.taken(chosen);
+      await processed.imported(chosen);
       return;
     }
     logger.info(`${title}: requesting its import as image ${imageId}`);
     // An image-id may be longer than a unique key. Keys of different functions do not collide.
-    const failure = await fleet.requestBuild({ name, imageId, key: uuid }, signal);
+    const failure = await site.requestBuild({ name, imageId, key: uuid }, signal);
     if (failure === undefined) {
       logger.info(`${title}: imported as image ${imageId}`);
-      await seen.taken(chosen);
+      await processed.imported(chosen);
       return;
     }
-    if (!(await this.#isGone(chosen, title, signal))) throw failure;
+    if (!(await this.#isExpired(chosen, title, signal))) throw failure;
     logger.warn(`${title}: skipped for good, because its artifacts have expired`);
-    await seen.givenUp(chosen);
+    await processed.skipped(chosen);
   }
 
   /** If the servers of the artifacts do not answer, the import is retried. */
-  async #isGone(chosen: ChosenBuild, title: string, signal: AbortSignal): Promise<boolean> {
-    const { isGone, logger } = this.#options;
+  async #isExpired(chosen: ChosenBuild, title: string, signal: AbortSignal): Promise<boolean> {
+    const { isExpired, logger } = this.#options;
     try {
-      return await isGone(chosen, signal);
+      return await isExpired(chosen, signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.warn(`${title}: cannot tell whether its artifacts have expired: ${(error as Error).message}`);
@@ -80,14 +80,11 @@ export class BuildImporter {
   }
 
   /** Warns of the newest unusable build that was not logged before. The first poll may find pages of them. */
-  #log(refused: readonly RefusedBuild[]): void {
+  #log(unusable: readonly UnusableBuild[]): void {
     const { name, logger } = this.#options;
-    const unusable = refused.filter(({ refusal }) => refusal === 'unusable');
-    const [first] = unusable.filter(({ build }) => !this.#logged.has(build.uuid));
+    const first = unusable.find(({ build }) => !this.#logged.has(build.uuid));
     if (first !== undefined) {
-      const { build, detail } = first;
-      const reason = detail === undefined || detail === '' ? 'none of its artifacts is the image' : detail;
-      logger.warn(`build ${build.uuid} of ${name} is unusable: ${reason}`);
+      logger.warn(`build ${first.build.uuid} of ${name} is unusable: ${first.reason}`);
     }
     this.#logged = new Set(unusable.map(({ build }) => build.uuid));
   }

@@ -1,6 +1,29 @@
 import type { Logger } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { MqttSettings } from '../zuul-settings.ts';
 import { MqttListener } from './mqtt-listener.ts';
+
+/** https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
+const REPORT = new JsonReader({
+  type: 'object',
+  required: ['buildset'],
+  properties: {
+    buildset: {
+      type: 'object',
+      required: ['builds'],
+      properties: {
+        builds: {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['job_name'],
+            properties: { job_name: { type: 'string' }, result: { type: ['string', 'null'] } },
+          },
+        },
+      },
+    },
+  },
+});
 
 /** Poller that waits for builds of a job. */
 export interface Subscriber {
@@ -14,16 +37,10 @@ export interface Subscription {
   close(): Promise<void>;
 }
 
-/** A connection and its subscribers. */
-interface Shared {
-  readonly listener: MqttListener;
-  readonly subscribers: Set<Subscriber>;
-}
-
 /** Reports of Zuul's MQTT reporter. Subscriptions with the same settings share a connection. */
 export class BuildReports {
   readonly #logger: Logger;
-  readonly #shared = new Map<string, Shared>();
+  readonly #connections = new Map<string, { listener: MqttListener; subscribers: Set<Subscriber> }>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -31,59 +48,49 @@ export class BuildReports {
 
   subscribe(settings: MqttSettings, subscriber: Subscriber): Subscription {
     const key = JSON.stringify(settings, Object.keys(settings).toSorted());
-    const shared = this.#shared.get(key) ?? this.#listen(settings);
-    this.#shared.set(key, shared);
-    shared.subscribers.add(subscriber);
+    const connection = this.#connections.get(key) ?? this.#listen(settings);
+    this.#connections.set(key, connection);
+    connection.subscribers.add(subscriber);
     return {
       close: async () => {
-        shared.subscribers.delete(subscriber);
-        if (shared.subscribers.size > 0 || this.#shared.get(key) !== shared) return;
-        this.#shared.delete(key);
-        await shared.listener.close();
+        connection.subscribers.delete(subscriber);
+        if (connection.subscribers.size > 0 || this.#connections.get(key) !== connection) return;
+        this.#connections.delete(key);
+        await connection.listener.close();
       },
     };
   }
 
-  #listen(settings: MqttSettings): Shared {
+  #listen(settings: MqttSettings): { listener: MqttListener; subscribers: Set<Subscriber> } {
     const subscribers = new Set<Subscriber>();
     const listener = new MqttListener({
       settings,
       onSubscribed: () => {
         for (const { wake } of subscribers) wake();
       },
-      onMessage: (payload) => this.#report(payload, subscribers),
+      onMessage: (payload) => {
+        try {
+          const jobs = finishedJobs(payload);
+          for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
+        } catch (error) {
+          const reason = (error as Error).message;
+          this.#logger.debug(`ignored an MQTT message that is not a report of Zuul: ${reason}`);
+        }
+      },
       logger: this.#logger,
     });
     return { listener, subscribers };
   }
-
-  #report(payload: Uint8Array, subscribers: Iterable<Subscriber>): void {
-    try {
-      const jobs = finishedJobs(payload);
-      for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
-    } catch (error) {
-      this.#logger.debug(`ignored an MQTT message that is not a report of Zuul: ${(error as Error).message}`);
-    }
-  }
 }
 
 /**
- * Jobs with a finished build in a message of Zuul's MQTT reporter, whatever the result: for a job with a
- * `success-message` the reporter sends that text as the result of its successful builds.
- * https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html
+ * Jobs with a finished build in a message of Zuul's MQTT reporter, with any result: for a job with a `success-message`,
+ * the reporter sends that text as the result of its successful builds.
  *
  * @throws Error with the reason, if the payload is not such a message
  */
 export function finishedJobs(payload: Uint8Array): ReadonlySet<string> {
-  const message: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
-  const builds = property(property(message, 'buildset'), 'builds');
-  if (!Array.isArray(builds)) throw new Error('buildset.builds is not a list');
-  const jobs = builds
-    .filter((build: unknown) => typeof property(build, 'result') === 'string')
-    .map((build: unknown) => property(build, 'job_name'));
-  return new Set(jobs.filter((job) => typeof job === 'string'));
-}
-
-function property(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+  const { builds } = REPORT.parse(Buffer.from(payload).toString()).buildset;
+  const finished = builds.filter(({ result }) => typeof result === 'string');
+  return new Set(finished.map((build) => build.job_name));
 }

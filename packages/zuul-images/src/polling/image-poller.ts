@@ -1,24 +1,22 @@
-import { join } from 'node:path';
 import type { BuilderEntry } from '@nodepool-builder/image-builder';
-import { makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
-import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
+import { openZuulApi } from '../api/zuul-api.ts';
 import { ProcessedBuilds } from '../builds/processed-builds.ts';
-import { isArtifactGone } from '../zuul-artifact/is-artifact-gone.ts';
-import type { ZuulSettings } from '../zuul-settings.ts';
+import { isImageExpired } from '../zuul-artifact/available-artifacts.ts';
+import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
 import type { BuildReports, Subscription } from './build-reports.ts';
 import { Poller } from './poller.ts';
 
 /** Settings of an {@link ImagePoller}. */
-export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'fleet' | 'logger'> {
+export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 'logger'> {
   /** Directory of the records of processed builds. */
   readonly directory: string;
   /** Needed for an image with `mqtt`. */
-  readonly reports?: BuildReports;
+  readonly reports: BuildReports | undefined;
 }
 
 /** Polls for new builds of one image until it is closed. */
-export class ImagePoller implements AsyncDisposable {
+export class ImagePoller {
   readonly entry: BuilderEntry<ZuulSettings>;
   readonly #options: ImagePollerOptions;
   readonly #poller: Poller;
@@ -33,8 +31,8 @@ export class ImagePoller implements AsyncDisposable {
     // Before the poller starts: a subscription that throws must leave nothing running.
     this.#subscription = mqtt && reports?.subscribe(mqtt, { job, wake: () => this.#poller.wake() });
     this.#poller = new Poller({
-      what: `new builds of ${entry.diskimage.name}`,
-      look: async (signal) => {
+      name: entry.diskimage.name,
+      poll: async (signal) => {
         this.#importer ??= await this.#createImporter();
         await this.#importer.run(signal);
       },
@@ -49,23 +47,18 @@ export class ImagePoller implements AsyncDisposable {
     await this.#poller.close();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   /** Runs in a poll: an unreadable file is logged, and read again by the next poll. */
   async #createImporter(): Promise<BuildImporter> {
     const { diskimage, settings } = this.entry;
     const { name } = diskimage;
-    const { directory, fleet, logger } = this.#options;
-    await makeStateDirectory(directory);
+    const { directory, site, logger } = this.#options;
     return new BuildImporter({
       name,
-      api: await zuulApiOf(settings, logger),
-      source: buildSourceOf(name, settings),
-      seen: await ProcessedBuilds.open(join(directory, `${encodeURIComponent(name)}.json`)),
-      fleet,
-      isGone: ({ artifacts }, signal) => isArtifactGone(artifacts, diskimage, settings, signal),
+      api: await openZuulApi(settings, logger),
+      source: imageSourceOf(name, settings),
+      processed: await ProcessedBuilds.open(directory, name),
+      site,
+      isExpired: ({ artifacts }, signal) => isImageExpired(artifacts, diskimage, settings, signal),
       logger,
     });
   }

@@ -1,12 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { getCACertificates } from 'node:tls';
 import type { Logger } from '@nodepool-builder/image-builder';
+import { RetryPolicy, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import { connect, ErrorWithReasonCode, type IClientOptions } from 'mqtt';
 import type { MqttSettings } from '../zuul-settings.ts';
-
-/** MQTT 5, and 3.1.1, whose number on the wire is 4. */
-type ProtocolVersion = 5 | 4;
 
 /** Size limit of a message in bytes, a hundred times a usual report. A broker of MQTT 5 sends no larger ones. */
 const LARGEST_MESSAGE = 1024 * 1024;
@@ -14,10 +11,13 @@ const LARGEST_MESSAGE = 1024 * 1024;
 /** Timeout of the connection attempt and of requests to the broker, in milliseconds. */
 const TIMEOUT = 30_000;
 
-/** Milliseconds before the first reconnection. Each further pause is twice as long; up to half of it is cut at random. */
-const FIRST_PAUSE = 1_000;
-
-const LONGEST_PAUSE = 60_000;
+/** Reconnects for ever: an outage only delays imports. */
+const RETRIES = new RetryPolicy({
+  attempts: Number.POSITIVE_INFINITY,
+  firstDelay: 1,
+  longestDelay: 60,
+  longestRetryAfter: 0,
+});
 
 /** Milliseconds after which the loss of a connection is logged again, and the back-off starts from scratch. */
 const STEADY = 60_000;
@@ -35,14 +35,15 @@ export interface MqttListenerOptions {
 }
 
 /** Listens to one topic of a broker. It reconnects until it is closed. */
-export class MqttListener implements AsyncDisposable {
+export class MqttListener {
   readonly #options: MqttListenerOptions;
   /** Name of the broker in messages; the URL may contain a password. */
   readonly #broker: string;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  #version: ProtocolVersion = 5;
-  #subscribedAt: number | undefined;
+  /** MQTT 5, or 3.1.1, whose number on the wire is 4. */
+  #version: 5 | 4 = 5;
+  #subscribedAt = Number.POSITIVE_INFINITY;
 
   constructor(options: MqttListenerOptions) {
     this.#options = options;
@@ -56,21 +57,16 @@ export class MqttListener implements AsyncDisposable {
     await this.#running;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   async #run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
-      this.#subscribedAt = undefined;
+      this.#subscribedAt = Number.POSITIVE_INFINITY;
       const error = await this.#listen(failures > 0, signal).catch((reason: unknown) => reason as Error);
       if (signal.aborted) return;
       if (this.#isTooOld(error)) continue;
-      if (this.#subscribedAt !== undefined && performance.now() - this.#subscribedAt > STEADY) failures = 0;
-      this.#tell(error, failures);
-      const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** failures) * (1 - Math.random() / 2);
-      await delay(pause, undefined, { signal }).catch(() => undefined);
+      if (performance.now() - this.#subscribedAt > STEADY) failures = 0;
+      this.#logFailure(error, failures);
       failures += 1;
+      await RETRIES.sleep(RETRIES.delayAfter(failures) ?? 0, signal).catch(() => undefined);
     }
   }
 
@@ -80,22 +76,21 @@ export class MqttListener implements AsyncDisposable {
     const client = connect(await connectOptions(settings, this.#version));
     const lost = Promise.withResolvers<never>();
     const connected = Promise.withResolvers<void>();
-    const onAbort = (): void => lost.reject(signal.reason);
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
     client.on('error', lost.reject);
     client.on('close', () => lost.reject(new Error('the connection was closed')));
     client.on('connect', () => connected.resolve());
     client.on('message', (_topic, payload) => this.#receive(payload));
-    try {
+    const subscribe = async (): Promise<never> => {
       await Promise.race([connected.promise, lost.promise]);
       await Promise.race([client.subscribeAsync(settings.topic, { qos: 0 }), lost.promise]);
       this.#subscribedAt = performance.now();
       if (isAgain) logger.info(`${this.#broker}: connected`);
       onSubscribed();
       return await lost.promise;
+    };
+    try {
+      return await unlessAborted(subscribe(), signal);
     } finally {
-      signal.removeEventListener('abort', onAbort);
       client.end(true);
     }
   }
@@ -103,11 +98,9 @@ export class MqttListener implements AsyncDisposable {
   /** MQTT 3.1.1 has no size limit, so that it is enforced here. */
   #receive(payload: Uint8Array): void {
     const { onMessage, logger } = this.#options;
-    if (payload.length <= LARGEST_MESSAGE) onMessage(payload);
-    else
-      logger.debug(
-        `${this.#broker}: ignored a message of ${payload.length} bytes, too large for a report of Zuul`,
-      );
+    const size = payload.length;
+    if (size <= LARGEST_MESSAGE) onMessage(payload);
+    else logger.debug(`${this.#broker}: ignored a message of ${size} bytes, too large for a report of Zuul`);
   }
 
   /** Whether the broker does not support MQTT 5; then it is used with 3.1.1 from now on. */
@@ -119,9 +112,9 @@ export class MqttListener implements AsyncDisposable {
   }
 
   /** Warns once in each outage. */
-  #tell(error: Error, failures: number): void {
+  #logFailure(error: Error, failures: number): void {
     const { logger } = this.#options;
-    // an error of several addresses has no message
+    // The error of a host with several addresses has no message.
     const reason = error.message || ((error as NodeJS.ErrnoException).code ?? error.name);
     if (failures > 0) logger.debug(`${this.#broker}: ${reason}`);
     else logger.warn(`${this.#broker}: ${reason}; until it can be used, builds are found by polling alone`);
@@ -133,15 +126,13 @@ export class MqttListener implements AsyncDisposable {
  *
  * @throws Error of the file system
  */
-async function connectOptions(
-  { url, username, 'password-file': passwordFile, 'ca-file': caFile }: MqttSettings,
-  protocolVersion: ProtocolVersion,
-): Promise<IClientOptions> {
+async function connectOptions(settings: MqttSettings, protocolVersion: 5 | 4): Promise<IClientOptions> {
+  const { url, username, 'password-file': passwordFile, 'ca-file': caFile } = settings;
   const { protocol, hostname, port } = new URL(url);
   const [password, ca] = await Promise.all([readIfNamed(passwordFile), readIfNamed(caFile)]);
   return {
     protocol: protocol === 'mqtts:' ? 'mqtts' : 'mqtt',
-    // an IPv6 address has brackets in a URL
+    // An IPv6 address has brackets in a URL.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     ...(port !== '' && { port: Number(port) }),
     ...(username !== undefined && { username }),
@@ -150,7 +141,7 @@ async function connectOptions(
     protocolVersion,
     ...(protocolVersion === 5 && { properties: { maximumPacketSize: LARGEST_MESSAGE } }),
     connectTimeout: TIMEOUT,
-    // MqttListener reconnects, with the files read again
+    // MqttListener reconnects, with the files read again.
     reconnectPeriod: 0,
   };
 }

@@ -1,22 +1,22 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type Clock, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 
-/** Each pause is up to this part shorter than the interval, so that many pollers do not ask at the same time. */
+/** Largest reduction of a pause, as a part of the interval, so that many pollers do not poll at the same time. */
 const JITTER = 0.2;
 
-/** The longest pause after failures, in milliseconds, unless the interval is longer. */
+/** Longest pause after failures in milliseconds, unless the interval is longer. */
 const LONGEST_PAUSE = 900_000;
 
-/** Milliseconds between two looks at least, however often it is woken. */
+/** Shortest pause between two polls in milliseconds, however often the poller is woken. */
 const SHORTEST_PAUSE = 1_000;
 
 /** Settings of a {@link Poller}. */
 export interface PollerOptions {
-  /** What is looked for, for messages: `the builds of debian`. */
-  readonly what: string;
-  /** One look; what it rejects with is logged, and it is tried again. */
-  readonly look: (signal: AbortSignal) => Promise<void>;
-  /** Milliseconds between the end of a look and the next at most, as long as looks succeed. */
+  /** Object of the polls in messages: `noble`. */
+  readonly name: string;
+  /** Its errors are logged, and the poll is retried. */
+  readonly poll: (signal: AbortSignal) => Promise<void>;
+  /** Longest time in milliseconds between the end of a successful poll and the next poll. */
   readonly interval: number;
   readonly logger: Logger;
   readonly clock?: Clock;
@@ -24,8 +24,8 @@ export interface PollerOptions {
   readonly random?: () => number;
 }
 
-/** Looks at once, then again and again: within an interval, when it is woken, and less often while looks fail. */
-export class Poller implements AsyncDisposable {
+/** Polls at once, then at intervals and when it is woken, and less often while polls fail. */
+export class Poller {
   readonly #options: PollerOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -40,48 +40,45 @@ export class Poller implements AsyncDisposable {
     this.#running = this.#run(this.#closing.signal);
   }
 
-  /** Has it look now, or again if it is just looking. */
+  /** Causes a poll now, or after the current one. */
   wake(): void {
     this.#woken.resolve();
   }
 
-  /** Aborts the look under way, and resolves when it has ended. */
+  /** Aborts the current poll, and resolves when it has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#running;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
   async #run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
       this.#woken = Promise.withResolvers();
-      failures = (await this.#look(signal)) ? 0 : failures + 1;
-      await this.#rest(this.#pause(failures), signal);
+      failures = (await this.#poll(signal)) ? 0 : failures + 1;
+      await this.#rest(this.#pauseAfter(failures), signal);
     }
   }
 
-  /** Whether the look succeeded. */
-  async #look(signal: AbortSignal): Promise<boolean> {
-    const { what, look, logger } = this.#options;
+  /** Whether the poll succeeded. */
+  async #poll(signal: AbortSignal): Promise<boolean> {
+    const { name, poll, logger } = this.#options;
     try {
-      await look(signal);
+      await poll(signal);
       return true;
     } catch (error) {
-      if (!signal.aborted) logger.warn(`looking for ${what} failed: ${(error as Error).message}`);
+      if (!signal.aborted)
+        logger.warn(`polling for new builds of ${name} failed: ${(error as Error).message}`);
       return false;
     }
   }
 
-  #pause(failures: number): number {
+  #pauseAfter(failures: number): number {
     const { interval } = this.#options;
     const longest = Math.max(interval, LONGEST_PAUSE);
     return Math.min(longest, interval * 2 ** failures) * (1 - this.#random() * JITTER);
   }
 
-  /** Sleeps until the time is over or it is woken. */
+  /** Sleeps until the end of the pause, or until the poller is woken. */
   async #rest(pause: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();
     const either = AbortSignal.any([signal, over.signal]);

@@ -6,7 +6,7 @@ import type { ImagePoller } from './image-poller.ts';
 
 /** Polls for new builds of all images that Zuul jobs build. The HTTP and MQTT clients are loaded with the first image. */
 export class ZuulPollers implements BuilderService<ZuulSettings> {
-  readonly #fleet: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
+  readonly #site: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
   /** Directory of the records of processed builds, a file for each image. */
   readonly #directory: string;
   readonly #logger: Logger;
@@ -19,7 +19,7 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
       readonly repository: Pick<BuilderSite['repository'], 'recordDirectory'>;
     },
   ) {
-    this.#fleet = site;
+    this.#site = site;
     this.#directory = site.repository.recordDirectory('zuul');
     this.#logger = site.logger('nodepool.builder.ZuulPoller');
   }
@@ -68,11 +68,7 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
       this.#reports = new Reports(this.#logger);
     }
     const { ImagePoller: Poller } = await import('./image-poller.ts');
-    return new Poller(entry, {
-      directory: this.#directory,
-      fleet: this.#fleet,
-      ...(this.#reports !== undefined && { reports: this.#reports }),
-      logger: this.#logger,
-    });
+    const [directory, site, reports, logger] = [this.#directory, this.#site, this.#reports, this.#logger];
+    return new Poller(entry, { directory, site, reports, logger });
   }
 }

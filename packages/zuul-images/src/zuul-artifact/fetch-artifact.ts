@@ -7,26 +7,33 @@ import {
   type DiskFile,
   isConvertible,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { ArtifactAccess } from '../builds/artifact-access.ts';
-import { withoutQuery } from '../builds/artifact-url.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
+import { nameOf } from '../download/artifact-url.ts';
 import { downloadArtifact } from '../download/download-artifact.ts';
+import type { ArtifactAccess } from '../download/http-source.ts';
 import type { KeptFile, KeptFiles } from './kept-files.ts';
 
-/** Bytes that stay free where images are, so that a download which fills the disk does not stop what else is recorded there. */
+/** Bytes that stay free in images-dir, so that a download does not prevent records from being written. */
 const LEAVE_FREE = 64 * 2 ** 20;
+
+/** Errors of a check that mean that the file is not a usable image. */
+const DAMAGED: ReadonlySet<string> = new Set([
+  'conversion-failed',
+  'image-not-self-contained',
+  'image-too-large',
+]);
 
 /** Settings of {@link fetchArtifact}. */
 export interface FetchOptions extends OperationOptions {
   readonly access: ArtifactAccess;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-  /** In bytes, as a guest sees it; default 256 GiB. */
-  readonly largestDisk?: number | undefined;
+  /** Size limit of a disk in bytes, as a guest sees it. Default 256 GiB. */
+  readonly largestDisk: number | undefined;
 }
 
 /**
- * Downloads an artifact, and keeps it if it is what it is said to be.
+ * Downloads an artifact, checks its format, and keeps it.
  *
  * @throws ImageError
  * @throws the signal's reason
@@ -36,32 +43,24 @@ export async function fetchArtifact(
   kept: KeptFiles,
   { access, largestDisk = DEFAULT_LARGEST_DISK, ...options }: FetchOptions,
 ): Promise<KeptFile> {
-  const { format, url, ...expected } = artifact;
-  const destination = kept.draft(artifact);
-  const { size } = await downloadArtifact(
-    {
-      ...access,
-      url,
-      destination,
-      stateDirectory: kept.downloads,
-      expected,
-      largestSize: largestDisk,
-      leaveFree: LEAVE_FREE,
-    },
+  const directory = kept.partial(artifact);
+  const { path, size } = await downloadArtifact(
+    { ...artifact, access, directory, largestSize: largestDisk, leaveFree: LEAVE_FREE },
     options,
   );
-  if (size === 0) {
-    throw new ImageError('artifact-damaged', `${withoutQuery(url)} is empty; correct the job that builds it`);
-  }
-  await checkFormat({ format, path: destination }, withoutQuery(url), { ...options, largestDisk });
-  return await kept.keep(artifact);
+  const name = nameOf(artifact.url);
+  if (size === 0)
+    throw new ImageError('artifact-damaged', `${name} is empty; correct the job that builds it`);
+  await checkFormat({ format: artifact.format, path }, name, largestDisk, options.signal);
+  return await kept.keep(artifact, path);
 }
 
-/** Refuses a file that is not an image of this format, and one that names files of this host. */
+/** Refuses a file that is not an image of this format, or that refers to files of this host. */
 async function checkFormat(
   file: DiskFile,
   name: string,
-  { signal, largestDisk }: { readonly signal: AbortSignal; readonly largestDisk: number },
+  largestDisk: number,
+  signal: AbortSignal,
 ): Promise<void> {
   try {
     await checkSelfContained(file);
@@ -69,17 +68,11 @@ async function checkFormat(
     await checkDisk(file);
     await checkDiskSize(file, largestDisk, { signal });
   } catch (cause) {
-    if (!(cause instanceof ImageError) || !REFUSALS.has(cause.code)) throw cause;
+    if (!(cause instanceof ImageError) || !DAMAGED.has(cause.code)) throw cause;
     throw new ImageError(
       cause.code === 'image-too-large' ? 'artifact-too-large' : 'artifact-damaged',
-      `${name} is not a ${file.format} image that can be used: ${cause.message}; correct the job, or the format under artifacts`,
+      `${name} is not a usable ${file.format} image: ${cause.message}; correct the job, or the format under artifacts`,
       { cause },
     );
   }
 }
-
-const REFUSALS: ReadonlySet<string> = new Set([
-  'conversion-failed',
-  'image-not-self-contained',
-  'image-too-large',
-]);

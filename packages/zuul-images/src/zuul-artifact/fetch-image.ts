@@ -1,54 +1,114 @@
-import {
-  type BuildContext,
-  ImageError,
-  type ImageErrorCode,
-  type Logger,
-} from '@nodepool-builder/image-builder';
+import { link } from 'node:fs/promises';
+import { type BuildContext, ImageError, type Logger } from '@nodepool-builder/image-builder';
+import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
+import { openZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
-import { artifactAccessOf } from '../builds/artifact-access.ts';
-import { buildSourceOf, zuulApiOf } from '../builds/image-source.ts';
-import type { ZuulSettings } from '../zuul-settings.ts';
-import { takeImage } from './take-image.ts';
-import { wantedBuilds } from './wanted-builds.ts';
+import type { ArtifactAccess } from '../download/http-source.ts';
+import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
+import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
+import { fetchArtifact } from './fetch-artifact.ts';
+import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
+import { type KeptFile, KeptFiles } from './kept-files.ts';
+import { type WantedBuild, wantedBuilds } from './wanted-builds.ts';
 
 /**
- * Leaves the image of a build of Zuul where the context wants it.
+ * Creates the image of a Zuul build in the needed formats.
  *
  * @throws ImageError
  * @throws the signal's reason
  */
 export async function fetchImage(settings: ZuulSettings, context: BuildContext): Promise<void> {
-  const logger = loggerOf(context);
+  const { log, imageName } = context;
+  const logger: Logger = { debug: () => {}, info: log, warn: log, error: log };
   try {
-    const [api, access] = await Promise.all([zuulApiOf(settings, logger), artifactAccessOf(settings)]);
-    const source = buildSourceOf(context.imageName, settings);
+    const [api, access] = await Promise.all([openZuulApi(settings, logger), artifactAccessOf(settings)]);
     let expired: ImageError | undefined;
-    for await (const wanted of wantedBuilds(api, source, context)) {
+    for await (const wanted of wantedBuilds(api, imageSourceOf(imageName, settings), context)) {
       try {
-        await takeImage(wanted, { access, context, logger, largestDisk: context.largestDisk });
+        await fetchBuild(wanted, access, context, logger);
         return;
       } catch (error) {
         if (!(error instanceof ImageError) || error.code !== 'artifact-expired') throw error;
-        context.log(error.message);
+        log(error.message);
         expired ??= error;
       }
     }
     if (expired !== undefined) throw expired;
   } catch (error) {
-    throw error instanceof ZuulError ? imageErrorOf(error) : error;
+    if (!(error instanceof ZuulError)) throw error;
+    const { code, retriable, message } = error;
+    const refused = retriable ? 'zuul-unavailable' : 'zuul-refused';
+    const imageCode = code === 'invalid-settings' ? 'invalid-configuration' : refused;
+    throw new ImageError(imageCode, message, { cause: error });
   }
 }
 
-/** Of what goes on in between, the build's log is told. */
-function loggerOf({ log }: BuildContext): Logger {
-  return { debug: () => {}, info: log, warn: log, error: log };
+/** Creates the image of one build. Downloaded files stay in the state directory if another attempt may use them. */
+async function fetchBuild(
+  wanted: WantedBuild,
+  access: ArtifactAccess,
+  context: BuildContext,
+  logger: Logger,
+): Promise<void> {
+  const { uuid, jobName, pipeline, endTime = 0 } = wanted.build;
+  const ended = new Date(endTime);
+  context.log(`build ${uuid} of ${jobName} in pipeline ${pipeline}, which ended at ${ended.toISOString()}`);
+  const kept = await KeptFiles.open(await context.stateDirectory(), wanted.build);
+  try {
+    await makeFormats(wanted, kept, access, context, logger);
+    if (endTime > 0) context.setBuiltAt(ended);
+  } catch (error) {
+    if (error instanceof ImageError && !error.retriable && !context.signal.aborted) await kept.clear();
+    throw error;
+  }
 }
 
-function imageErrorOf(error: ZuulError): ImageError {
-  return new ImageError(codeOf(error), error.message, { cause: error });
+async function makeFormats(
+  wanted: WantedBuild,
+  kept: KeptFiles,
+  access: ArtifactAccess,
+  context: BuildContext,
+  logger: Logger,
+): Promise<void> {
+  const { formats, output, progress, log, signal, largestDisk } = context;
+  const { artifacts } = wanted;
+  const files = new Map((await kept.files(artifacts)).map((file) => [file.format, file]));
+  const plan = await planOf(wanted, files, access, context);
+  const total = costOf(plan);
+  let done = 0;
+  for (const { from, format, cost } of plan) {
+    const onProgress = portion((part) => progress(part.done, total), done, done + cost);
+    const source = from && files.get(from);
+    const artifact = artifacts.find((one) => one.format === format);
+    if (source !== undefined) {
+      log(`converting ${from} to ${format}`);
+      await convertImage(source, format, output(format), { signal, onProgress, largestDisk });
+    } else if (artifact !== undefined) {
+      const options = { access, logger, signal, onProgress, largestDisk };
+      const file = files.get(format) ?? (await fetchArtifact(artifact, kept, options));
+      files.set(format, file);
+      // A link: if this process dies before the image is published, the next attempt finds the file.
+      if (formats.includes(format)) await link(file.path, output(format));
+    }
+    done += cost;
+  }
 }
 
-function codeOf({ code, retriable }: ZuulError): ImageErrorCode {
-  if (code === 'invalid-settings') return 'invalid-configuration';
-  return retriable ? 'zuul-unavailable' : 'zuul-refused';
+async function planOf(
+  { build, artifacts }: WantedBuild,
+  files: ReadonlyMap<string, KeptFile>,
+  access: ArtifactAccess,
+  { formats, signal }: BuildContext,
+): Promise<readonly FetchStep[]> {
+  const missing = artifacts.filter(({ format }) => !files.has(format));
+  const { available, expired } = await availableArtifacts(missing, access, signal);
+  const offers: readonly OfferedFormat[] = [
+    ...Array.from(files.values(), ({ format, usage }) => ({ format, toFetch: 0, size: usage })),
+    ...available.map(({ artifact, size }) => ({ format: artifact.format, toFetch: size })),
+  ];
+  const plan = planFetch(formats, offers);
+  if (plan !== undefined) return plan;
+  const offered = offers.map(({ format }) => format).join(', ');
+  const message = `build ${build.uuid} returned the image as ${offered}, and ${formats.join(', ')} cannot be made from that`;
+  throw expired[0] ?? new ImageError('format-unavailable', `${message}; let the job return these formats`);
 }

@@ -1,69 +1,66 @@
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import { conversionSource, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 
-/** What a conversion costs, as a part of what it would cost to fetch its source: disks are faster than networks. */
+/** Cost of a conversion, relative to fetching its source: disks are faster than networks. */
 const CONVERSION = 1 / 4;
 
-/** A format that can be had from elsewhere. */
+/** A format that can be fetched. */
 export interface OfferedFormat {
   readonly format: ImageFormat;
-  /** Bytes that have to be fetched; unknown where nobody tells. */
-  readonly toFetch?: number;
-  /** Bytes that a conversion begins with; default what has to be fetched. */
+  /** Bytes to fetch, if known. */
+  readonly toFetch?: number | undefined;
+  /** Bytes that a conversion reads. Default: the bytes to fetch. */
   readonly size?: number;
 }
 
-/** One step on the way to all that is wanted. */
+/** A step to the needed formats. */
 export interface FetchStep {
-  /** Absent where the format is fetched. */
+  /** Source of a conversion; absent if the format is fetched. */
   readonly from?: ImageFormat;
   readonly format: ImageFormat;
-  /** Of no unit; for progress. */
+  /** Relative cost, for progress. */
   readonly cost: number;
 }
 
 /**
- * How to get to all formats that are wanted with the least work; undefined if that cannot be.
+ * Plans the cheapest way to all needed formats; undefined if there is none.
  *
- * The work is counted in bytes: those to fetch, and a quarter of the size of its source for each conversion. An unknown
- * size is taken for the largest of those that are known. Where two ways are equal, the order of `IMAGE_FORMATS` decides:
- * qcow2 before raw.
+ * The cost is counted in bytes: those to fetch, and a quarter of the size of its source for each conversion. An unknown
+ * size counts as the largest known one. Between two equal ways the order of `IMAGE_FORMATS` decides: qcow2 before raw.
  */
 export function planFetch(
-  wanted: readonly ImageFormat[],
+  needed: readonly ImageFormat[],
   offers: readonly OfferedFormat[],
 ): readonly FetchStep[] | undefined {
   const largest = Math.max(1, ...offers.map(({ toFetch = 0 }) => toFetch));
   const inOrder = FORMAT_NAMES.flatMap((name) => offers.find(({ format }) => format === name) ?? []);
   const plans = selections(inOrder)
-    .map((selection) => stepsOf(wanted, selection, largest))
+    .map((selection) => stepsOf(needed, selection, largest))
     .filter((steps) => steps !== undefined);
   return plans.toSorted((a, b) => costOf(a) - costOf(b))[0];
 }
 
-/** What the steps cost together. */
+/** The sum of the costs. */
 export function costOf(steps: readonly FetchStep[]): number {
   return steps.reduce((sum, { cost }) => sum + cost, 0);
 }
 
 function stepsOf(
-  wanted: readonly ImageFormat[],
+  needed: readonly ImageFormat[],
   selection: readonly OfferedFormat[],
   largest: number,
 ): readonly FetchStep[] | undefined {
   const source = conversionSource(selection);
-  const { toFetch = largest, size = toFetch } = source ?? {};
-  const missing = wanted.filter((format) => !selection.some((offer) => offer.format === format));
-  if (missing.length > 0 && source === undefined) return undefined;
+  const missing = needed.filter((format) => !selection.some((offer) => offer.format === format));
   if (!missing.every(isConvertible)) return undefined;
-  const fetches = selection.map((offer) => ({ format: offer.format, cost: offer.toFetch ?? largest }));
-  const conversions = missing.flatMap((format) =>
-    source === undefined ? [] : [{ from: source.format, format, cost: size * CONVERSION }],
-  );
-  return [...fetches, ...conversions];
+  const fetches = selection.map(({ format, toFetch = largest }) => ({ format, cost: toFetch }));
+  if (missing.length === 0) return fetches;
+  if (source === undefined) return undefined;
+  const { format: from, toFetch = largest, size = toFetch } = source;
+  return [...fetches, ...missing.map((format) => ({ from, format, cost: size * CONVERSION }))];
 }
 
-/** All selections of some of the items, those with the first item first. */
+/** All selections of some of the items; those with the first item come first. */
 function selections<T>([first, ...others]: readonly T[]): readonly (readonly T[])[] {
   if (first === undefined) return [];
   const rest = selections(others);

@@ -11,22 +11,22 @@ import {
   unlessMissing,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import { withoutQuery } from '../builds/artifact-url.ts';
 import type { ImageArtifact } from '../builds/image-artifact.ts';
+import { nameOf } from '../download/artifact-url.ts';
 
-/** Bytes of a block in `stat`, whatever the file system's own are (stat(2)). */
+/** Bytes of a block in the result of stat(2), on every file system. */
 const STAT_BLOCK = 512;
 
-/** A whole file. */
+/** A complete file. */
 export interface KeptFile extends DiskFile {
-  /** Bytes that it takes on the disk, holes left out. */
+  /** Bytes on disk, without holes. */
   readonly usage: number;
 }
 
-/** What has come of the artifacts of one build, for this try and the next. By then others of them may be the image. */
+/** Downloaded artifacts of one build, for this attempt and the next one, which may need other artifacts. */
 export class KeptFiles {
   readonly #directory: string;
-  /** When the build ended is the time of modification of its whole files: one that was changed since is none. */
+  /** End of the build, the modification time of complete files: a file that was changed later does not have it. */
   readonly #time: Date;
 
   private constructor(directory: string, time: Date) {
@@ -34,7 +34,7 @@ export class KeptFiles {
     this.#time = time;
   }
 
-  /** Those of a build in the state directory of its image. With those of other builds nobody will go on. */
+  /** Opens the files of a build in the state directory of its image, and deletes those of other builds. */
   static async open(stateDirectory: string, { uuid, endTime = 0 }: ZuulBuild): Promise<KeptFiles> {
     const own = safeName(uuid);
     for (const name of await readdir(stateDirectory)) {
@@ -45,50 +45,45 @@ export class KeptFiles {
     return new KeptFiles(directory, new Date(endTime));
   }
 
-  /** Where downloads keep what has come of files that are not whole. */
-  get downloads(): string {
-    return join(this.#directory, 'downloads');
+  /** Directory of the partial download of an artifact. */
+  partial(artifact: ImageArtifact): string {
+    return `${this.#path(artifact)}.partial`;
   }
 
-  /** Where the file of an artifact goes until it is whole. */
-  draft(artifact: ImageArtifact): string {
-    return `${this.#path(artifact)}.new`;
-  }
-
-  /** Those of the artifacts that are there. */
+  /** Returns the complete files of some artifacts. */
   async files(artifacts: readonly ImageArtifact[]): Promise<readonly KeptFile[]> {
-    const files = await Promise.all(artifacts.map((artifact) => this.#find(artifact)));
-    return files.filter((file) => file !== undefined);
+    const files = await Promise.all(
+      artifacts.map(async (artifact) => {
+        const path = this.#path(artifact);
+        const state = await unlessMissing(stat(path));
+        return state?.mtimeMs === this.#time.getTime() ? [keptFile(artifact, path, state)] : [];
+      }),
+    );
+    return files.flat();
   }
 
-  /** Takes the draft for a whole file, which a loss of power does not change any more. */
-  async keep(artifact: ImageArtifact): Promise<KeptFile> {
-    const [draft, path] = [this.draft(artifact), this.#path(artifact)];
-    await utimes(draft, this.#time, this.#time);
-    await syncToDisk(draft);
-    await rename(draft, path);
-    return { format: artifact.format, path, usage: usageOf(await stat(path)) };
+  /** Takes over the complete file of an artifact. It survives a loss of power once this resolves. */
+  async keep(artifact: ImageArtifact, file: string): Promise<KeptFile> {
+    const path = this.#path(artifact);
+    await utimes(file, this.#time, this.#time);
+    await syncToDisk(file);
+    await rename(file, path);
+    await rm(this.partial(artifact), { recursive: true, force: true });
+    return keptFile(artifact, path, await stat(path));
   }
 
-  /** Removes all of them. */
+  /** Deletes all files. */
   async clear(): Promise<void> {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** Another signature in the query is the same artifact still. */
+  /** The signature in the query is not part of the artifact's identity. */
   #path({ format, url }: ImageArtifact): string {
-    const name = createHash('sha256').update(withoutQuery(url)).digest('hex');
+    const name = createHash('sha256').update(nameOf(url)).digest('hex');
     return join(this.#directory, imageFileName(name, format));
-  }
-
-  async #find(artifact: ImageArtifact): Promise<KeptFile | undefined> {
-    const path = this.#path(artifact);
-    const state = await unlessMissing(stat(path));
-    if (state?.mtimeMs !== this.#time.getTime()) return undefined;
-    return { format: artifact.format, path, usage: usageOf(state) };
   }
 }
 
-function usageOf({ blocks }: Stats): number {
-  return blocks * STAT_BLOCK;
+function keptFile({ format }: ImageArtifact, path: string, { blocks }: Stats): KeptFile {
+  return { format, path, usage: blocks * STAT_BLOCK };
 }

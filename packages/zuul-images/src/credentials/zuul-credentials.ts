@@ -1,0 +1,85 @@
+import { readFile } from 'node:fs/promises';
+import { type Clock, SingleFlight, SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { ZuulError } from '../api/zuul-error.ts';
+import { ZuulHttp } from '../api/zuul-http.ts';
+import type { AuthSettings } from '../zuul-settings.ts';
+import { bearerToken, type IssuedToken } from './bearer-token.ts';
+import { requestToken } from './client-credentials.ts';
+import { mintToken } from './json-web-token.ts';
+import { tokenOfCommand } from './token-command.ts';
+
+/** Remaining life in milliseconds below which a token may expire on its way. */
+const SHORTEST_LIFE = 30_000;
+
+/** Keeps a token until it expires or is rejected, then has another one issued, once for all concurrent callers. */
+export class ZuulCredentials {
+  readonly #issue: (signal: AbortSignal) => Promise<IssuedToken>;
+  readonly #clock: Clock;
+  readonly #issuing = new SingleFlight<IssuedToken>();
+  #token: IssuedToken | undefined;
+
+  constructor(issue: (signal: AbortSignal) => Promise<IssuedToken>, clock: Clock) {
+    this.#issue = issue;
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the bearer token for a request that begins now.
+   *
+   * @throws ZuulError `credentials-unusable`, and those of the issuer
+   * @throws the signal's reason
+   */
+  async token(signal: AbortSignal): Promise<string> {
+    const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};
+    if (value !== undefined && expiresAt - this.#clock.now() >= SHORTEST_LIFE) return value;
+    this.#token = await this.#issuing.run('token', (options) => this.#issue(options.signal), { signal });
+    return this.#token.value;
+  }
+
+  /** Called after the API answered 401 to this token: the next one must be another. */
+  reject(token: string): void {
+    if (this.#token?.value === token) this.#token = undefined;
+  }
+}
+
+/** The credentials of `auth`; undefined for an API that everyone may read. Reads and requests nothing yet. */
+export function createCredentials(
+  auth: AuthSettings | undefined,
+  { http = new ZuulHttp(), clock = SYSTEM_CLOCK }: { readonly http?: ZuulHttp; readonly clock?: Clock } = {},
+): ZuulCredentials | undefined {
+  const {
+    'token-file': file,
+    'token-command': command,
+    'shared-secret': shared,
+    'client-credentials': client,
+  } = auth ?? {};
+  const issued = (issue: (signal: AbortSignal) => Promise<IssuedToken>): ZuulCredentials =>
+    new ZuulCredentials(issue, clock);
+  if (file !== undefined) {
+    // It expires at once: the file is read for each request, because another program renews it.
+    return issued(async () => ({
+      value: bearerToken(await readSecret(file), `the token file ${file}`),
+      expiresAt: 0,
+    }));
+  }
+  if (command !== undefined) return issued((signal) => tokenOfCommand(command, signal));
+  if (shared !== undefined) {
+    return issued(async () => mintToken(shared, await readSecret(shared['secret-file']), clock.now()));
+  }
+  if (client === undefined) return undefined;
+  return issued(async (signal) => {
+    const secret = await readSecret(client['secret-file']);
+    return await requestToken(client, secret, { http, clock, signal });
+  });
+}
+
+/** Reads a secret without the line end that editors add, at each use, so that a new one needs no restart. */
+async function readSecret(path: string): Promise<string> {
+  const content = await readFile(path, 'utf8').catch((cause: unknown) => {
+    const message = `${(cause as Error).message}; correct the path or its permissions`;
+    throw new ZuulError('credentials-unusable', `cannot read a file of auth: ${message}`, { cause });
+  });
+  const secret = content.replace(/\r?\n$/, '');
+  if (secret !== '') return secret;
+  throw new ZuulError('credentials-unusable', `the file ${path} of auth is empty; write the secret into it`);
+}

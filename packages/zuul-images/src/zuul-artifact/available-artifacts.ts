@@ -1,0 +1,104 @@
+import { getCACertificates } from 'node:tls';
+import { type DiskImage, ImageError } from '@nodepool-builder/image-builder';
+import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
+import { readAuthorities } from '../api/zuul-http.ts';
+import { type ImageArtifact, makeableFormats } from '../builds/image-artifact.ts';
+import { AddressGuard } from '../download/address-guard.ts';
+import { type ArtifactAccess, HttpSource } from '../download/http-source.ts';
+import { TransientFailure } from '../download/retries.ts';
+import { findObject } from '../download/stored-object.ts';
+import { artifactFormats, type ZuulSettings } from '../zuul-settings.ts';
+
+/** Milliseconds without data after which a server is not asked any further. */
+const STALL = 30_000;
+
+/** An artifact that its server has, or may have. */
+export interface AvailableArtifact {
+  readonly artifact: ImageArtifact;
+  /** Bytes of the stored object, if the server sent its size. */
+  readonly size: number | undefined;
+}
+
+/** Result of {@link availableArtifacts}. */
+export interface ArtifactAvailability {
+  readonly available: readonly AvailableArtifact[];
+  /** Error `artifact-expired` of each other artifact. */
+  readonly expired: readonly ImageError[];
+}
+
+/**
+ * How the artifacts of an image are requested: not in loopback, link-local and private networks, unless the
+ * configuration names a host there.
+ *
+ * @throws ZuulError `invalid-settings`
+ */
+export async function artifactAccessOf(settings: ZuulSettings): Promise<ArtifactAccess> {
+  const { 'api-url': apiUrl, 's3-endpoint': s3Endpoint, 'allowed-hosts': allowedHosts = [] } = settings;
+  const configuredUrls = s3Endpoint === undefined ? [apiUrl] : [apiUrl, s3Endpoint];
+  const ca = await readAuthorities(settings);
+  return {
+    guard: new AddressGuard({ configuredUrls, allowedHosts }),
+    s3Endpoint,
+    ca: ca && [...getCACertificates('default'), ca].join('\n'),
+  };
+}
+
+/**
+ * Asks the servers of artifacts which of them exist, and for their sizes. An artifact counts as available if its server
+ * fails or refuses: it may send the artifact later.
+ *
+ * @throws the signal's reason
+ */
+export async function availableArtifacts(
+  artifacts: readonly ImageArtifact[],
+  access: ArtifactAccess,
+  signal: AbortSignal,
+): Promise<ArtifactAvailability> {
+  const answers = await Promise.all(artifacts.map((artifact) => lookUp(artifact, access, signal)));
+  return {
+    available: answers.filter((answer) => 'artifact' in answer),
+    expired: answers.filter((answer) => answer instanceof ImageError),
+  };
+}
+
+async function lookUp(
+  artifact: ImageArtifact,
+  access: ArtifactAccess,
+  signal: AbortSignal,
+): Promise<AvailableArtifact | ImageError> {
+  let source: HttpSource | undefined;
+  try {
+    source = new HttpSource(artifact.url, access, STALL);
+    const object = await findObject(source, signal);
+    if ('answer' in object) object.answer.response.destroy();
+    return { artifact, size: object.size };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof ImageError || error instanceof TransientFailure)) throw error;
+    const isExpired = error instanceof ImageError && error.code === 'artifact-expired';
+    return isExpired ? error : { artifact, size: undefined };
+  } finally {
+    source?.close();
+  }
+}
+
+/**
+ * Whether so many artifacts of a build have expired (404, 410, or an expired signed URL) that the formats of the disk
+ * image cannot be made from the others.
+ *
+ * @throws ImageError `invalid-configuration`, `format-unknown`, `format-unavailable`
+ * @throws ZuulError `invalid-settings`
+ * @throws the signal's reason
+ */
+export async function isImageExpired(
+  artifacts: readonly ImageArtifact[],
+  diskimage: Pick<DiskImage, 'name' | 'formats'>,
+  settings: ZuulSettings,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const access = await artifactAccessOf(settings);
+  const { available, expired } = await availableArtifacts(artifacts, access, signal);
+  const makeable = makeableFormats(available.map(({ artifact }) => artifact.format));
+  const formats = formatsToMake(diskimage, makeableFormats(artifactFormats(settings)));
+  return expired.length > 0 && !formats.every((format) => makeable.includes(format));
+}
