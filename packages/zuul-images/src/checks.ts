@@ -4,7 +4,7 @@ import { imageIdFault, importedImageId } from '@nodepool-builder/image-builder/m
 import { parseApiUrl } from './api/api-url.ts';
 import { artifactFormats, type ZuulSettings } from './zuul-settings.ts';
 
-/** Finds problems that the schema cannot express. Messages contain no URL: it may hold a password. */
+/** Finds errors that the schema cannot express. Messages contain no URL, which may contain a password. */
 export function checkZuulSettings(settings: ZuulSettings, name: string): readonly Diagnostic[] {
   return [
     ...imageIds(name),
@@ -21,7 +21,7 @@ export function checkZuulSettings(settings: ZuulSettings, name: string): readonl
   ];
 }
 
-/** An image-id begins with the name, and becomes a part of file names. */
+/** Image-ids begin with the name, and are file names. */
 function imageIds(name: string): readonly Diagnostic[] {
   const fault = imageIdFault(importedImageId({ image: name, uuid: '0'.repeat(32), endTime: Date.now() }));
   if (fault === undefined) return [];
@@ -41,13 +41,13 @@ function apiUrl(settings: ZuulSettings): readonly Diagnostic[] {
   }
 }
 
-/** Zuul's API knows both names of a project, but lists builds by the short one only. */
+/** Zuul's API accepts both names of a project, but lists builds only by the short one. */
 function gitServer({ project }: ZuulSettings): readonly Diagnostic[] {
   const match = /^(?<host>[\w-]+(?:\.[\w-]+)+(?::\d+)?)\/(?<short>.+)/.exec(project);
   if (match?.groups === undefined) return [];
   const { host = '', short = '' } = match.groups;
-  const reason = `begins with what looks like a Git server, "${host}"`;
-  const remedy = `if it is one, write the short name "${short}", or no build will be found`;
+  const reason = `seems to begin with a Git server, "${host}"`;
+  const remedy = `if so, use the short name "${short}", or no build will be found`;
   return [{ pointer: '/project', severity: 'warning', reason, remedy }];
 }
 
@@ -56,7 +56,7 @@ function distinctFormats(settings: ZuulSettings): readonly Diagnostic[] {
   return formats.flatMap((format, index) => {
     if (formats.indexOf(format) === index) return [];
     const pointer = `/artifacts/${index}/format`;
-    return [{ pointer, reason: `"${format}" is there already`, remedy: 'remove one of the two' }];
+    return [{ pointer, reason: `"${format}" is listed twice`, remedy: 'remove one of the two' }];
   });
 }
 
@@ -68,25 +68,25 @@ function authentication({ auth }: ZuulSettings): readonly Diagnostic[] {
   if (kinds.length === 1) return [];
   const pointer = '/auth';
   return kinds.length === 0
-    ? [{ pointer, reason: 'names no way to authenticate', remedy: `use one of ${AUTH_KINDS.join(', ')}` }]
+    ? [{ pointer, reason: 'contains no way to authenticate', remedy: `use one of ${AUTH_KINDS.join(', ')}` }]
     : [{ pointer, reason: `has ${kinds.join(' and ')}`, remedy: 'keep one of them' }];
 }
 
-/** A URL in this list would never match: hosts are compared without scheme and port. */
+/** Hosts are compared without scheme and port: a URL in this list would never match. */
 function allowedHosts(settings: ZuulSettings): readonly Diagnostic[] {
   return (settings['allowed-hosts'] ?? []).flatMap((host, index) => {
     if (isIP(host) !== 0 || /^[\w.-]+$/.test(host)) return [];
-    const reason = 'is neither the name nor the address of a host';
-    const remedy = 'write it without scheme, port and path, as in images.example.com or 10.0.0.5';
+    const reason = 'is neither a host name nor an address';
+    const remedy = 'write it without scheme, port and path: images.example.com or 10.0.0.5';
     return [{ pointer: `/allowed-hosts/${index}`, reason, remedy }];
   });
 }
 
-/** Zuul refuses these tokens by default. Where it accepts them, they allow far more than reading builds. */
+/** Zuul refuses these tokens by default; if it accepts them, they permit far more than reading builds. */
 function adminToken({ auth }: ZuulSettings): readonly Diagnostic[] {
   if (auth?.['token-command']?.includes('create-auth-token') !== true) return [];
-  const reason = "makes tokens with the rights of a tenant's administrator, which Zuul refuses by default";
-  const remedy = 'use shared-secret, which makes tokens that only read';
+  const reason = "creates tokens with the rights of a tenant's administrator, which Zuul refuses by default";
+  const remedy = 'use shared-secret, which creates tokens that only read';
   return [{ pointer: '/auth/token-command', severity: 'warning', reason, remedy }];
 }
 
@@ -95,12 +95,10 @@ function url(pointer: string, text: string | undefined, schemes: string): readon
   const parsed = URL.parse(text);
   const isOne = parsed !== null && schemes.split(' or ').includes(parsed.protocol.slice(0, -1));
   if (!isOne || parsed.hostname === '') {
-    return [{ pointer, reason: `is no ${schemes} URL`, remedy: 'correct it' }];
+    return [{ pointer, reason: `is not an ${schemes} URL`, remedy: 'correct it' }];
   }
   if (parsed.username === '' && parsed.password === '') return [];
-  return [
-    { pointer, reason: 'holds a user or a password', remedy: 'take them out; there are keys for them' },
-  ];
+  return [{ pointer, reason: 'contains a user name or a password', remedy: 'move them to their own keys' }];
 }
 
 function rebuildTimes(settings: ZuulSettings): readonly Diagnostic[] {
@@ -109,7 +107,7 @@ function rebuildTimes(settings: ZuulSettings): readonly Diagnostic[] {
     .map((key) => ({
       pointer: `/${key}`,
       severity: 'warning',
-      reason: 'has no effect: a new image is taken when Zuul has built one',
-      remedy: 'remove it, and let the job run when one is due',
+      reason: 'has no effect: a new image is imported when Zuul has built it',
+      remedy: 'remove it, and schedule the job in Zuul',
     }));
 }

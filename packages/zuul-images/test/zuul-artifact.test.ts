@@ -11,8 +11,7 @@ import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
 import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { withCode } from '../../image-builder/test/with-code.ts';
-import type { ArtifactRule } from '../src/builds/image-artifact.ts';
-import { ZuulArtifactBuilder } from '../src/index.ts';
+import { ZuulArtifactBuilder, type ZuulSettings } from '../src/index.ts';
 import {
   ArtifactServer,
   digest,
@@ -23,7 +22,7 @@ import {
   ZuulSite,
 } from './zuul-artifact/zuul-site.ts';
 
-/** Bytes that are sent of a file besides its content: it is looked at before, and looked at when it is fetched. */
+/** Bytes that are sent in addition to the content: the first byte, for the plan and for the download. */
 const LOOKS = 2;
 
 let server: ArtifactServer;
@@ -32,14 +31,14 @@ before(async () => {
 });
 after(() => server.nginx.stop());
 
-/** What is in the state directory of the image. */
+/** Files in the state directory of the image. */
 async function kept({ repository }: ZuulSite): Promise<readonly string[]> {
   return await readdir(join(repository.directory, '.nodepool-builder', 'state', 'noble')).catch(() => []);
 }
 
 describe('the image of a Zuul job', () => {
   for (const version of ['9.5', '11.3'] as const) {
-    test(`is that of its newest build, by the API of ${version}`, async (t) => {
+    test(`is that of the newest build, by the API of Zuul ${version}`, async (t) => {
       const site = await ZuulSite.start(t, server, { version });
       await site.addQcow2('old.qcow2', server.otherQcow2);
       const { uuid, end } = await site.addQcow2('new.qcow2');
@@ -61,7 +60,7 @@ describe('the image of a Zuul job', () => {
     });
   }
 
-  test('has no date in the future, though the clock of Zuul is ahead', async (t) => {
+  test('has no date in the future, even if the clock of Zuul is ahead', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     row.end = new Date(Date.now() + 86_400_000);
@@ -74,7 +73,7 @@ describe('the image of a Zuul job', () => {
     assert.match(warnings[0] ?? '', /image noble-1 has a build time in the future/);
   });
 
-  test('is unpacked and compared with its checksums; of other formats only the size is asked', async (t) => {
+  test('is unpacked and verified; of other formats only the size is requested', async (t) => {
     const site = await ZuulSite.start(t, server);
     const packed = zstdCompressSync(server.raw);
     site.zuul.table().add([
@@ -94,7 +93,7 @@ describe('the image of a Zuul job', () => {
     assert.deepEqual(await site.sent(), { 'image.raw.zst': packed.length + LOOKS, 'image.tar': 1 });
   });
 
-  test('is converted to what the job does not return, or what is less work to make than to fetch', async (t) => {
+  test('is converted if that is cheaper than a download', async (t) => {
     const site = await ZuulSite.start(t, server);
     site.zuul
       .table()
@@ -115,7 +114,7 @@ describe('the image of a Zuul job', () => {
     assert.deepEqual(await site.sent(), { 'image.qcow2': server.qcow2.length + LOOKS, 'image.raw': 1 });
   });
 
-  test('is not there as what can neither be fetched nor made', async (t) => {
+  test('is an error in a format that can be neither fetched nor converted', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2();
     const { repository } = site.repository;
@@ -127,7 +126,7 @@ describe('the image of a Zuul job', () => {
 });
 
 describe('an image-id that names a build', () => {
-  test('gets exactly that build', async (t) => {
+  test('gets that build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2('named.qcow2');
     await site.addQcow2('newer.qcow2', server.otherQcow2);
@@ -137,7 +136,7 @@ describe('an image-id that names a build', () => {
     assert.deepEqual(Object.keys(await site.sent()), ['named.qcow2']);
   });
 
-  test('gets nothing when that is not listed any more', async (t) => {
+  test('is an error if Zuul no longer lists the build', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = await site.addQcow2();
     site.zuul.table().prune(site.zuul.table().tick());
@@ -149,19 +148,19 @@ describe('an image-id that names a build', () => {
     );
   });
 
-  test('gets nothing when that returned no image', async (t) => {
+  test('is an error if the build returned no image', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow2' });
     const row = site.zuul.table().add([artifact]);
     const { repository } = site.repository;
-    const unusable = withCode('build-unusable', /no usable artifact/);
+    const unusable = withCode('build-unusable', /none of its artifacts is the image/);
     await assert.rejects(site.builder().build({ imageId: idOf(row), repository }), unusable);
     await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), unusable);
   });
 });
 
-describe('artifacts that are gone', () => {
-  test('have the next newest build taken, unless the image-id names the build', async (t) => {
+describe('expired artifacts', () => {
+  test('cause the fetch of the build before, unless the image-id names the build', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2('old.qcow2', server.otherQcow2);
     const gone = await site.addQcow2('gone.qcow2');
@@ -169,13 +168,13 @@ describe('artifacts that are gone', () => {
     const { repository } = site.repository;
     await assert.rejects(
       site.builder().build({ imageId: idOf(gone), repository }),
-      withCode('artifact-expired', /gone\.qcow2 is not there any more/),
+      withCode('artifact-expired', /gone\.qcow2 no longer exists/),
     );
     await site.builder().build({ imageId: 'noble-1', repository });
     assert.equal((await site.sent())['old.qcow2'], server.otherQcow2.length + LOOKS);
   });
 
-  test('are an error when no build has any others', async (t) => {
+  test('are an error if no other build has the image', async (t) => {
     const site = await ZuulSite.start(t, server);
     await site.addQcow2();
     await server.remove(`${site.folder}/image.qcow2`);
@@ -188,7 +187,7 @@ describe('artifacts that are gone', () => {
     await assert.rejects(site.builder().build({ imageId: 'noble-1', repository }), withCode('build-unknown'));
   });
 
-  test('are made from those that are there', async (t) => {
+  test('are replaced by conversions', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul
       .table()
@@ -203,18 +202,14 @@ describe('artifacts that are gone', () => {
   });
 });
 
-describe('an artifact that is not what it should be', () => {
+describe('an unusable artifact', () => {
   const CASES = [
-    [
-      'has other bytes than its checksum says',
-      () => Buffer.concat([server.qcow2, Buffer.alloc(1)]),
-      /its sha256 is/,
-    ],
-    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is not a qcow2 image that can be used/],
+    ['has another digest', () => Buffer.concat([server.qcow2, Buffer.alloc(1)]), /its sha256 is/],
+    ['is of another format', () => Buffer.alloc(70_000, 'no image'), /is not a usable qcow2 image/],
     ['refers to a file of this host', () => overlayOf('/etc/passwd'), /names another file, "\/etc\/passwd"/],
     ['is empty', () => Buffer.alloc(0), /image\.qcow2 is empty/],
   ] as const;
-  test('is refused if its URL leads to a link-local service, whatever else the job returns', async (t) => {
+  test('is refused if its URL leads to a link-local service', async (t) => {
     const site = await ZuulSite.start(t, server);
     const artifact = await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' });
     const row = site.zuul.table().add([{ ...artifact, url: 'http://169.254.169.254/image.qcow2' }]);
@@ -225,17 +220,14 @@ describe('an artifact that is not what it should be', () => {
     );
   });
 
-  test('is refused without its sha256 where require-sha256 is set', async (t) => {
+  test('is refused without a sha256 if require-sha256 is set', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
     const zuul = { 'require-sha256': true };
     await assert.rejects(
       site.builder({}, zuul).build({ imageId: idOf(row), repository }),
-      withCode(
-        'build-unusable',
-        /its artifact ".*image\.qcow2" has no sha256 in its metadata, and require-sha256/,
-      ),
+      withCode('build-unusable', /its qcow2 artifact has no sha256 in its metadata, and require-sha256/),
     );
     const sha256 = digest('sha256', server.qcow2);
     const next = site.zuul
@@ -244,7 +236,7 @@ describe('an artifact that is not what it should be', () => {
     await site.builder({}, zuul).build({ imageId: idOf(next), repository });
   });
 
-  test('is refused if its disk is above the size limit, although its file is small', async (t) => {
+  test('is refused if its disk is above the size limit, even if its file is small', async (t) => {
     const site = await ZuulSite.start(t, server);
     const row = site.zuul.table().add([await site.put('image.qcow2', server.qcow2, { type: 'image-qcow' })]);
     const { repository } = site.repository;
@@ -273,7 +265,7 @@ describe('an artifact that is not what it should be', () => {
   }
 });
 
-test('what has come is kept when the build fails behind it, and not fetched again', async (t) => {
+test('a downloaded file is kept if the build fails later, and not fetched again', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -286,7 +278,7 @@ test('what has come is kept when the build fails behind it, and not fetched agai
   assert.deepEqual(await kept(site), []);
 });
 
-test('what has come is not taken for another artifact that is the image since then', async (t) => {
+test('a kept file is not mistaken for another artifact', async (t) => {
   const site = await ZuulSite.start(t, server);
   const raw = randomBytes(2 ** 20);
   const row = site.zuul
@@ -297,7 +289,7 @@ test('what has come is not taken for another artifact that is the image since th
       await site.put('image.qcow2', server.qcow2, { type: 'image-right' }),
     ]);
   const { repository } = site.repository;
-  const build = async (artifacts: readonly ArtifactRule[], ...hook: string[]): Promise<Image> => {
+  const build = async (artifacts: ZuulSettings['artifacts'], ...hook: string[]): Promise<Image> => {
     return await site
       .builder({ validation: { hook } }, { artifacts })
       .build({ imageId: idOf(row), repository });
@@ -310,7 +302,7 @@ test('what has come is not taken for another artifact that is the image since th
   assert.equal((await site.sent())['image.raw'], raw.length + LOOKS);
 });
 
-test('what has come is kept when the build is aborted', async (t) => {
+test('a partial download is kept if the build is aborted', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -325,7 +317,7 @@ test('what has come is kept when the build is aborted', async (t) => {
   assert.deepEqual(await kept(site), [row.uuid]);
 });
 
-test('what was changed behind the download is fetched again', async (t) => {
+test('a file that was changed after the download is fetched again', async (t) => {
   const site = await ZuulSite.start(t, server);
   const row = await site.addQcow2();
   const { repository } = site.repository;
@@ -335,7 +327,7 @@ test('what was changed behind the download is fetched again', async (t) => {
   assert.equal(files[0]?.checksums?.sha256, digest('sha256', server.qcow2));
 });
 
-test('killed in the middle of a download, it goes on with it', async (t) => {
+test('a download is resumed after SIGKILL', async (t) => {
   const site = await ZuulSite.start(t, server);
   const content = randomBytes(24 * 2 ** 20);
   const artifact = await site.put('image.raw', content, {
@@ -368,7 +360,7 @@ test('killed in the middle of a download, it goes on with it', async (t) => {
   assert.ok(sent < 1.1 * content.length, `${sent} bytes were sent of ${content.length}`);
 });
 
-test('a Zuul that fails, or refuses, is told apart', async (t) => {
+test('errors distinguish a Zuul that is unavailable from one that refuses', async (t) => {
   const site = await ZuulSite.start(t, server);
   const { repository } = site.repository;
   for (const [fault, code] of [

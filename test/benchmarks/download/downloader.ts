@@ -1,16 +1,22 @@
 /**
- * Downloads again and again: takes lines of `URL DESTINATION CONNECTIONS` and answers each with the seconds that it
- * took and the most bytes of memory that this process ever had.
+ * Downloads repeatedly: reads lines of `URL DESTINATION CONNECTIONS` and answers each with the duration in seconds and
+ * the peak memory of this process in bytes.
  */
+import { rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { AddressGuard } from '../../../packages/zuul-images/src/download/address-guard.ts';
 import { downloadArtifact } from '../../../packages/zuul-images/src/download/download-artifact.ts';
 import { peakMemory } from '../peak-memory.ts';
 
 for await (const order of createInterface(process.stdin)) {
   const [url = '', destination = '', connections] = order.split(' ');
-  const stateDirectory = join(dirname(destination), 'state');
+  const directory = join(dirname(destination), 'partial');
+  const access = { guard: new AddressGuard({ configuredUrls: [url] }) };
   const begin = performance.now();
-  await downloadArtifact({ url, destination, stateDirectory, connections: Number(connections) });
+  const request = { url, access, directory, largestSize: 2 ** 38, leaveFree: 0 };
+  const { path } = await downloadArtifact(request, { connections: Number(connections) });
+  await rename(path, destination);
+  await rm(directory, { recursive: true });
   console.log((performance.now() - begin) / 1000, await peakMemory(process.pid));
 }

@@ -229,8 +229,8 @@ describe('a fault of zuul-images', () => {
       `zuul-images:\n  a: {${NEEDED}, allowed-hosts: [logs, "logs:80", "http://logs/"]}\n`,
       ['3:146: zuul-images.a.allowed-hosts[1]', '3:157: zuul-images.a.allowed-hosts[2]'].map(
         (place) =>
-          `nodepool.yaml:${place} is neither the name nor the address of a host; ` +
-          'write it without scheme, port and path, as in images.example.com or 10.0.0.5',
+          `nodepool.yaml:${place} is neither a host name nor an address; ` +
+          'write it without scheme, port and path: images.example.com or 10.0.0.5',
       ),
     ],
     [
@@ -270,10 +270,10 @@ describe('a fault of zuul-images', () => {
       ],
     ],
     [
-      'an api-url that is no URL',
+      'an api-url that is not a URL',
       ENTRY.replace('https:', 'ftp:'),
       [
-        'nodepool.yaml:4:5: zuul-images[0].api-url cannot be used: it is no http or https URL; write it as https://zuul.example.com/',
+        'nodepool.yaml:4:5: zuul-images[0].api-url cannot be used: it is not an http or https URL; write it as https://zuul.example.com/',
       ],
     ],
     [
@@ -287,14 +287,14 @@ describe('a fault of zuul-images', () => {
       'a project with its Git server',
       ENTRY.replace('a/b', 'opendev.org/opendev/system-config'),
       [
-        'nodepool.yaml:5:5: warning: zuul-images[0].project begins with what looks like a Git server, "opendev.org"; if it is one, write the short name "opendev/system-config", or no build will be found',
+        'nodepool.yaml:5:5: warning: zuul-images[0].project seems to begin with a Git server, "opendev.org"; if so, use the short name "opendev/system-config", or no build will be found',
       ],
     ],
     [
-      'a command that makes tokens of an administrator',
+      'a command that creates tokens of an administrator',
       `${ENTRY}    auth: {token-command: [zuul-admin, create-auth-token, --tenant, example]}\n`,
       [
-        "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command makes tokens with the rights of a tenant's administrator, which Zuul refuses by default; use shared-secret, which makes tokens that only read",
+        "nodepool.yaml:9:12: warning: zuul-images[0].auth.token-command creates tokens with the rights of a tenant's administrator, which Zuul refuses by default; use shared-secret, which creates tokens that only read",
       ],
     ],
     [
@@ -306,7 +306,7 @@ describe('a fault of zuul-images', () => {
       'two artifacts of one format',
       `zuul-images:\n  - name: a\n    api-url: https://z/\n    project: p\n    pipelines: [x]\n    job: j\n    artifacts:\n      - {format: qcow, type: a}\n      - {format: qcow2, type: b}\n`,
       [
-        'nodepool.yaml:10:10: zuul-images[0].artifacts[1].format "qcow2" is there already; remove one of the two',
+        'nodepool.yaml:10:10: zuul-images[0].artifacts[1].format "qcow2" is listed twice; remove one of the two',
       ],
     ],
     [
@@ -318,38 +318,38 @@ describe('a fault of zuul-images', () => {
       'no way to authenticate',
       `${ENTRY}    auth: {}\n`,
       [
-        'nodepool.yaml:9:5: zuul-images[0].auth names no way to authenticate; use one of token-file, token-command, shared-secret, client-credentials',
+        'nodepool.yaml:9:5: zuul-images[0].auth contains no way to authenticate; use one of token-file, token-command, shared-secret, client-credentials',
       ],
     ],
     [
       'an mqtt url that is none',
       `${ENTRY}    mqtt: {url: broker, topic: zuul}\n`,
-      ['nodepool.yaml:9:12: zuul-images[0].mqtt.url is no mqtt or mqtts URL; correct it'],
+      ['nodepool.yaml:9:12: zuul-images[0].mqtt.url is not an mqtt or mqtts URL; correct it'],
     ],
     [
       'a password in an mqtt url, which is not shown',
       `${ENTRY}    mqtt: {url: "mqtt://u:hunter2@broker", topic: zuul}\n`,
       [
-        'nodepool.yaml:9:12: zuul-images[0].mqtt.url holds a user or a password; take them out; there are keys for them',
+        'nodepool.yaml:9:12: zuul-images[0].mqtt.url contains a user name or a password; move them to their own keys',
       ],
     ],
     [
       'an endpoint for s3 that is none',
       `${ENTRY}    s3-endpoint: s3://bucket\n`,
-      ['nodepool.yaml:9:5: zuul-images[0].s3-endpoint is no http or https URL; correct it'],
+      ['nodepool.yaml:9:5: zuul-images[0].s3-endpoint is not an http or https URL; correct it'],
     ],
     [
       'an issuer that is none',
       `${ENTRY}    auth: {client-credentials: {issuer: realm, client-id: c, secret-file: f}}\n`,
       [
-        'nodepool.yaml:9:33: zuul-images[0].auth.client-credentials.issuer is no http or https URL; correct it',
+        'nodepool.yaml:9:33: zuul-images[0].auth.client-credentials.issuer is not an http or https URL; correct it',
       ],
     ],
     [
       'a time to build it',
       `${ENTRY}    rebuild-age: 86400\n`,
       [
-        'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is taken when Zuul has built one; remove it, and let the job run when one is due',
+        'nodepool.yaml:9:5: warning: zuul-images[0].rebuild-age has no effect: a new image is imported when Zuul has built it; remove it, and schedule the job in Zuul',
       ],
     ],
     [

@@ -163,7 +163,7 @@ describe('the pollers of a daemon', () => {
     );
   });
 
-  test('say what keeps them from looking, and mend when it is mended', async (t) => {
+  test('warn about a damaged record, and poll once it is repaired', async (t) => {
     const zuul = await startZuul(t);
     const fixture = await Fixture.create(t);
     const file = join(fixture.directory, 'noble.json');
@@ -173,9 +173,9 @@ describe('the pollers of a daemon', () => {
     await waitUntil('a warning', () => fixture.logger.lines.length > 0);
     assert.match(
       fixture.logger.lines[0] ?? '',
-      /^warn looking for new builds of noble failed: .*; remove it/,
+      /^warn polling for new builds of noble failed: .*; remove it/,
     );
     await writeFile(file, '{"version": 1, "builds": []}');
-    await waitUntil('a look', () => zuul.listings.length > 0);
+    await waitUntil('a poll', () => zuul.listings.length > 0);
   });
 });

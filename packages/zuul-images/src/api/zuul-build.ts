@@ -84,8 +84,8 @@ export function parseBuild(value: unknown): ZuulBuild {
   try {
     const build = BUILD.check(value);
     const { project, branch } = typeof build.ref === 'object' && build.ref !== null ? build.ref : build;
-    const { uuid, result, start_time: start, end_time: end } = build;
-    const id = Number(build._id ?? 0);
+    const { uuid, _id: row, result, start_time: start, end_time: end } = build;
+    const id = Number(row ?? 0);
     if (!Number.isSafeInteger(id)) throw new Error('_id is not a whole number');
     return {
       uuid,

@@ -81,5 +81,5 @@ async function readSecret(path: string): Promise<string> {
   });
   const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
-  throw new ZuulError('credentials-unusable', `the file ${path} of auth is empty; write the secret into it`);
+  throw new ZuulError('credentials-unusable', `the file ${path} of auth is empty; fill it`);
 }

@@ -87,14 +87,19 @@ export class AddressGuard {
 
   /** Option `lookup` of requests: resolves a name, without the addresses that are not allowed. */
   readonly lookup: LookupFunction = (host, options, callback) => {
-    this.#lookUp(host, options).then(
-      ([first, ...others]) => {
-        if (options.all === true) callback(null, first === undefined ? [] : [first, ...others]);
-        else callback(null, first?.address ?? '', first?.family);
-      },
-      (error: NodeJS.ErrnoException) => callback(error, '', 0),
-    );
+    void this.#answer(host, options, callback);
   };
+
+  async #answer(
+    host: string,
+    options: LookupOptions,
+    callback: Parameters<LookupFunction>[2],
+  ): Promise<void> {
+    const found = await this.#lookUp(host, options).catch((error: NodeJS.ErrnoException) => error);
+    if (found instanceof Error) callback(found, '', 0);
+    else if (options.all === true) callback(null, [...found]);
+    else callback(null, found[0]?.address ?? '', found[0]?.family);
+  }
 
   async #lookUp(host: string, options: LookupOptions): Promise<readonly LookupAddress[]> {
     const addresses = await this.#resolve(host, options);

@@ -136,7 +136,12 @@ async function attempt(
     const path = coding === undefined ? spool.path : unpackedPath(directory);
     const fetching = { source, object, spool, space, connections, retryPolicy, logger };
     const unpacking = {
-      ...{ spool, coding, path, name, limit, space },
+      spool,
+      coding,
+      path,
+      name,
+      limit,
+      space,
       withCrc32: request.crc32 !== undefined,
       onProgress: (done: number) => progress?.({ done, total: object.size ?? 0 }),
     };

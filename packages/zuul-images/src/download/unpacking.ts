@@ -124,14 +124,18 @@ async function* unpackByXz(
   const { execa, ExecaError } = await import('execa'); // not at the top, as in process/command.ts
   const xz = execa('xz', XZ_ARGUMENTS, {
     stdin: copiesOf(packed),
-    buffer: { stdout: false },
+    buffer: false,
     env: inheritedEnvironment(),
     extendEnv: false,
     cancelSignal: signal,
     killSignal: 'SIGKILL',
   });
+  let stderr = '';
+  xz.stderr.on('data', (text: Buffer) => (stderr += String(text)));
   try {
-    yield* xz.iterable({ binary: true }) as AsyncIterable<Buffer>;
+    for await (const { buffer, byteOffset, byteLength } of xz.iterable({ binary: true })) {
+      yield Buffer.from(buffer, byteOffset, byteLength);
+    }
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ExecaError)) throw error;
@@ -140,11 +144,10 @@ async function* unpackByXz(
       const message = 'the command "xz" is not installed; install xz-utils';
       throw new ImageError('command-not-found', message, { cause: error });
     }
-    if (error.exitCode === undefined && error.signal === undefined)
-      throw startError('xz', '/', { code, cause: error });
-    throw new Error(
-      String(error.stderr ?? '').trim() || `xz ended with ${error.signal ?? `exit code ${error.exitCode}`}`,
-    );
+    const { exitCode, signal: killedBy } = error;
+    if (exitCode === undefined && killedBy === undefined) throw startError('xz', '/', { code, cause: error });
+    const reason = `xz ended with ${killedBy ?? `exit code ${exitCode}`}`;
+    throw new Error(stderr.trim() || reason, { cause: error });
   } finally {
     xz.kill();
   }

@@ -1,12 +1,11 @@
 import type { TestContext } from 'node:test';
 import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import type { BuildQuery } from '../../src/api/build-query.ts';
 import { ZuulApi, type ZuulApiOptions } from '../../src/api/zuul-api.ts';
-import type { ZuulBuild } from '../../src/api/zuul-build.ts';
+import type { BuildQuery, ZuulBuild } from '../../src/api/zuul-build.ts';
 import { ManualClock } from './manual-clock.ts';
 
-/** What the double's builds are, unless a test says otherwise. */
+/** The builds of the double, unless a test adds others. */
 export const QUERY: BuildQuery = {
   project: 'opendev/system-config',
   pipelines: ['periodic', 'post'],
@@ -30,7 +29,7 @@ export async function allBuilds(api: ZuulApi, query: BuildQuery, signal: AbortSi
   return builds;
 }
 
-/** A client of an API and what it was made with; pauses take no time. */
+/** A client of an API, with a clock whose delays take no time. */
 export class ApiFixture {
   readonly clock: ManualClock = new ManualClock();
   readonly logger: RecordingLogger = new RecordingLogger();

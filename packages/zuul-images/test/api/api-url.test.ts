@@ -30,10 +30,10 @@ describe('an api-url', () => {
     });
   }
 
-  test('with a password is refused, and the password not told', () => {
+  test('with a password is refused, without the password in the message', () => {
     assert.throws(
       () => parseApiUrl('https://me:secret@zuul.example.com/'),
-      zuulFailure('invalid-settings', 'authentication'),
+      zuulFailure('invalid-settings', 'configure auth'),
     );
   });
 });

@@ -1,6 +1,6 @@
 import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 
-/** Time that passes only while somebody sleeps, and then at once. */
+/** A clock whose sleeps end at once. */
 export class ManualClock implements Clock {
   /** In milliseconds, in order. */
   readonly sleeps: number[] = [];

@@ -9,7 +9,7 @@ import { ZuulHttp } from '../../src/api/zuul-http.ts';
 import { ApiFixture, QUERY, startZuul } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
-describe('a fault that passes', () => {
+describe('a transient error', () => {
   const pauses: readonly (readonly [fault: ZuulFault, seconds: number])[] = [
     ['internal-error', 1],
     ['unavailable', 7],
@@ -18,7 +18,7 @@ describe('a fault that passes', () => {
     ['cut', 1],
   ];
   for (const [fault, seconds] of pauses) {
-    test(`${fault} is waited for, ${seconds} s`, async (t) => {
+    test(`${fault} is retried after ${seconds} s`, async (t) => {
       const zuul = await startZuul(t);
       const { uuid } = zuul.table().add();
       zuul.fail(fault);
@@ -29,7 +29,7 @@ describe('a fault that passes', () => {
     });
   }
 
-  test('is waited for longer each time, and told in the end', async (t) => {
+  test('is retried after increasing delays, then thrown', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail(...Array.from({ length: 4 }, () => 'internal-error' as const));
     const fixture = new ApiFixture(zuul);
@@ -37,7 +37,7 @@ describe('a fault that passes', () => {
     assert.deepEqual(fixture.clock.sleeps, [1000, 2000, 4000]);
   });
 
-  test('is not waited for when the server says that it takes an hour', async (t) => {
+  test('is not retried if Retry-After is an hour', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail('unavailable-for-long');
     const fixture = new ApiFixture(zuul);
@@ -45,7 +45,7 @@ describe('a fault that passes', () => {
     assert.deepEqual(fixture.clock.sleeps, []);
   });
 
-  test('of silence ends with the time limit', async (t) => {
+  test('may be a timeout', async (t) => {
     const zuul = await startZuul(t);
     zuul.fail('silent', 'silent', 'silent', 'silent');
     const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ timeout: 0.5 }) });
@@ -54,7 +54,7 @@ describe('a fault that passes', () => {
   });
 });
 
-describe('an answer that is not the list of builds', () => {
+describe('an answer that is not a list of builds', () => {
   const faults: readonly (readonly [ZuulFault, ZuulErrorCode, ...string[]])[] = [
     ['bad-request', 'bad-request', '400 Bad Request'],
     ['login-page', 'invalid-answer', 'text/html', 'login'],
@@ -64,7 +64,7 @@ describe('an answer that is not the list of builds', () => {
     ['no-uuid', 'invalid-answer', 'uuid is missing'],
   ];
   for (const [fault, code, ...words] of faults) {
-    test(`${fault} is told at once`, async (t) => {
+    test(`${fault} is not retried`, async (t) => {
       const zuul = await startZuul(t);
       zuul.fail(fault);
       const fixture = new ApiFixture(zuul);
@@ -77,26 +77,26 @@ describe('an answer that is not the list of builds', () => {
   }
 });
 
-test('a redirect loop ends', async (t) => {
+test('a redirect loop is an error', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail(...Array.from({ length: 20 }, () => 'circle' as const));
   await assert.rejects(new ApiFixture(zuul).builds(), zuulFailure('redirected', 'in a loop'));
 });
 
-test('an API that is away is told as such', async () => {
+test('an unreachable API is an error', async () => {
   const zuul = await ZuulDouble.start();
   const fixture = new ApiFixture(zuul);
   await zuul[Symbol.asyncDispose]();
   await assert.rejects(fixture.builds(), zuulFailure('connection-failed', 'ECONNREFUSED'));
 });
 
-test('a question can be given up', async (t) => {
+test('a request ends when the signal aborts', async (t) => {
   const zuul = await startZuul(t);
   zuul.fail('silent');
   const controller = new AbortController();
   const reason = new Error('enough');
   const given = assert.rejects(new ApiFixture(zuul).builds(QUERY, controller.signal), reason);
-  await waitUntil('the question to arrive', () => zuul.listings.length === 1);
+  await waitUntil('the request to arrive', () => zuul.listings.length === 1);
   controller.abort(reason);
   await given;
 });

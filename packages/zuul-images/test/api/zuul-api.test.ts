@@ -7,7 +7,7 @@ import { zuulFailure } from './zuul-failure.ts';
 
 const VERSIONS = Object.keys(ZUUL_RELEASES) as ZuulVersion[];
 
-/** Each differs in one thing from what is asked for. */
+/** Each differs from the query in one value. */
 const OTHERS: readonly BuildStart[] = [
   { project: 'opendev/other' },
   { project: 'opendev.org/opendev/system-config' },
@@ -17,7 +17,7 @@ const OTHERS: readonly BuildStart[] = [
 
 describe('the builds of a job', () => {
   for (const version of VERSIONS) {
-    test(`as Zuul ${version} tells of them`, async (t) => {
+    test(`are listed by Zuul ${version}`, async (t) => {
       const zuul = await startZuul(t, { version });
       const table = zuul.table();
       for (const other of OTHERS) table.add([], other);
@@ -40,7 +40,7 @@ describe('the builds of a job', () => {
     });
   }
 
-  test('are asked for by everything that Zuul can filter by, each flag once, the pipelines as alternatives', async (t) => {
+  test('are filtered by Zuul, with each flag once and the pipelines as alternatives', async (t) => {
     const zuul = await startZuul(t);
     await new ApiFixture(zuul).builds({ ...QUERY, branch: 'master' });
     assert.equal(
@@ -50,14 +50,14 @@ describe('the builds of a job', () => {
     );
   });
 
-  test('of one branch', async (t) => {
+  test('may be those of one branch', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add([], { branch: 'stable' });
     const wanted = zuul.table().add();
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, branch: 'master' }), [wanted.uuid]);
   });
 
-  test('are checked here, should something before Zuul leave out a filter', async (t) => {
+  test('are filtered here too, in case a proxy drops a parameter', async (t) => {
     const zuul = await startZuul(t);
     for (const other of [...OTHERS, { branch: 'stable' }]) zuul.table().add([], other);
     zuul.table().begin();
@@ -70,7 +70,7 @@ describe('the builds of a job', () => {
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, branch: 'master' }), [wanted.uuid]);
   });
 
-  test('are those of the very names, even where Zuul takes a star for any text', async (t) => {
+  test('match names exactly, although Zuul takes a star as a wildcard', async (t) => {
     const zuul = await startZuul(t);
     zuul.table().add();
     assert.deepEqual(await new ApiFixture(zuul).uuids({ ...QUERY, job: 'build-*' }), []);
@@ -78,7 +78,7 @@ describe('the builds of a job', () => {
 });
 
 describe('pages', () => {
-  test('are read until one is short', async (t) => {
+  test('are read until one is shorter than the limit', async (t) => {
     const zuul = await startZuul(t);
     const uuids = Array.from({ length: 120 }, () => zuul.table().add().uuid).toReversed();
     assert.deepEqual(await new ApiFixture(zuul).uuids(), uuids);
@@ -88,7 +88,7 @@ describe('pages', () => {
     );
   });
 
-  test('are read no further than they are wanted', async (t) => {
+  test('are read on demand', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 120; count += 1) zuul.table().add();
     for await (const page of new ApiFixture(zuul).api.builds(QUERY, ON)) {
@@ -98,14 +98,14 @@ describe('pages', () => {
     assert.equal(zuul.listings.length, 1);
   });
 
-  test('that end with a full one are followed by an empty one', async (t) => {
+  test('end with an empty one after a full one', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     assert.equal((await new ApiFixture(zuul).builds()).length, 50);
     assert.equal(zuul.listings.length, 2);
   });
 
-  test('give each build once, though builds end while they are read', async (t) => {
+  test('contain each build once, although builds end between two requests', async (t) => {
     const zuul = await startZuul(t);
     const rows = Array.from({ length: 80 }, () => zuul.table().add());
     const uuids: string[] = [];
@@ -116,7 +116,7 @@ describe('pages', () => {
     assert.deepEqual(uuids, rows.map(({ uuid }) => uuid).toReversed());
   });
 
-  test('that are all the same end in an error', async (t) => {
+  test('are an error if all are the same', async (t) => {
     const zuul = await startZuul(t);
     for (let count = 0; count < 50; count += 1) zuul.table().add();
     zuul.dropped.add('skip');
@@ -130,7 +130,7 @@ describe('an old server', () => {
     ['4.0', ['final']],
     ['11.3', ['complete', 'final']],
   ] as const) {
-    test(`of release ${version} is asked for no more than it knows, after the first time`, async (t) => {
+    test(`of release ${version} gets only parameters that it knows, after the first request`, async (t) => {
       const zuul = await startZuul(t, { version });
       const build = zuul.table().add();
       const fixture = new ApiFixture(zuul);

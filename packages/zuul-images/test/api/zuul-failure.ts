@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ZuulError, type ZuulErrorCode } from '../../src/api/zuul-error.ts';
 
-/** For `assert.rejects` and `assert.throws`: a {@link ZuulError} of this code whose message holds these words. */
+/** For `assert.rejects` and `assert.throws`: a {@link ZuulError} of this code whose message contains these words. */
 export function zuulFailure(code: ZuulErrorCode, ...words: string[]): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof ZuulError, String(error));

@@ -1,32 +1,34 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import { type BuildSource, findBuild } from '../../src/builds/find-build.ts';
-import { ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import { findBuild, type ImageSource } from '../../src/builds/find-build.ts';
 import {
   EMPTY_HISTORY,
+  ProcessedBuilds,
   type ProcessedHistory,
-  withGivenUp,
-  withTaken,
-} from '../../src/builds/processed-history.ts';
+  withImported,
+  withSkipped,
+} from '../../src/builds/processed-builds.ts';
 import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
 import { directly } from '../api/direct-api.ts';
 
 const BUILDS = 1200;
 
-const SOURCE: BuildSource = {
-  query: { ...QUERY, pipelines: ['periodic', 'post', 'promote'] },
-  rules: { imageName: 'ubuntu-noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
+const SOURCE: ImageSource = {
+  ...QUERY,
+  pipelines: ['periodic', 'post', 'promote'],
+  'image-name': 'ubuntu-noble',
+  artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
+  'require-sha256': false,
 };
 
-/** What is right, told from what really happened: the image that is newest of those newer than the last one taken. */
+/** The expected choice: the newest image, if it is newer than the last imported one. */
 class Expectation {
-  readonly taken: BuildRow[] = [];
+  readonly imported: BuildRow[] = [];
   readonly lost = new Set<BuildRow>();
   readonly #history: BuildHistory;
 
@@ -35,7 +37,7 @@ class Expectation {
   }
 
   get next(): BuildRow | undefined {
-    const last = this.taken.at(-1);
+    const last = this.imported.at(-1);
     return this.#history.images
       .filter((row) => !this.lost.has(row) && (last === undefined || isNewer(row, last)))
       .reduce<BuildRow | undefined>(
@@ -45,7 +47,7 @@ class Expectation {
   }
 }
 
-/** In seconds, as Zuul tells it. */
+/** Seconds, the resolution of Zuul. */
 function endOf({ end }: BuildRow): number {
   return Math.floor((end?.getTime() ?? 0) / 1000);
 }
@@ -54,74 +56,74 @@ function isNewer(a: BuildRow, b: BuildRow): boolean {
   return endOf(a) > endOf(b) || (endOf(a) === endOf(b) && a.id > b.id);
 }
 
-describe('of weeks of builds', () => {
-  test('each image is taken once, none is missed, if one looks after each event', async () => {
+describe('during weeks of builds', () => {
+  test('each image is imported once by a poll after each event', async () => {
     const random = randomNumbers(0);
     const table = new BuildTable();
     const history = new BuildHistory(table, BUILDS, random);
     const api = directly(table);
-    const taken: string[] = [];
-    let memory: ProcessedHistory = EMPTY_HISTORY;
+    const imported: string[] = [];
+    let processedHistory: ProcessedHistory = EMPTY_HISTORY;
     for (let known = 0; history.next(); known = history.images.length) {
-      const { chosen } = await findBuild(api, SOURCE, memory, ON);
+      const { chosen } = await findBuild(api, SOURCE, processedHistory, ON);
       if (history.images.length === known) assert.equal(chosen, undefined);
       if (chosen === undefined) continue;
-      taken.push(chosen.build.uuid);
-      memory = withTaken(memory, chosen);
+      imported.push(chosen.build.uuid);
+      processedHistory = withImported(processedHistory, chosen);
     }
     assert.ok(history.images.length > 500, `${history.images.length} images`);
     assert.ok(history.overtaken > 100, `${history.overtaken} overtaken`);
     assert.deepEqual(
-      taken,
+      imported,
       history.images.map(({ uuid }) => uuid),
     );
   });
 
   for (const seed of [1, 2]) {
-    test(`the newest is taken once, if one looks now and then and not all can be had (seed ${seed})`, async () => {
+    test(`the newest image is imported once by occasional polls, if some images expire (seed ${seed})`, async () => {
       const random = randomNumbers(seed);
       const table = new BuildTable();
       const history = new BuildHistory(table, BUILDS, random);
       const expectation = new Expectation(history);
       const api = directly(table);
-      let memory: ProcessedHistory = EMPTY_HISTORY;
+      let processedHistory: ProcessedHistory = EMPTY_HISTORY;
       while (history.next()) {
         if (random() < 0.8) continue;
-        const { chosen } = await findBuild(api, SOURCE, memory, ON);
+        const { chosen } = await findBuild(api, SOURCE, processedHistory, ON);
         const { next } = expectation;
         assert.equal(chosen?.build.uuid, next?.uuid);
-        // a passing failure is not remembered
+        // A transient failure is not recorded.
         if (chosen === undefined || next === undefined || random() < 0.1) continue;
         if (random() < 0.1) {
           expectation.lost.add(next);
-          memory = withGivenUp(memory, chosen);
+          processedHistory = withSkipped(processedHistory, chosen);
         } else {
-          expectation.taken.push(next);
-          memory = withTaken(memory, chosen);
+          expectation.imported.push(next);
+          processedHistory = withImported(processedHistory, chosen);
         }
       }
-      assert.ok(expectation.taken.length > 100, `${expectation.taken.length} taken`);
+      assert.ok(expectation.imported.length > 100, `${expectation.imported.length} imported`);
       assert.ok(expectation.lost.size > 10, `${expectation.lost.size} lost`);
     });
   }
 
-  test('the same goes for a real server, and one that looks and is restarted all the time', async (t) => {
+  test('the newest image of a real server is imported once by a poller that restarts each time', async (t) => {
     const zuul = await startZuul(t);
     const random = randomNumbers(3);
     const history = new BuildHistory(zuul.table(), BUILDS, random);
     const expectation = new Expectation(history);
-    const path = join(await temporaryDirectory(t), 'noble.json');
+    const directory = await temporaryDirectory(t);
     const { api } = new ApiFixture(zuul);
     for (let events = 1; history.next(); events += 1) {
       if (events % 25 !== 0) continue;
-      const seen = await ProcessedBuilds.open(path);
-      const { chosen } = await findBuild(api, SOURCE, seen.history, ON);
+      const processed = await ProcessedBuilds.open(directory, 'noble');
+      const { chosen } = await findBuild(api, SOURCE, processed.history, ON);
       const { next } = expectation;
       assert.equal(chosen?.build.uuid, next?.uuid);
       if (chosen === undefined || next === undefined) continue;
-      expectation.taken.push(next);
-      await seen.taken(chosen);
+      expectation.imported.push(next);
+      await processed.imported(chosen);
     }
-    assert.ok(expectation.taken.length > 50, `${expectation.taken.length} taken`);
+    assert.ok(expectation.imported.length > 50, `${expectation.imported.length} imported`);
   });
 });

@@ -1,24 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
-import { type BuildSource, findBuild } from '../../src/builds/find-build.ts';
-import { EMPTY_HISTORY, withTaken } from '../../src/builds/processed-history.ts';
+import { findBuild, findNamedBuild, type ImageSource } from '../../src/builds/find-build.ts';
+import { EMPTY_HISTORY, withImported } from '../../src/builds/processed-builds.ts';
 import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
 
-const SOURCE: BuildSource = {
-  query: QUERY,
-  rules: { imageName: 'ubuntu-noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
+const SOURCE: ImageSource = {
+  ...QUERY,
+  'image-name': 'ubuntu-noble',
+  artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
+  'require-sha256': false,
 };
 
 const HOUR = 3_600_000;
-const EPOCH = Date.parse('2026-01-01T00:00:00Z');
+const EPOCH = Date.parse('2025-01-01T00:00:00Z');
 
 function at(hours: number): Date {
   return new Date(EPOCH + hours * HOUR);
 }
 
-describe('looking for the newest build', () => {
-  test('reads on while one that began earlier may have ended later', async (t) => {
+describe('findBuild', () => {
+  test('reads pages while an earlier started build may have ended later', async (t) => {
     const zuul = await startZuul(t);
     const late = zuul.table().begin({ start: at(0) });
     for (let count = 1; count <= 60; count += 1) {
@@ -30,7 +32,7 @@ describe('looking for the newest build', () => {
     assert.equal(chosen?.build.uuid, late.uuid);
   });
 
-  test('reads no further than a day before the newest', async (t) => {
+  test('stops a day before the newest build', async (t) => {
     const zuul = await startZuul(t);
     const rows = Array.from({ length: 120 }, (_, hours) =>
       zuul.table().add([qcowArtifact(`${hours}`)], { start: at(hours) }, { end: at(hours + 1) }),
@@ -40,16 +42,58 @@ describe('looking for the newest build', () => {
     assert.equal(chosen?.build.uuid, rows.at(-1)?.uuid);
     assert.equal(zuul.listings.length, 1);
     assert.ok(chosen !== undefined);
-    assert.equal((await findBuild(api, SOURCE, withTaken(EMPTY_HISTORY, chosen), ON)).chosen, undefined);
+    assert.equal((await findBuild(api, SOURCE, withImported(EMPTY_HISTORY, chosen), ON)).chosen, undefined);
     assert.equal(zuul.listings.length, 2);
   });
 
-  test('reads on where the newest builds do not have the image', async (t) => {
+  test('reads pages while the newest builds do not have the image', async (t) => {
     const zuul = await startZuul(t);
     const good = zuul.table().add([qcowArtifact('good')], { start: at(0) }, { end: at(1) });
     for (let hours = 100; hours < 160; hours += 1)
       zuul.table().add([], { start: at(hours) }, { end: at(hours + 1) });
     const { chosen } = await findBuild(new ApiFixture(zuul).api, SOURCE, EMPTY_HISTORY, ON);
     assert.equal(chosen?.build.uuid, good.uuid);
+  });
+});
+
+describe('findNamedBuild', () => {
+  test('finds a build on a later page, and reads no further page', async (t) => {
+    const zuul = await startZuul(t);
+    const rows = Array.from({ length: 120 }, () => zuul.table().add());
+    const { api } = new ApiFixture(zuul);
+    const [wanted] = rows.slice(60);
+    assert.ok(wanted?.end);
+    const build = await findNamedBuild(api, QUERY, { uuid: wanted.uuid, endTime: wanted.end.getTime() }, ON);
+    assert.equal(build?.uuid, wanted.uuid);
+    assert.equal(zuul.listings.length, 2);
+  });
+
+  test('stops a day before the end of a build that is not listed', async (t) => {
+    const zuul = await startZuul(t);
+    for (let hours = 0; hours < 120; hours += 1) {
+      const [start, end] = [at(hours), at(hours + 1)];
+      zuul.table().add([], { start }, { end });
+    }
+    const { api } = new ApiFixture(zuul);
+    const missing = { uuid: '0'.repeat(32), endTime: EPOCH + 119 * HOUR };
+    assert.equal(await findNamedBuild(api, QUERY, missing, ON), undefined);
+    assert.equal(zuul.listings.length, 1);
+  });
+
+  test('reads all pages for a build with an end in the future', async (t) => {
+    const zuul = await startZuul(t);
+    const start = new Date(EPOCH);
+    const { uuid } = zuul.table().add([], { start }, { end: new Date('2100-01-01T00:00:00Z') });
+    for (let count = 0; count < 60; count += 1) zuul.table().add([], { start }, { end: start });
+    const { api } = new ApiFixture(zuul);
+    const endTime = Date.parse('2100-01-01T00:00:00Z');
+    assert.equal((await findNamedBuild(api, QUERY, { uuid, endTime }, ON))?.uuid, uuid);
+  });
+
+  test('does not find a build of another job', async (t) => {
+    const zuul = await startZuul(t);
+    const { uuid, end } = zuul.table().add([], { job: 'build-debian-image' });
+    const { api } = new ApiFixture(zuul);
+    assert.equal(await findNamedBuild(api, QUERY, { uuid, endTime: end?.getTime() ?? 0 }, ON), undefined);
   });
 });

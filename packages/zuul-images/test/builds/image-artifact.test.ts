@@ -5,16 +5,18 @@ import { type ImageRules, imageArtifacts } from '../../src/builds/image-artifact
 import { makeBuild } from '../api/make-build.ts';
 
 const SEED: ImageRules = {
-  imageName: 'noble',
+  'image-name': 'noble',
+  'require-sha256': false,
   artifacts: [
     { format: 'qcow2', type: 'image-qcow' },
     { format: 'raw', type: 'image-raw' },
   ],
 };
 
-/** As the field's own roles return images. */
+/** For the roles of zuul-jobs. */
 const FIELD: ImageRules = {
-  imageName: 'noble',
+  'image-name': 'noble',
+  'require-sha256': false,
   artifacts: [
     { format: 'qcow2', type: 'zuul_image' },
     { format: 'raw', type: 'zuul_image' },
@@ -36,7 +38,7 @@ function found(
 }
 
 describe('the artifacts of an image', () => {
-  test('are told by a type of their own', () => {
+  test('are found by a type for each format', () => {
     const artifacts = [
       artifact('logs', { type: 'docs_site' }),
       artifact('r', { type: 'image-raw' }),
@@ -48,7 +50,7 @@ describe('the artifacts of an image', () => {
     ]);
   });
 
-  test('are told by their format where one type stands for all', () => {
+  test('are found by their format if all have one type', () => {
     const artifacts = [
       artifact('v', { type: 'zuul_image', format: 'vhd' }),
       artifact('r', { type: 'zuul_image', format: 'raw' }),
@@ -60,15 +62,15 @@ describe('the artifacts of an image', () => {
     ]);
   });
 
-  test('are those of the image of this name, where there are several images', () => {
+  test('are found by image_name if the job builds several images', () => {
     const artifacts = ['jammy', 'noble'].map((name) =>
       artifact(name, { type: 'zuul_image', format: 'raw', image_name: name }),
     );
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'noble']]);
-    assert.throws(() => found(artifacts, { ...FIELD, imageName: 'bookworm' }), /several artifacts/);
+    assert.throws(() => found(artifacts, { ...FIELD, 'image-name': 'bookworm' }), /several artifacts/);
   });
 
-  test('may have another name where there is only one', () => {
+  test('may have another image_name if the job builds one image', () => {
     const artifacts = [artifact('x', { type: 'zuul_image', format: 'raw', image_name: 'ubuntu-noble' })];
     assert.deepEqual(found(artifacts, FIELD), [['raw', 'x']]);
   });
@@ -78,7 +80,7 @@ describe('the artifacts of an image', () => {
     assert.deepEqual(found([one, one], SEED), [['qcow2', 'q']]);
   });
 
-  test('have checksums in lower case, as far as the job told any', () => {
+  test('have the digests that the job returned, in lower case', () => {
     const [image] = imageArtifacts(
       makeBuild({
         artifacts: [
@@ -90,18 +92,26 @@ describe('the artifacts of an image', () => {
     assert.deepEqual([image?.sha256, image?.md5, image?.crc32], ['ab'.repeat(32), undefined, '0a0b0c0d']);
   });
 
-  test('have the name of the md5 checksum that the roles of zuul-jobs return', () => {
+  test('have the digest md5sum of the roles of zuul-jobs', () => {
     const one = artifact('q', { type: 'image-qcow', md5sum: 'CD'.repeat(16) });
     const [image] = imageArtifacts(makeBuild({ artifacts: [one] }), SEED);
     assert.equal(image?.md5, 'cd'.repeat(16));
   });
 
-  test('are refused with a checksum that makes no sense', () => {
+  test('are refused with an invalid digest', () => {
     for (const sha256 of ['abc', 'x'.repeat(64), 5]) {
       assert.throws(
         () => found([artifact('q', { type: 'image-qcow', sha256 })], SEED),
         /sha256 .* 64 hexadecimal/,
       );
     }
+  });
+
+  test('are refused if there are none, with the reasons for the ignored ones', () => {
+    const build = makeBuild({ artifacts: [], unusableArtifacts: ['artifact "x": its URL is relative'] });
+    assert.throws(
+      () => imageArtifacts(build, SEED),
+      /^Error: none of its artifacts is the image; artifact "x": its URL is relative$/,
+    );
   });
 });

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { OpenIdDouble } from '../../../../test/fixtures/zuul/openid-double.ts';
-import { createCredentials } from '../../src/credentials/create-credentials.ts';
-import type { ZuulCredentials } from '../../src/credentials/credentials.ts';
+import { createCredentials, type ZuulCredentials } from '../../src/credentials/zuul-credentials.ts';
 import { ON } from '../api/api-fixture.ts';
 import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 import { TokenFixture } from './token-fixture.ts';
 
-/** With what a form encodes. */
+/** With characters that a form encodes. */
 const CLIENT = { id: 'image builder', secret: 'secret: of+the client&' };
 
 interface Wiring {
@@ -23,24 +22,21 @@ async function wire(t: TestContext, secret = CLIENT.secret, scope?: string): Pro
   const provider = await OpenIdDouble.start(CLIENT);
   t.after(() => provider[Symbol.asyncDispose]());
   const clock = new ManualClock();
-  const credentials = createCredentials(
-    {
-      type: 'client-credentials',
-      issuer: provider.issuer,
-      clientId: CLIENT.id,
-      secretFile: fixture.path('client-secret'),
-      ...(scope !== undefined && { scope }),
-    },
-    { clock },
-  );
+  const settings = {
+    issuer: provider.issuer,
+    'client-id': CLIENT.id,
+    'secret-file': fixture.path('client-secret'),
+    ...(scope !== undefined && { scope }),
+  };
+  const credentials = createCredentials({ 'client-credentials': settings }, { clock });
+  assert.ok(credentials !== undefined);
   return { provider, clock, credentials };
 }
 
 describe('a token for client credentials', () => {
-  test('is issued once, and again when it nears its end', async (t) => {
+  test('is requested once for concurrent callers, and again shortly before it expires', async (t) => {
     const { provider, clock, credentials } = await wire(t);
     const [first, again] = await Promise.all([credentials.token(ON), credentials.token(ON)]);
-    assert.ok(first !== undefined);
     assert.equal(again, first);
     clock.pass(260_000);
     assert.equal(await credentials.token(ON), first);
@@ -49,14 +45,14 @@ describe('a token for client credentials', () => {
     assert.equal(provider.asked.length, 2);
   });
 
-  test('is issued again when it was rejected', async (t) => {
+  test('is requested again after it was rejected', async (t) => {
     const { credentials } = await wire(t);
     const first = await credentials.token(ON);
-    credentials.reject(first ?? '');
+    credentials.reject(first);
     assert.notEqual(await credentials.token(ON), first);
   });
 
-  test('is asked for with the scope, the secret where the provider takes it', async (t) => {
+  test('is requested with the scope, and with the secret in a header or in the form', async (t) => {
     const { provider, credentials } = await wire(t, CLIENT.secret, 'zuul');
     await credentials.token(ON);
     assert.deepEqual(Object.fromEntries(provider.asked[0] ?? []), {
@@ -64,12 +60,12 @@ describe('a token for client credentials', () => {
       scope: 'zuul',
     });
     provider.methods = ['client_secret_post'];
-    credentials.reject((await credentials.token(ON)) ?? '');
+    credentials.reject(await credentials.token(ON));
     assert.ok(await credentials.token(ON));
     assert.equal(provider.asked[1]?.get('client_id'), CLIENT.id);
   });
 
-  test('is not given for a wrong secret', async (t) => {
+  test('is refused for a wrong secret', async (t) => {
     const { provider, credentials } = await wire(t, 'wrong secret');
     await assert.rejects(
       credentials.token(ON),
@@ -81,21 +77,23 @@ describe('a token for client credentials', () => {
     );
   });
 
-  test('is not asked for at another issuer, or over a line that is less safe', async (t) => {
+  test('is not requested from another issuer, or over a less secure protocol', async (t) => {
     const { provider, credentials } = await wire(t);
     provider.discovery = { issuer: 'http://127.0.0.1:9/realms/zuul' };
     await assert.rejects(credentials.token(ON), zuulFailure('invalid-answer', 'another issuer'));
     provider.discovery = { token_endpoint: 'ftp://127.0.0.1/token' };
     await assert.rejects(
       credentials.token(ON),
-      zuulFailure('invalid-answer', 'token_endpoint is no http: URL'),
+      zuulFailure('invalid-answer', 'token_endpoint is not an http URL'),
     );
     assert.deepEqual(provider.asked, []);
   });
 
-  test('needs a provider that is there', async () => {
-    const settings = { type: 'client-credentials', clientId: 'c', secretFile: 'none' } as const;
-    const credentials = createCredentials({ ...settings, issuer: 'zuul' });
+  test('needs the URL of a provider', async (t) => {
+    const fixture = await TokenFixture.create(t);
+    const settings = { issuer: 'zuul', 'client-id': 'c', 'secret-file': fixture.path('key') };
+    const credentials = createCredentials({ 'client-credentials': settings });
+    assert.ok(credentials !== undefined);
     await assert.rejects(credentials.token(ON), zuulFailure('invalid-settings', 'issuer'));
   });
 });

@@ -4,7 +4,8 @@ import type { TestContext } from 'node:test';
 import type { Authenticator } from '../../../../test/fixtures/zuul/token-check.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import { mintToken } from '../../src/credentials/minted-token.ts';
+import type { IssuedToken } from '../../src/credentials/bearer-token.ts';
+import { mintToken } from '../../src/credentials/json-web-token.ts';
 import { startZuul } from '../api/api-fixture.ts';
 
 export const AUTHENTICATOR: Authenticator = {
@@ -39,9 +40,14 @@ export class TokenFixture {
     return writeFile(this.path(name), content);
   }
 
-  /** A token that the Zuul takes, or not. */
-  async mint({ subject = 'nodepool', now = Date.now() } = {}): Promise<string> {
-    const { issuer, clientId: audience } = AUTHENTICATOR;
-    return (await mintToken({ issuer, audience, subject, secretFile: this.path('key') }, now)).value;
+  /** A token that the Zuul accepts. */
+  mint({ now = Date.now() } = {}): string {
+    return mint({ now }).value;
   }
+}
+
+/** A token of the subject `nodepool`. */
+export function mint({ now }: { readonly now: number }): IssuedToken {
+  const { issuer, clientId: audience, secret } = AUTHENTICATOR;
+  return mintToken({ issuer, audience, subject: 'nodepool', 'secret-file': '/nonexistent' }, secret, now);
 }

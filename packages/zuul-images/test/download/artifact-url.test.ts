@@ -1,9 +1,50 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { withCode } from '../../../image-builder/test/with-code.ts';
-import { codingOf, nameOf, wireUrl } from '../../src/download/artifact-url.ts';
+import { artifactUrl, nameOf, wireUrl } from '../../src/download/artifact-url.ts';
 
-test('a bucket is a path of the endpoint', () => {
+const LOGS = 'https://logs.example.com/abc/example/abc123/';
+
+describe('the URL of an artifact', () => {
+  const cases: readonly (readonly [url: string, logUrl: string | undefined, absolute: string])[] = [
+    ['https://images.example.com/a.qcow2?sig=1', undefined, 'https://images.example.com/a.qcow2?sig=1'],
+    ['s3://bucket/key.raw.zst', LOGS, 's3://bucket/key.raw.zst'],
+    ['images/a.qcow2', LOGS, `${LOGS}images/a.qcow2`],
+    ['images/a.qcow2', LOGS.slice(0, -1), `${LOGS}images/a.qcow2`],
+    ['a.qcow2', `${LOGS}?x=1`, `${LOGS}a.qcow2`],
+    ['/a.qcow2', LOGS, 'https://logs.example.com/a.qcow2'],
+    ['//images.example.com/a.qcow2', LOGS, 'https://images.example.com/a.qcow2'],
+  ];
+  for (const [url, logUrl, absolute] of cases) {
+    test(`${url} with log_url ${logUrl} is ${absolute}`, () =>
+      assert.equal(artifactUrl(url, logUrl), absolute));
+  }
+
+  test('is refused if it is relative and the build has no log_url', () => {
+    assert.throws(() => artifactUrl('a.qcow2', undefined), /relative.*no log_url/);
+  });
+
+  test('is refused if it is relative and log_url is not a URL', () => {
+    assert.throws(() => artifactUrl('a.qcow2', 'logs'), /its URL is invalid/);
+  });
+
+  test('is refused with another scheme', () => {
+    for (const url of ['file:///etc/passwd', 'javascript:alert(1)', 'ftp://host/a.qcow2']) {
+      assert.throws(() => artifactUrl(url, LOGS), /and not with http:/, url);
+    }
+  });
+
+  test('is refused with a password', () => {
+    assert.throws(() => artifactUrl('https://me:secret@host/a', undefined), /a user name or a password/);
+  });
+});
+
+test('the name of a URL has neither query nor credentials', () => {
+  assert.equal(nameOf('https://host/a.qcow2?X-Amz-Signature=1?2#x'), 'https://host/a.qcow2');
+  assert.equal(nameOf(new URL('https://me:secret@h:8443/a.raw?sig=secret#x')), 'https://h:8443/a.raw');
+});
+
+test('a bucket is a path of the S3 endpoint', () => {
   for (const endpoint of ['https://s3.example.com/base', 'https://s3.example.com/base/']) {
     assert.equal(
       wireUrl('s3://images/a/b.raw.zst', endpoint).href,
@@ -12,23 +53,12 @@ test('a bucket is a path of the endpoint', () => {
   }
 });
 
-test('an URL that cannot be used is named without its query', () => {
+test('the error for an unusable URL does not contain its query', () => {
   for (const [url, message] of [
     ['images/a.raw?sig=secret', /^(?!.*secret).*not absolute; resolve it/],
-    ['s3://images/a.raw?sig=secret', /^(?!.*secret).*s3:\/\/images\/a.raw is; set the URL/],
+    ['s3://images/a.raw?sig=secret', /^(?!.*secret).*s3:\/\/images\/a.raw is unknown; set s3-endpoint/],
     ['file:///etc/passwd', /its scheme is file/],
   ] as const) {
     assert.throws(() => wireUrl(url, undefined), withCode('invalid-configuration', message));
   }
-});
-
-test('a name has neither query nor credentials', () => {
-  assert.equal(nameOf(new URL('https://me:secret@h:8443/a.raw?sig=secret#x')), 'https://h:8443/a.raw');
-});
-
-test('the end of the path tells how an object is packed', () => {
-  const codings = ['a.raw.zst?x=.gz', 'a.XZ', 'a.vhd.gz', 'a.qcow2', 'a.zst/b', ''].map((path) =>
-    codingOf(new URL(path, 'https://h/')),
-  );
-  assert.deepEqual(codings, ['zstd', 'xz', 'gzip', undefined, undefined, undefined]);
 });

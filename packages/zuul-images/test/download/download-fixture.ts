@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -8,12 +8,14 @@ import type { TestContext } from 'node:test';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import type {
-  ArtifactRequest,
-  DownloadedArtifact,
-  DownloadOptions,
-} from '../../src/download/artifact-request.ts';
-import { downloadArtifact } from '../../src/download/download-artifact.ts';
+import { AddressGuard } from '../../src/download/address-guard.ts';
+import {
+  type ArtifactRequest,
+  type DownloadedArtifact,
+  type DownloadOptions,
+  downloadArtifact,
+} from '../../src/download/download-artifact.ts';
+import type { ArtifactAccess } from '../../src/download/http-source.ts';
 
 /** Retries that do not keep a test waiting. */
 export const IMPATIENT = {
@@ -23,47 +25,48 @@ export const IMPATIENT = {
   longestRetryAfter: 0.02,
 } as const;
 
-/** Bytes of a block, the unit of what is kept of a download. A request for a small object is for two. */
+/** Half of the smallest part of a download. */
 export const BLOCK: number = 128 * 1024;
 
-/** A place to download to. */
+/** Access to servers on loopback, but not to other internal networks. */
+export const LOCAL: ArtifactAccess = { guard: new AddressGuard({ configuredUrls: ['http://127.0.0.1/'] }) };
+
+/** A directory for a download. */
 export class DownloadFixture {
-  readonly directory: string;
+  /** The finished file. */
   readonly destination: string;
-  readonly stateDirectory: string;
+  readonly directory: string;
   readonly logger = new RecordingLogger();
 
-  private constructor(directory: string) {
-    this.directory = directory;
-    this.destination = join(directory, 'images', 'image.raw');
-    this.stateDirectory = join(directory, 'state');
+  private constructor(parent: string) {
+    this.destination = join(parent, 'image.raw');
+    this.directory = join(parent, 'partial');
   }
 
   static async create(t: TestContext): Promise<DownloadFixture> {
-    const fixture = new DownloadFixture(await temporaryDirectory(t));
-    await mkdir(join(fixture.directory, 'images'));
-    return fixture;
+    return new DownloadFixture(await temporaryDirectory(t));
   }
 
+  /** Downloads a file, and moves it to the destination. */
   async download(
     url: string,
     request: Partial<ArtifactRequest> = {},
     options: DownloadOptions = {},
   ): Promise<DownloadedArtifact> {
-    const { destination, stateDirectory, logger } = this;
-    return await downloadArtifact(
-      { url, destination, stateDirectory, ...request },
+    const { directory, logger } = this;
+    const limits = { largestSize: 2 ** 38, leaveFree: 0 };
+    const artifact = await downloadArtifact(
+      { url, access: LOCAL, directory, ...limits, ...request },
       { logger, retryPolicy: IMPATIENT, ...options },
     );
+    await rename(artifact.path, this.destination);
+    await rm(directory, { recursive: true });
+    return artifact;
   }
 
-  /** What is there: names below the directories of images and of state. */
-  async left(): Promise<{ readonly images: string[]; readonly state: string[] }> {
-    const [images, state] = await Promise.all([
-      readdir(join(this.directory, 'images')),
-      readdir(this.stateDirectory).catch(() => []),
-    ]);
-    return { images, state };
+  /** Files of the partial download. */
+  async partial(): Promise<readonly string[]> {
+    return await readdir(this.directory).catch(() => []);
   }
 }
 
@@ -74,19 +77,19 @@ export async function nginxFor(t: TestContext, directives?: string): Promise<Ngi
   return nginx;
 }
 
-/** A request to a server of a test's own. */
+/** A request to an {@link OddServer}. */
 export interface Asked {
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A server of a test's own, for what nginx never does. */
+/** A server that does what nginx never does. */
 export interface OddServer {
   readonly url: string;
   readonly asked: readonly Asked[];
 }
 
-/** Starts a server on loopback, which ends with the test. */
+/** Starts a server on loopback that ends with the test. */
 export async function oddServer(
   t: TestContext,
   answer: (request: IncomingMessage, response: ServerResponse, count: number) => void,
@@ -104,7 +107,7 @@ export async function oddServer(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-/** Answers as any server with ranges does. */
+/** Sends the head of an answer with a range, and returns its body. */
 export function sendRange(
   { headers }: IncomingMessage,
   response: ServerResponse,
@@ -121,7 +124,7 @@ export function sendRange(
   return part;
 }
 
-/** Bytes as a disk image has them: some that mean something, and a long hole. */
+/** Random bytes around a long hole, like a disk image. */
 export function imageContent(size: number): Buffer {
   return Buffer.concat([randomBytes(size / 4), Buffer.alloc(size / 2), randomBytes(size / 4)]);
 }

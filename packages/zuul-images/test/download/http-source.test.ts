@@ -4,9 +4,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { withCode } from '../../../image-builder/test/with-code.ts';
+import { AddressGuard } from '../../src/download/address-guard.ts';
+import type { ArtifactAccess } from '../../src/download/http-source.ts';
 import { BLOCK, DownloadFixture, oddServer, sendRange } from './download-fixture.ts';
 
-/** A service that only this host may use. */
+/** A service for this host alone. */
 async function innerService(t: TestContext): Promise<{ readonly url: string; readonly asked: () => number }> {
   let asked = 0;
   const server = createServer((request, response) => {
@@ -21,8 +23,13 @@ async function innerService(t: TestContext): Promise<{ readonly url: string; rea
   return { url: `http://127.0.0.2:${(server.address() as AddressInfo).port}/secret`, asked: () => asked };
 }
 
-/** Stands for a server on the internet: the only loopback address that is allowed. */
-const ON_INTERNET = { configuredUrls: ['http://203.0.113.5/'], allowedHosts: ['127.0.0.1'] };
+/** Access to the internet, for which 127.0.0.1 stands. */
+function internet(...allowedHosts: readonly string[]): { readonly access: ArtifactAccess } {
+  const configuredUrls = ['http://203.0.113.5/'];
+  return {
+    access: { guard: new AddressGuard({ configuredUrls, allowedHosts: ['127.0.0.1', ...allowedHosts] }) },
+  };
+}
 
 test('a redirect to a service of this host is followed only if a configured URL is on this host', async (t) => {
   const inner = await innerService(t);
@@ -32,19 +39,19 @@ test('a redirect to a service of this host is followed only if a configured URL 
   const fixture = await DownloadFixture.create(t);
   const url = `${server.url}/image.raw`;
   await assert.rejects(
-    fixture.download(url, ON_INTERNET),
+    fixture.download(url, internet()),
     withCode('artifact-refused', /127\.0\.0\.2 is a loopback address; .*allowed-hosts/),
   );
   assert.equal(inner.asked(), 0);
-  assert.deepEqual(await fixture.left(), { images: [], state: [] });
-  await fixture.download(url, { ...ON_INTERNET, allowedHosts: ['127.0.0.1', '127.0.0.2'] });
+  assert.deepEqual(await fixture.partial(), []);
+  await fixture.download(url, internet('127.0.0.2'));
   await fixture.download(url);
 });
 
 test('an internal address is refused before a request if no configured URL is in its network', async (t) => {
   const inner = await innerService(t);
   const fixture = await DownloadFixture.create(t);
-  await assert.rejects(fixture.download(inner.url, ON_INTERNET), withCode('artifact-refused'));
+  await assert.rejects(fixture.download(inner.url, internet()), withCode('artifact-refused'));
   assert.equal(inner.asked(), 0);
 });
 
@@ -88,7 +95,7 @@ test('a body that arrives byte by byte times out', async (t) => {
   const fixture = await DownloadFixture.create(t);
   await assert.rejects(
     fixture.download(`${server.url}/image.raw`, {}, { stall: STALL }),
-    withCode('download-failed', /only \d+ bytes came in 0\.\d s; that was attempt 3/),
+    withCode('download-failed', /only \d+ bytes arrived in 0\.\d s; all 3 attempts/),
   );
 });
 
@@ -104,6 +111,6 @@ test('header fields that arrive byte by byte time out', async (t) => {
   const fixture = await DownloadFixture.create(t);
   await assert.rejects(
     fixture.download(`${server.url}/image.raw`, {}, { stall: STALL }),
-    withCode('download-failed', /no answer came within 0\.5 s/),
+    withCode('download-failed', /no answer arrived within 0\.5 s/),
   );
 });

@@ -9,7 +9,7 @@ const FAILURE = new TransientFailure('http://h/a: the server answered 503');
 
 const { signal } = new AbortController();
 
-test('failures in a row are counted, and those with something won between them are not', async () => {
+test('new data between two failures restarts the count', async () => {
   const retries = new Retries(
     { attempts: 3, firstDelay: 0, longestDelay: 0, longestRetryAfter: 0 },
     undefined,
@@ -18,11 +18,11 @@ test('failures in a row are counted, and those with something won between them a
   await retries.pause(FAILURE, 2, signal);
   await assert.rejects(
     retries.pause(FAILURE, 2, signal),
-    withCode('download-failed', /503; that was attempt 3 in a row without success/),
+    withCode('download-failed', /503; all 3 attempts in a row failed/),
   );
 });
 
-test('each pause may be twice as long as the one before', async (t) => {
+test('each delay is up to twice as long as the one before', async (t) => {
   t.mock.method(Math, 'random', () => 0);
   const logger = new RecordingLogger();
   const retries = new Retries(
@@ -35,7 +35,7 @@ test('each pause may be twice as long as the one before', async (t) => {
   }
 });
 
-test('a pause ends with the signal', async () => {
+test('a delay ends when the signal aborts', async () => {
   const stop = new AbortController();
   const retries = new Retries(
     { attempts: 3, firstDelay: 60, longestDelay: 60, longestRetryAfter: 60 },

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOver } from '../../src/download/refusal.ts';
+import { isExpired } from '../../src/download/refusal.ts';
 
 const END = Date.parse('2026-11-21T12:00:00Z');
 
-/** The end of each is the same. */
+/** All expire at {@link END}. */
 const QUERIES = [
   'X-Amz-Date=20261121T110000Z&X-Amz-Expires=3600',
   'X-Goog-Date=20261121T110000Z&X-Goog-Expires=3600',
@@ -14,15 +14,15 @@ const QUERIES = [
   'sv=2024&se=2026-11-21T12%3A00%3A00Z&sig=a',
 ];
 
-test('a signed URL tells when it is over', () => {
+test('the query of a signed URL tells when it expires', () => {
   for (const query of QUERIES) {
     const url = new URL(`https://store.example.com/image?${query}`);
-    assert.deepEqual([isOver(url, END - 1000), isOver(url, END)], [false, true], query);
+    assert.deepEqual([isExpired(url, END - 1000), isExpired(url, END)], [false, true], query);
   }
 });
 
-test('an URL that is not signed is never over', () => {
+test('a URL without a signature never expires', () => {
   for (const query of ['', 'Expires=1', 'se=', 'X-Amz-Date=20261121T110000Z']) {
-    assert.equal(isOver(new URL(`https://store.example.com/image?${query}`), END), false, query);
+    assert.equal(isExpired(new URL(`https://store.example.com/image?${query}`), END), false, query);
   }
 });

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { type Coding, UNPACKING } from '../../src/download/unpacking.ts';
+import { withCode } from '../../../image-builder/test/with-code.ts';
+import { type Coding, codingOf, unpack } from '../../src/download/unpacking.ts';
 
-/** The pieces of a file in one memory, as a spool lends them. */
+/** Yields the pieces of a file in one memory, as a spool does. */
 async function* lent(content: Buffer, size: number): AsyncGenerator<Buffer> {
   const memory = Buffer.alloc(size);
   for (let at = 0; at < content.length; at += size) {
@@ -15,16 +16,16 @@ async function* lent(content: Buffer, size: number): AsyncGenerator<Buffer> {
   }
 }
 
-async function unpack(coding: Coding, packed: Buffer, pieceSize: number): Promise<Buffer> {
+async function unpackAll(coding: Coding, packed: Buffer, pieceSize: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of UNPACKING[coding](lent(packed, pieceSize), new AbortController().signal)) {
+  for await (const chunk of unpack(coding, lent(packed, pieceSize), new AbortController().signal)) {
     chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks);
 }
 
-/** What `pzstd` and `cat` write, and `gzip` when it appends. */
-describe('several frames one after the other', () => {
+/** Output of `pzstd`, of `cat`, and of `gzip` when it appends. */
+describe('several frames are unpacked', () => {
   const parts = [randomBytes(3000), Buffer.alloc(700_000), randomBytes(10)];
   for (const [coding, pack] of [
     ['zstd', zstdCompressSync],
@@ -34,13 +35,13 @@ describe('several frames one after the other', () => {
     const ends = frames.map((_, index) => Buffer.concat(frames.slice(0, index + 1)).length);
     for (const size of [1000, ends[0] ?? 0, ends[1] ?? 0, 1_000_000]) {
       test(`${coding} in pieces of ${size} bytes`, async () => {
-        assert.ok((await unpack(coding, Buffer.concat(frames), size)).equals(Buffer.concat(parts)));
+        assert.ok((await unpackAll(coding, Buffer.concat(frames), size)).equals(Buffer.concat(parts)));
       });
     }
   }
 });
 
-test('zstd that is cut short anywhere is damaged', async () => {
+test('truncated zstd is an error, wherever it is cut', async () => {
   const packed = zstdCompressSync(
     Buffer.concat([randomBytes(200_000), Buffer.alloc(1000, 'text of some kind')]),
     {
@@ -49,17 +50,17 @@ test('zstd that is cut short anywhere is damaged', async () => {
   );
   const cuts = [1, 3, 5, 8, 1000, 131_000, packed.length - 200, packed.length - 5, packed.length - 1];
   for (const cut of cuts) {
-    await assert.rejects(unpack('zstd', packed.subarray(0, cut), 100_000), `cut after ${cut} bytes`);
+    await assert.rejects(unpackAll('zstd', packed.subarray(0, cut), 100_000), `cut after ${cut} bytes`);
   }
 });
 
-test('a frame that is to be skipped is', async () => {
+test('a skippable frame is skipped', async () => {
   const skipped = Buffer.from('502a4d1804000000deadbeef', 'hex');
   const packed = Buffer.concat([skipped, zstdCompressSync(Buffer.from('content')), skipped]);
-  assert.equal(String(await unpack('zstd', packed, 1000)), 'content');
+  assert.equal(String(await unpackAll('zstd', packed, 1000)), 'content');
 });
 
-test('xz ends when nobody wants what it unpacks', async () => {
+test('xz ends when the signal aborts', async () => {
   const stop = new AbortController();
   const never = (async function* (): AsyncGenerator<Buffer> {
     yield Buffer.from('fd377a585a00', 'hex');
@@ -67,7 +68,23 @@ test('xz ends when nobody wants what it unpacks', async () => {
       stop.signal.addEventListener('abort', () => reject(stop.signal.reason as Error));
     });
   })();
-  const unpacked = UNPACKING.xz(never, stop.signal)[Symbol.asyncIterator]().next();
+  const unpacked = unpack('xz', never, stop.signal)[Symbol.asyncIterator]().next();
   setImmediate(() => stop.abort(new Error('enough')));
   await assert.rejects(unpacked, (error) => error === stop.signal.reason);
+});
+
+test('the suffix tells the coding; an encoding of the server may repeat it, or is undone', () => {
+  const packed = 'https://h/a.raw.gz';
+  const suffixes = ['a.raw.zst?x=.gz', 'a.XZ', 'a.vhd.gz', 'a.qcow2', 'a.zst/b', ''];
+  assert.deepEqual(
+    suffixes.map((path) => codingOf(`https://h/${path}`, undefined)),
+    ['zstd', 'xz', 'gzip', undefined, undefined, undefined],
+  );
+  assert.equal(codingOf('https://h/a.raw', 'gzip'), 'gzip');
+  assert.equal(codingOf('https://h/a.raw', 'zstd'), 'zstd');
+  assert.equal(codingOf(packed, 'x-gzip'), 'gzip');
+  assert.equal(codingOf(packed, 'identity'), 'gzip');
+  for (const encoding of ['zstd', 'br', 'gzip, gzip']) {
+    assert.throws(() => codingOf(packed, encoding), withCode('artifact-refused', /encoding/), encoding);
+  }
 });

@@ -27,26 +27,23 @@ describe("a message of Zuul's MQTT reporter", () => {
     assert.deepEqual(jobs(JSON.stringify(message)), ['build-noble', 'build-jammy', 'build-bookworm']);
   });
 
-  test('names none at the start, when builds have no results', () => {
+  test('names no job at the start, when builds have no results', () => {
     assert.deepEqual(jobs('{"action": "start", "buildset": {"builds": [{"job_name": "build-noble"}]}}'), []);
   });
 
-  test('may hold builds of any kind', () => {
-    assert.deepEqual(jobs('{"buildset": {"builds": [null, 1, {"result": "SUCCESS", "job_name": 1}]}}'), []);
-  });
-
   for (const [what, message] of Object.entries({
-    'no JSON': 'noble was built',
-    'no object': 'null',
-    'no builds': '{"buildset": {}}',
-    'another kind of builds': '{"buildset": {"builds": {"result": "SUCCESS"}}}',
+    'text that is not JSON': 'noble was built',
+    null: 'null',
+    'a buildset without builds': '{"buildset": {}}',
+    'a list of anything else': '{"buildset": {"builds": [{"result": "SUCCESS", "job_name": 1}]}}',
+    'builds that are not a list': '{"buildset": {"builds": {"result": "SUCCESS"}}}',
   })) {
-    test(`is none with ${what}`, () => {
+    test(`is not ${what}`, () => {
       assert.throws(() => jobs(message), Error);
     });
   }
 
-  test('is none in another encoding', () => {
+  test('is not in another encoding', () => {
     assert.throws(() => finishedJobs(Buffer.from([0x7b, 0xff, 0x7d])), Error);
   });
 });

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { BuilderSite } from '@nodepool-builder/image-builder';
 import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
@@ -6,34 +5,37 @@ import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
 import type { ChosenBuild } from '../../src/builds/choose-build.ts';
-import type { BuildSource } from '../../src/builds/find-build.ts';
-import { ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import type { ImageSource } from '../../src/builds/find-build.ts';
 import {
   EMPTY_HISTORY,
+  ProcessedBuilds,
   type ProcessedHistory,
-  withGivenUp,
-  withTaken,
-} from '../../src/builds/processed-history.ts';
+  withImported,
+  withSkipped,
+} from '../../src/builds/processed-builds.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
 import { ON, QUERY } from '../api/api-fixture.ts';
 
-/** What is the image `noble`. */
-const SOURCE: BuildSource = {
-  query: { ...QUERY, pipelines: ['periodic', 'post', 'promote'] },
-  rules: { imageName: 'noble', artifacts: [{ format: 'qcow2', type: 'image-qcow' }] },
+/** Settings of the image `noble`. */
+const SOURCE: ImageSource = {
+  ...QUERY,
+  pipelines: ['periodic', 'post', 'promote'],
+  'image-name': 'noble',
+  artifacts: [{ format: 'qcow2', type: 'image-qcow' }],
+  'require-sha256': false,
 };
 
-/** Builders that take no time: they offer each image that they have built. */
+/** Builders that build at once, and offer each image that they have built. */
 export class FakeBuilders implements Pick<BuilderSite, 'isOffered' | 'requestBuild'> {
   readonly asked: BuildRequest[] = [];
   readonly offered = new Set<string>();
-  /** Image-ids, in the order in which they came about. */
+  /** Image-ids in the order of the builds. */
   readonly built: string[] = [];
   /** Errors of the next builds. */
   readonly failures: Error[] = [];
   /** Errors that leave the result of the next builds unknown. */
   readonly losses: Error[] = [];
-  /** Called when a job is asked for, before it is done. */
+  /** Called before each build. */
   onJob: () => void = () => {};
 
   async isOffered(imageId: string): Promise<boolean> {
@@ -66,51 +68,55 @@ export function jobLost(): Error {
   return new Error('the job was lost');
 }
 
-/** What is remembered without a disk, whose writes take most of the time of many. */
+/** Processed builds without a file, whose writes take most of the time of a long test. */
 export class DisklessProcessedBuilds {
   history: ProcessedHistory = EMPTY_HISTORY;
 
-  async taken(chosen: ChosenBuild): Promise<void> {
-    this.history = withTaken(this.history, chosen);
+  async imported(chosen: ChosenBuild): Promise<void> {
+    this.history = withImported(this.history, chosen);
   }
 
-  async givenUp(chosen: ChosenBuild): Promise<void> {
-    this.history = withGivenUp(this.history, chosen);
+  async skipped(chosen: ChosenBuild): Promise<void> {
+    this.history = withSkipped(this.history, chosen);
   }
 }
 
 /** Settings of an {@link ImporterFixture}. */
 interface FixtureOptions {
   readonly builders?: FakeBuilders;
-  /** Default: a file that is read anew after each restart. */
-  readonly seen?: BuildImporterOptions['seen'];
+  /** Default: a file that is read again after each restart. */
+  readonly processed?: BuildImporterOptions['processed'];
 }
 
-/** An importer of `noble`, and all that it works with. */
+/** An importer of `noble` with fakes. */
 export class ImporterFixture {
   readonly builders: FakeBuilders;
   readonly logger = new RecordingLogger();
-  /** Uuids of builds whose artifacts are gone. */
-  readonly gone = new Set<string>();
-  /** Why it cannot be asked what is gone. */
+  /** Uuids of builds with expired artifacts. */
+  readonly expired = new Set<string>();
+  /** Error of the question whether artifacts have expired. */
   unknown: Error | undefined;
   readonly #api: BuildImporterOptions['api'];
-  readonly #openSeen: () => Promise<BuildImporterOptions['seen']>;
+  readonly #openProcessed: () => Promise<BuildImporterOptions['processed']>;
   #importer: BuildImporter | undefined;
 
-  constructor(t: TestContext, api: BuildImporterOptions['api'], { builders, seen }: FixtureOptions = {}) {
-    const path = join(temporaryDirectory(t), 'noble.json');
+  constructor(
+    t: TestContext,
+    api: BuildImporterOptions['api'],
+    { builders, processed }: FixtureOptions = {},
+  ) {
+    const directory = temporaryDirectory(t);
     this.#api = api;
-    this.#openSeen = async () => seen ?? (await ProcessedBuilds.open(path));
+    this.#openProcessed = async () => processed ?? (await ProcessedBuilds.open(directory, 'noble'));
     this.builders = builders ?? new FakeBuilders();
   }
 
-  async look(): Promise<void> {
+  async poll(): Promise<void> {
     this.#importer ??= await this.#open();
     await this.#importer.run(ON);
   }
 
-  /** As another process that knows what this one left on disk. */
+  /** Continues like another process, from the files on disk. */
   restart(): void {
     this.#importer = undefined;
   }
@@ -120,11 +126,11 @@ export class ImporterFixture {
       name: 'noble',
       api: this.#api,
       source: SOURCE,
-      seen: await this.#openSeen(),
-      fleet: this.builders,
-      isGone: async ({ build }: ChosenBuild) => {
+      processed: await this.#openProcessed(),
+      site: this.builders,
+      isExpired: async ({ build }: ChosenBuild) => {
         if (this.unknown !== undefined) throw this.unknown;
-        return this.gone.has(build.uuid);
+        return this.expired.has(build.uuid);
       },
       logger: this.logger,
     });

@@ -1,18 +1,17 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** Where the first byte of a CONNECT's variable header tells the version: behind `MQTT` with its length. */
+/** Position of the version in a CONNECT packet. */
 const VERSION_AT = 8;
 
 const CONNECT = 0x10;
 const SUBSCRIBE = 0x82;
 
 /**
- * A broker of MQTT 3.1.1 that knows nothing newer, as far as one subscriber needs it. Each packet of that subscriber is
- * shorter than 128 bytes, and comes in a chunk of its own.
+ * A minimal broker that supports only MQTT 3.1.1. It expects packets below 128 bytes, each in a chunk of its own.
  */
 export class OldBroker implements AsyncDisposable {
-  /** The version that each connection asked for. */
+  /** Requested versions of the connections. */
   readonly versions: number[] = [];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -5,7 +5,7 @@ import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 
-/** A clock whose sleeps last until the test ends them. */
+/** A clock whose sleeps end when the test says so. */
 class HeldClock implements Clock {
   readonly #sleeps: { readonly milliseconds: number; readonly end: () => void }[] = [];
   #began = Promise.withResolvers<void>();
@@ -28,7 +28,7 @@ class HeldClock implements Clock {
     return promise;
   }
 
-  /** Waits for the sleep under way, and tells its length. */
+  /** Waits for a sleep, and returns its length. */
   async asleep(): Promise<number> {
     while (this.#sleeps.length === 0) {
       this.#began = Promise.withResolvers();
@@ -37,7 +37,7 @@ class HeldClock implements Clock {
     return this.#sleeps[0]?.milliseconds ?? 0;
   }
 
-  /** Ends the sleep under way, and tells how long it would have been. */
+  /** Ends a sleep, and returns its length. */
   async pass(): Promise<number> {
     await this.asleep();
     const sleep = this.#sleeps.shift();
@@ -46,8 +46,8 @@ class HeldClock implements Clock {
   }
 }
 
-/** Counts looks, and tells when there were so many. */
-class Looks {
+/** Counts polls. */
+class Polls {
   count = 0;
   readonly #waiting = new Map<number, () => void>();
 
@@ -68,54 +68,54 @@ interface Wiring {
   readonly poller: Poller;
   readonly clock: HeldClock;
   readonly logger: RecordingLogger;
-  readonly looks: Looks;
+  readonly polls: Polls;
 }
 
 /** A poller that ends with the test. */
-function poll(t: TestContext, look: PollerOptions['look'], more: Partial<PollerOptions> = {}): Wiring {
+function poll(t: TestContext, task: PollerOptions['poll'], more: Partial<PollerOptions> = {}): Wiring {
   const clock = new HeldClock();
   const logger = new RecordingLogger();
-  const looks = new Looks();
+  const polls = new Polls();
   const poller = new Poller({
-    what: 'the builds of noble',
+    name: 'noble',
     interval: 60_000,
     random: () => 0,
-    look: async (signal) => {
-      looks.add();
-      await look(signal);
+    poll: async (signal) => {
+      polls.add();
+      await task(signal);
     },
     logger,
     clock,
     ...more,
   });
   t.after(() => poller.close());
-  return { poller, clock, logger, looks };
+  return { poller, clock, logger, polls };
 }
 
 async function succeed(): Promise<void> {}
 
-/** The whole pause: the part that nothing shortens, and the rest. */
+/** Length of a pause: the shortest part, and the rest. */
 async function pause(clock: HeldClock): Promise<number> {
   return (await clock.pass()) + (await clock.pass());
 }
 
 describe('a poller', () => {
-  test('looks at once, and again after each interval', async (t) => {
-    const { clock, looks } = poll(t, succeed);
+  test('polls at once, and after each interval', async (t) => {
+    const { clock, polls } = poll(t, succeed);
     await clock.asleep();
-    assert.equal(looks.count, 1);
+    assert.equal(polls.count, 1);
     assert.equal(await pause(clock), 60_000);
     await clock.asleep();
-    assert.equal(looks.count, 2);
+    assert.equal(polls.count, 2);
   });
 
-  test('looks within an interval, not all at the same time', async (t) => {
+  test('shortens intervals at random', async (t) => {
     const { clock } = poll(t, succeed, { random: () => 0.999 });
     const length = await pause(clock);
     assert.ok(length > 47_000 && length < 49_000, `${length}`);
   });
 
-  test('looks less often while looks fail, then as before', async (t) => {
+  test('polls less often while polls fail', async (t) => {
     let failures = 6;
     const { clock, logger } = poll(t, async () => {
       failures -= 1;
@@ -125,37 +125,37 @@ describe('a poller', () => {
     for (let count = 0; count < 7; count += 1) pauses.push((await pause(clock)) / 1000);
     assert.deepEqual(pauses, [120, 240, 480, 900, 900, 900, 60]);
     assert.equal(logger.lines.length, 6);
-    assert.equal(logger.lines[0], 'warn looking for the builds of noble failed: the API is away');
+    assert.equal(logger.lines[0], 'warn polling for new builds of noble failed: the API is away');
   });
 
-  test('keeps to an interval that is longer than any pause after failures', async (t) => {
+  test('does not extend an interval that is longer than the longest pause', async (t) => {
     const { clock } = poll(t, () => Promise.reject(new Error('away')), { interval: 7_200_000 });
     assert.equal(await pause(clock), 7_200_000);
   });
 
-  test('looks when it is woken', async (t) => {
-    const { clock, poller, looks } = poll(t, succeed);
+  test('polls when it is woken', async (t) => {
+    const { clock, poller, polls } = poll(t, succeed);
     await clock.pass();
     assert.equal(await clock.asleep(), 59_000);
     poller.wake();
-    await looks.reach(2);
+    await polls.reach(2);
     assert.equal(await clock.asleep(), 1000);
   });
 
-  test('looks once more when it is woken while it looks, however often', async (t) => {
+  test('polls once more after it was woken during a poll, however often', async (t) => {
     const first = Promise.withResolvers<void>();
-    const { clock, poller, looks } = poll(t, () => first.promise);
+    const { clock, poller, polls } = poll(t, () => first.promise);
     for (let count = 0; count < 100; count += 1) poller.wake();
     first.resolve();
-    // a second passes all the same
+    // The shortest pause applies.
     assert.equal(await clock.pass(), 1000);
-    await looks.reach(2);
+    await polls.reach(2);
     assert.equal(await clock.pass(), 1000);
     assert.equal(await clock.asleep(), 59_000);
-    assert.equal(looks.count, 2);
+    assert.equal(polls.count, 2);
   });
 
-  test('ends the look under way when it is closed', async (t) => {
+  test('aborts the current poll when it is closed', async (t) => {
     let reason: unknown;
     const { poller, logger } = poll(t, async (signal) => {
       await once(signal, 'abort');
@@ -167,10 +167,10 @@ describe('a poller', () => {
     assert.deepEqual(logger.lines, []);
   });
 
-  test('ends its rest when it is closed', async (t) => {
-    const { poller, clock, looks } = poll(t, succeed);
+  test('ends its pause when it is closed', async (t) => {
+    const { poller, clock, polls } = poll(t, succeed);
     await clock.asleep();
     await poller.close();
-    assert.equal(looks.count, 1);
+    assert.equal(polls.count, 1);
   });
 });

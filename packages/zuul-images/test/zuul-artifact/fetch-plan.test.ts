@@ -12,49 +12,49 @@ function offers(sizes: Sizes): readonly OfferedFormat[] {
   }));
 }
 
-/** `qcow2`, or `qcow2>raw` for a conversion; of each step. */
+/** The steps: `qcow2` for a download, `qcow2>raw` for a conversion. */
 function plan(wanted: readonly ImageFormat[], offered: readonly OfferedFormat[]): string | undefined {
   return planFetch(wanted, offered)
     ?.map(({ from, format }) => (from === undefined ? format : `${from}>${format}`))
     .join(' ');
 }
 
-describe('the way to the formats that are wanted', () => {
+describe('the plan for the needed formats', () => {
   const CASES: readonly (readonly [what: string, readonly ImageFormat[], Sizes, string | undefined])[] = [
-    ['fetches what is wanted, and nothing else', ['qcow2'], { qcow2: 100, raw: 100, tar: 1 }, 'qcow2'],
-    ['converts rather than fetch two', ['qcow2', 'raw'], { qcow2: 100, raw: 100 }, 'qcow2 qcow2>raw'],
-    ['begins with the smaller one', ['qcow2', 'raw'], { qcow2: 100, raw: 90 }, 'raw raw>qcow2'],
+    ['fetches only what is needed', ['qcow2'], { qcow2: 100, raw: 100, tar: 1 }, 'qcow2'],
+    ['converts one rather than fetch two', ['qcow2', 'raw'], { qcow2: 100, raw: 100 }, 'qcow2 qcow2>raw'],
+    ['fetches the smaller one', ['qcow2', 'raw'], { qcow2: 100, raw: 90 }, 'raw raw>qcow2'],
+    ['fetches a far smaller format and converts it', ['raw'], { qcow2: 79, raw: 100 }, 'qcow2 qcow2>raw'],
+    ['fetches the needed format if another is hardly smaller', ['raw'], { qcow2: 81, raw: 100 }, 'raw'],
+    ['fetches what cannot be converted', ['qcow2', 'tar'], { qcow2: 100, tar: 300 }, 'qcow2 tar'],
     [
-      'fetches one that is far smaller than what is wanted',
-      ['raw'],
-      { qcow2: 79, raw: 100 },
-      'qcow2 qcow2>raw',
+      'converts to what is not offered',
+      ['vhd', 'vmdk'],
+      { qcow2: 100, raw: 200 },
+      'qcow2 qcow2>vhd qcow2>vmdk',
     ],
-    ['fetches what is wanted if another is hardly smaller', ['raw'], { qcow2: 81, raw: 100 }, 'raw'],
-    ['fetches what cannot be made', ['qcow2', 'tar'], { qcow2: 100, tar: 300 }, 'qcow2 tar'],
-    ['makes what is not there', ['vhd', 'vmdk'], { qcow2: 100, raw: 200 }, 'qcow2 qcow2>vhd qcow2>vmdk'],
-    ['cannot make a tar', ['tar'], { qcow2: 100, raw: 200 }, undefined],
-    ['cannot make anything of a tar', ['raw'], { tar: 100 }, undefined],
-    ['cannot make anything of nothing', ['raw'], {}, undefined],
+    ['does not exist for a tar', ['tar'], { qcow2: 100, raw: 200 }, undefined],
+    ['does not exist if only a tar is offered', ['raw'], { tar: 100 }, undefined],
+    ['does not exist without offers', ['raw'], {}, undefined],
     [
-      'takes qcow2 before raw if no size is known',
+      'prefers qcow2 to raw if no size is known',
       ['vhd'],
       { raw: undefined, qcow2: undefined },
       'qcow2 qcow2>vhd',
     ],
-    ['takes an unknown size for a large one', ['vhd'], { qcow2: undefined, raw: 5, tar: 9 }, 'raw raw>vhd'],
+    ['counts an unknown size as the largest', ['vhd'], { qcow2: undefined, raw: 5, tar: 9 }, 'raw raw>vhd'],
   ];
   for (const [what, wanted, sizes, expected] of CASES) {
     test(what, () => assert.equal(plan(wanted, offers(sizes)), expected));
   }
 
-  test('takes first what need not be fetched', () => {
+  test('prefers files that are already on disk', () => {
     const kept = { format: 'raw', toFetch: 0, size: 100 } as const;
     assert.equal(plan(['qcow2', 'raw'], [{ format: 'qcow2', toFetch: 100 }, kept]), 'raw raw>qcow2');
     assert.equal(plan(['qcow2', 'raw'], [{ format: 'qcow2', toFetch: 20 }, kept]), 'qcow2 raw');
   });
 
-  test('counts bytes, and a quarter of those of the source for a conversion', () => {
+  test('counts bytes, and a quarter of the source for a conversion', () => {
     assert.deepEqual(
       planFetch(['vhd'], offers({ qcow2: 100 }))?.map(({ cost }) => cost),
       [100, 25],

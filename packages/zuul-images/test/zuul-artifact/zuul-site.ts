@@ -13,13 +13,13 @@ import { RepositoryFixture } from '../../../image-builder/test/repository-fixtur
 import { ZuulArtifactBuilder } from '../../src/index.ts';
 import type { ZuulSettings } from '../../src/zuul-settings.ts';
 
-/** The query of every artifact's URL. */
+/** Query of the URLs of artifacts. */
 export const SIGNATURE = 'X-Amz-Signature=of-a-secret';
 
-/** What artifacts are served by, for all tests of a file. It gives nothing to who sends credentials. */
+/** Server of artifacts for all tests of a file. It refuses requests with credentials. */
 export class ArtifactServer {
   readonly nginx: Nginx;
-  /** 4 MiB, of which a half is a hole. */
+  /** 4 MiB, one half is a hole. */
   readonly raw: Buffer;
   readonly qcow2: Buffer;
 
@@ -42,12 +42,12 @@ export class ArtifactServer {
     }
   }
 
-  /** The same disk, in a file that is longer. */
+  /** The same disk in a longer file. */
   get otherQcow2(): Buffer {
     return Buffer.concat([this.qcow2, Buffer.alloc(2 ** 16)]);
   }
 
-  /** Serves a file; the artifact that a job returns of it. */
+  /** Serves a file, and returns its artifact. */
   async put(
     path: string,
     content: Buffer,
@@ -65,29 +65,29 @@ export class ArtifactServer {
   }
 }
 
-/** The header of a qcow2 image of 4 MiB that lies over another file. */
+/** Header of a qcow2 image of 4 MiB with a backing file. */
 export function overlayOf(backingFile: string): Buffer {
   const header = Buffer.alloc(2 ** 18);
   header.write('QFI\xfb', 'latin1');
   header.writeUInt32BE(2, 4); // version
-  header.writeBigUInt64BE(72n, 8); // where the name begins
+  header.writeBigUInt64BE(72n, 8); // offset of the name
   header.writeUInt32BE(backingFile.length, 16);
   header.writeUInt32BE(16, 20); // bits of a cluster
   header.writeBigUInt64BE(2n ** 22n, 24);
   header.writeUInt32BE(1, 36); // entries of the first table
-  header.writeBigUInt64BE(2n ** 16n, 40); // where that begins
-  header.writeBigUInt64BE(2n ** 17n, 48); // where that of reference counts begins
+  header.writeBigUInt64BE(2n ** 16n, 40); // its offset
+  header.writeBigUInt64BE(2n ** 17n, 48); // offset of the table of reference counts
   header.writeUInt32BE(1, 56);
   header.write(backingFile, 72);
   return header;
 }
 
-/** A Zuul whose job makes an image, and a repository that takes it. */
+/** A Zuul with a job that builds an image, and a repository. */
 export class ZuulSite {
   readonly zuul: ZuulDouble;
   readonly repository: RepositoryFixture;
   readonly server: ArtifactServer;
-  /** Where this test's artifacts lie. */
+  /** Directory of this test's artifacts. */
   readonly folder: string;
 
   private constructor(zuul: ZuulDouble, repository: RepositoryFixture, server: ArtifactServer) {
@@ -107,7 +107,7 @@ export class ZuulSite {
     return new ZuulSite(zuul, await RepositoryFixture.open(t), server);
   }
 
-  /** What the configuration says of the image. */
+  /** Settings of the image. */
   get image(): ZuulSettings {
     return imageOf(this.zuul);
   }
@@ -134,7 +134,7 @@ export class ZuulSite {
     return this.zuul.table().add([artifact]);
   }
 
-  /** The bytes that were sent of each file of this test. */
+  /** Number of sent bytes for each file of this test. */
   async sent(): Promise<Readonly<Record<string, number>>> {
     const sent: Record<string, number> = {};
     for (const { path, bytes } of await this.server.nginx.requests()) {
@@ -150,7 +150,7 @@ export function idOf({ uuid, end }: BuildRow): string {
   return importedImageId({ image: 'noble', uuid, endTime: end?.getTime() ?? 0 });
 }
 
-/** What the configuration says of the image that the double's job makes. */
+/** Settings of the image that the double's job builds. */
 export function imageOf(zuul: ZuulDouble): ZuulSettings {
   return {
     'api-url': zuul.url,

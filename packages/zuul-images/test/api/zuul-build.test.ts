@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { parseBuild } from '../../src/api/parse-build.ts';
+import { parseBuild } from '../../src/api/zuul-build.ts';
 
-/** Made from the facts on the API alone, not by the double. */
+/** Written by hand from the API's documentation, not by the double. */
 const FLAT = {
   uuid: 'f00d',
   job_name: 'build-image',
@@ -38,18 +38,18 @@ const NEUTRAL = {
   unusableArtifacts: [],
 };
 
-describe('a build', () => {
-  test('of Zuul 3.8, without number and finality', () => assert.deepEqual(parseBuild(FLAT), NEUTRAL));
+describe('the JSON of a build', () => {
+  test('of Zuul 3.8 has neither _id nor final', () => assert.deepEqual(parseBuild(FLAT), NEUTRAL));
 
-  test('of Zuul 10, with a ref', () => {
+  test('of Zuul 10 has a ref', () => {
     assert.deepEqual(parseBuild(NESTED), { ...NEUTRAL, id: 7, final: false });
   });
 
-  test('whose number is a string, as the published schema has it', () => {
+  test('may have a string as _id, as in the published schema', () => {
     assert.equal(parseBuild({ ...NESTED, _id: '12' }).id, 12);
   });
 
-  test('that runs, about a tag, without anything returned', () => {
+  test('may be of a running build for a tag, without artifacts', () => {
     const build = parseBuild({
       ...COMMON,
       result: null,
@@ -64,13 +64,13 @@ describe('a build', () => {
     );
   });
 
-  test('with a time that says its zone', () => {
+  test('may have times with a zone', () => {
     for (const time of ['2025-08-03T18:00:00Z', '2025-08-03T20:00:00+02:00']) {
       assert.equal(parseBuild({ ...FLAT, end_time: time }).endTime, NEUTRAL.endTime);
     }
   });
 
-  test('with artifacts that lead nowhere keeps the others', () => {
+  test('may have unusable artifacts beside others', () => {
     const artifacts = [
       { name: 'logs', url: 'file:///logs' },
       { name: 'no url' },
@@ -92,14 +92,14 @@ describe('a build', () => {
     ['artifacts', {}],
   ];
   for (const [field, value] of faults) {
-    test(`with ${JSON.stringify(value)} as ${field} is refused`, () => {
+    test(`is refused with ${JSON.stringify(value)} as ${field}`, () => {
       assert.throws(() => parseBuild({ ...FLAT, [field]: value }), new RegExp(`${field} is not`));
     });
   }
 });
 
-test('times are UTC wherever the builder runs', () => {
-  const module = JSON.stringify(join(import.meta.dirname, '../../src/api/parse-build.ts'));
+test('times are UTC in any time zone of the builder', () => {
+  const module = JSON.stringify(join(import.meta.dirname, '../../src/api/zuul-build.ts'));
   const script = `import { parseBuild } from ${module}; console.log(parseBuild(${JSON.stringify(FLAT)}).endTime)`;
   const printed = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
     env: { ...process.env, TZ: 'Pacific/Auckland' },

@@ -1,49 +1,53 @@
 import assert from 'node:assert/strict';
 import { rm } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { createCredentials } from '../../src/credentials/create-credentials.ts';
+import type { Clock } from '@nodepool-builder/image-builder/module-kit';
 import { signToken } from '../../src/credentials/json-web-token.ts';
+import { createCredentials, type ZuulCredentials } from '../../src/credentials/zuul-credentials.ts';
 import { ApiFixture, ON } from '../api/api-fixture.ts';
 import { ManualClock } from '../api/manual-clock.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 import { AUTHENTICATOR, TokenFixture } from './token-fixture.ts';
 
-/** The tokens that the Zuul was sent. */
+/** Tokens of the requests for builds. */
 function tokens({ zuul }: TokenFixture): readonly (string | undefined)[] {
   return zuul.listings.map(({ headers }) => headers.authorization?.replace('Bearer ', ''));
 }
 
 describe('a token from a file', () => {
-  test('is sent, as zuul-admin wrote it', async (t) => {
+  test('may have the prefix that zuul-admin writes', async (t) => {
     const fixture = await TokenFixture.create(t);
-    const token = await fixture.mint();
+    const token = fixture.mint();
     await fixture.write('token', `Bearer ${token}\n`);
-    const credentials = createCredentials({ type: 'token-file', path: fixture.path('token') });
+    const credentials = tokenFile(fixture.path('token'));
     await new ApiFixture(fixture.zuul, { credentials }).builds();
     assert.deepEqual(tokens(fixture), [token]);
   });
 
-  test('is read again when Zuul does not take it any more: once', async (t) => {
+  test('is read for each request, and sent once', async (t) => {
     const fixture = await TokenFixture.create(t);
-    const old = await fixture.mint({ now: Date.now() - 3_600_000 });
+    const old = fixture.mint({ now: Date.now() - 3_600_000 });
     await fixture.write('token', old);
-    const credentials = createCredentials({ type: 'token-file', path: fixture.path('token') });
+    const credentials = tokenFile(fixture.path('token'));
     const { api, builds } = wired(fixture, credentials);
     await assert.rejects(builds(), zuulFailure('auth-failed', api, '401 Unauthorized: TokenExpiredError'));
     assert.deepEqual(tokens(fixture), [old]);
-    const fresh = await fixture.mint();
+    const fresh = fixture.mint();
     await fixture.write('token', fresh);
     await builds();
     assert.deepEqual(tokens(fixture), [old, fresh]);
   });
 
-  test('that is not there, or is none, is told with its path', async (t) => {
+  test('is an error with the path, if the file is missing or contains no token', async (t) => {
     const fixture = await TokenFixture.create(t);
     const path = fixture.path('token');
-    const credentials = createCredentials({ type: 'token-file', path });
+    const credentials = tokenFile(path);
     await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path, 'ENOENT'));
     await fixture.write('token', 'two secret\nlines');
-    await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path, 'no bearer token'));
+    await assert.rejects(
+      credentials.token(ON),
+      zuulFailure('credentials-unusable', path, 'a bearer token alone'),
+    );
     await fixture.write('token', '\n');
     await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', path));
   });
@@ -55,7 +59,7 @@ test('a token of zuul-admin create-auth-token causes one warning, and its 401 sa
   const now = Math.floor(Date.now() / 1000);
   const claims = { iss, aud, sub: 'nodepool', iat: now - 30, exp: now + 600, zuul: { admin: ['example'] } };
   await fixture.write('token', signToken(claims, secret));
-  const credentials = createCredentials({ type: 'token-file', path: fixture.path('token') });
+  const credentials = tokenFile(fixture.path('token'));
   const api = new ApiFixture(fixture.zuul, { credentials });
   for (let look = 0; look < 2; look += 1) {
     await assert.rejects(
@@ -69,10 +73,10 @@ test('a token of zuul-admin create-auth-token causes one warning, and its 401 sa
 });
 
 describe('a minted token', () => {
-  test('is taken by Zuul, and used until it nears its end', async (t) => {
+  test('is accepted by Zuul, and reused until shortly before it expires', async (t) => {
     const fixture = await TokenFixture.create(t);
     const clock = new ManualClock();
-    const credentials = createCredentials(minted(fixture), { clock });
+    const credentials = minted(fixture, clock);
     const { builds } = wired(fixture, credentials);
     await builds();
     const first = await credentials.token(ON);
@@ -83,20 +87,20 @@ describe('a minted token', () => {
     assert.notEqual(await credentials.token(ON), first);
   });
 
-  test('of another secret is refused, and told without it', async (t) => {
+  test('of a wrong secret is refused, and the error does not contain the secret', async (t) => {
     const fixture = await TokenFixture.create(t);
     await fixture.write('key', 'wrong secret');
     const clock = new ManualClock();
-    const { builds } = wired(fixture, createCredentials(minted(fixture), { clock }));
+    const { builds } = wired(fixture, minted(fixture, clock));
     await assert.rejects(builds(), zuulFailure('auth-failed', 'AuthTokenInvalidSignatureException'));
-    // in the same second the next one would be the same
+    // In the same second the next token would be the same.
     assert.equal(tokens(fixture).length, 1);
   });
 
-  test('of a changed secret is minted anew on a 401', async (t) => {
+  test('is replaced after a 401, with the current secret', async (t) => {
     const fixture = await TokenFixture.create(t);
     await fixture.write('key', 'old secret');
-    const credentials = createCredentials(minted(fixture));
+    const credentials = minted(fixture);
     const old = await credentials.token(ON);
     await fixture.write('key', AUTHENTICATOR.secret);
     await wired(fixture, credentials).builds();
@@ -104,9 +108,9 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 2);
   });
 
-  test('of a subject that may not read is told as forbidden', async (t) => {
+  test('of a subject without a rule is forbidden', async (t) => {
     const fixture = await TokenFixture.create(t);
-    const credentials = createCredentials({ ...minted(fixture), subject: 'somebody' });
+    const credentials = minted(fixture, undefined, 'somebody');
     await assert.rejects(
       wired(fixture, credentials).builds(),
       zuulFailure('forbidden', '403', 'access rule'),
@@ -114,9 +118,9 @@ describe('a minted token', () => {
     assert.equal(tokens(fixture).length, 1);
   });
 
-  test('needs the secret', async (t) => {
+  test('needs the secret file', async (t) => {
     const fixture = await TokenFixture.create(t);
-    const credentials = createCredentials(minted(fixture));
+    const credentials = minted(fixture);
     await rm(fixture.path('key'));
     await assert.rejects(credentials.token(ON), zuulFailure('credentials-unusable', 'ENOENT'));
     await fixture.write('key', '\n');
@@ -124,26 +128,31 @@ describe('a minted token', () => {
   });
 });
 
-test('without credentials, a protected tenant is told as such', async (t) => {
+test('without credentials, the error of a protected tenant says what to configure', async (t) => {
   const fixture = await TokenFixture.create(t);
-  const { builds } = wired(fixture, createCredentials({ type: 'none' }));
+  const { builds } = wired(fixture, createCredentials(undefined));
   await assert.rejects(builds(), zuulFailure('auth-failed', 'MissingAuthError', 'configure a token'));
   assert.deepEqual(tokens(fixture), [undefined]);
 });
 
-type Credentials = ReturnType<typeof createCredentials>;
-
 function wired(
   { zuul }: TokenFixture,
-  credentials: Credentials,
+  credentials: ZuulCredentials | undefined,
 ): { api: string; builds: () => Promise<unknown> } {
   const fixture = new ApiFixture(zuul, { credentials });
   return { api: fixture.api.name, builds: () => fixture.builds() };
 }
 
-function minted(
-  fixture: TokenFixture,
-): Extract<Parameters<typeof createCredentials>[0], { type: 'shared-secret' }> {
+function tokenFile(path: string): ZuulCredentials {
+  const credentials = createCredentials({ 'token-file': path });
+  assert.ok(credentials !== undefined);
+  return credentials;
+}
+
+function minted(fixture: TokenFixture, clock?: Clock, subject: string = 'nodepool'): ZuulCredentials {
   const { issuer, clientId: audience } = AUTHENTICATOR;
-  return { type: 'shared-secret', issuer, audience, subject: 'nodepool', secretFile: fixture.path('key') };
+  const settings = { issuer, audience, subject, 'secret-file': fixture.path('key') };
+  const credentials = createCredentials({ 'shared-secret': settings }, clock && { clock });
+  assert.ok(credentials !== undefined);
+  return credentials;
 }
