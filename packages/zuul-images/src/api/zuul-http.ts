@@ -75,7 +75,8 @@ function requestError(name: string, error: unknown): ZuulError {
   let text = `no answer: ${message}`;
   if (kind === 'redirect-loop') text = 'the URL redirects in a loop; correct it';
   if (kind === 'body-too-long') text = `${message}; check that the URL is that of the service`;
-  if (isCertificate) text = `the certificate is not trusted: ${message}; set ca-file to its authority, or replace it`;
+  if (isCertificate)
+    text = `the certificate is not trusted: ${message}; set ca-file to its authority, or replace it`;
   return new ZuulError(CODES[kind], `${name}: ${text}`, { cause });
 }
 
