@@ -67,8 +67,8 @@ async function manage({ config, loggingConfig }: ManageOptions, modules: Modules
       for (const warning of warnings) logger.warn(formatFault(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
       const servers = jobServers(loaded.configuration);
-      const { ManagerService } = await import('../manager/manager-service.ts');
-      const service = await ManagerService.start({
+      const { startManagerService } = await import('../manager/manager-service.ts');
+      const service = await startManagerService({
         configuration: loaded.configuration,
         servers,
         environment: process.env,

@@ -127,7 +127,7 @@ async function startManager(
 ): Promise<ManagerService> {
   try {
     const service = await import('../manager/manager-service.ts'); // imported on demand: a builder alone starts faster
-    return await service.ManagerService.start({ ...options, servers: builder.servers });
+    return await service.startManagerService({ ...options, servers: builder.servers });
   } catch (error) {
     await builder.close();
     throw error;

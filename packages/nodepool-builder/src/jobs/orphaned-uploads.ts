@@ -1,8 +1,10 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
+import { Mutex } from '@nodepool-builder/image-builder/module-kit';
+import { reasonOf } from './job-reply.ts';
 import type { UploadKey, UploadRecord, UploadRecords } from './upload-records.ts';
 
 /** Time for the job of an orphaned upload to come back, in milliseconds. */
-const DEFAULT_GRACE_PERIOD = 120_000;
+const GRACE_PERIOD = 120_000;
 
 /** Pause after a round with a failure, in milliseconds; each further failure doubles it up to the limit. */
 const FIRST_PAUSE = 10_000;
@@ -24,19 +26,17 @@ export interface OrphanedUploadsOptions {
  */
 export class OrphanedUploads {
   readonly #options: OrphanedUploadsOptions;
-  readonly #gracePeriod: number;
   readonly #waiting = new Map<UploadRecord, NodeJS.Timeout>();
   /** Uploads whose grace period is over. */
   readonly #due = new Set<UploadRecord>();
   readonly #discards = new Map<UploadRecord, Promise<boolean>>();
   readonly #stop = new AbortController();
-  #round: Promise<void> | undefined;
+  readonly #rounds = new Mutex();
   #pause = FIRST_PAUSE;
   #nextRound: NodeJS.Timeout | undefined;
 
   constructor(options: OrphanedUploadsOptions) {
     this.#options = options;
-    this.#gracePeriod = options.gracePeriod ?? DEFAULT_GRACE_PERIOD;
   }
 
   /** Adds an upload and starts its grace period. */
@@ -46,7 +46,7 @@ export class OrphanedUploads {
       this.#waiting.delete(record);
       this.#due.add(record);
       this.#startRound();
-    }, this.#gracePeriod);
+    }, this.#options.gracePeriod ?? GRACE_PERIOD);
     this.#waiting.set(record, timer.unref());
   }
 
@@ -69,7 +69,7 @@ export class OrphanedUploads {
 
   /** Resolves when no discard is running. */
   async idle(): Promise<void> {
-    await this.#round;
+    await this.#rounds.idle();
   }
 
   /** Stops. The remaining uploads stay on record for the next process. */
@@ -83,15 +83,13 @@ export class OrphanedUploads {
   #startRound(): void {
     clearTimeout(this.#nextRound);
     if (this.#stop.signal.aborted || this.#due.size === 0) return;
-    this.#round = (this.#round ?? Promise.resolve()).then(() => this.#discardDue());
+    void this.#rounds.run(() => this.#discardDue());
   }
 
   /** Discards all due uploads: providers in parallel, the uploads of one provider one after the other. */
   async #discardDue(): Promise<void> {
     const byProvider = Map.groupBy(this.#due, ({ provider }) => provider);
-    const done = await Promise.all(
-      Array.from(byProvider, async ([name, records]) => await this.#discardAll(name, records)),
-    );
+    const done = await Promise.all(Array.from(byProvider, (group) => this.#discardAll(...group)));
     if (done.every(Boolean) || this.#stop.signal.aborted) {
       this.#pause = FIRST_PAUSE;
       return;
@@ -107,10 +105,9 @@ export class OrphanedUploads {
     const provider = this.#options.provider(providerName);
     if (provider === undefined) {
       const ids = records.map((record) => record['image-id']).join(', ');
-      const remedy = 'add it again and reload, or delete the files there by hand';
       logger.warn(
-        `provider "${providerName}" is no longer configured; ` +
-          `parts of the uploads of ${ids} may stay there; ${remedy}`,
+        `provider "${providerName}" is no longer configured; parts of the uploads of ${ids} may stay there; ` +
+          'add it again and reload, or delete the files there by hand',
       );
       return true;
     }
@@ -140,8 +137,7 @@ export class OrphanedUploads {
       return true;
     } catch (error) {
       if (this.#stop.signal.aborted) return false;
-      const reason = error instanceof Error ? error.message : String(error);
-      logger.warn(`${upload}: it could not be discarded and is retried later: ${reason}`);
+      logger.warn(`${upload}: it could not be discarded and is retried later: ${reasonOf(error)}`);
       return false;
     }
   }

@@ -1,13 +1,5 @@
-import type {
-  ManagedDiskImage,
-  ManagedProvider,
-  ManagerConfiguration,
-} from '@nodepool-builder/image-manager';
-import type {
-  Configuration,
-  DiskImageConfiguration,
-  ProviderConfiguration,
-} from '../configuration/configuration.ts';
+import type { ManagerConfiguration } from '@nodepool-builder/image-manager';
+import type { Configuration } from '../configuration/configuration.ts';
 
 /** Default of `build-timeout`: eight hours, as in nodepool, in seconds. */
 const BUILD_TIMEOUT = 28_800;
@@ -16,50 +8,33 @@ const BUILD_TIMEOUT = 28_800;
 const UPLOAD_TIMEOUT = 86_400;
 
 /** Extracts the parts of a configuration that the manager needs. */
-export function toManagerConfiguration(configuration: Configuration): ManagerConfiguration {
+export function toManagerConfiguration({
+  diskimages,
+  providers,
+  manager: { timing },
+}: Configuration): ManagerConfiguration {
   return {
-    diskimages: configuration.diskimages.map(toManagedDiskImage),
-    providers: configuration.providers.map(toManagedProvider),
-    timing: configuration.manager.timing,
-  };
-}
-
-function toManagedDiskImage(diskimage: DiskImageConfiguration): ManagedDiskImage {
-  const {
-    name,
-    pause,
-    rebuildAge,
-    rebuildCron,
-    importsBuilds,
-    keep,
-    buildTimeout = BUILD_TIMEOUT,
-  } = diskimage;
-  return {
-    name,
-    digest: diskimage.digest,
-    pause,
-    ...(rebuildAge !== undefined && { rebuildAge }),
-    ...(rebuildCron !== undefined && { rebuildCron }),
-    ...(importsBuilds && { followsZuul: true }),
-    keep,
-    buildTimeout,
-  };
-}
-
-function toManagedProvider({
-  name,
-  pause,
-  imageUploadTimeout,
-  images,
-}: ProviderConfiguration): ManagedProvider {
-  return {
-    name,
-    pause,
-    uploadTimeout: imageUploadTimeout ?? UPLOAD_TIMEOUT,
-    images: images.flatMap((image) =>
-      image.diskimage === undefined
-        ? []
-        : [{ name: image.name, diskimage: image.diskimage, pause: image.pause }],
-    ),
+    diskimages: diskimages.map((diskimage) => {
+      const { name, digest, pause, rebuildAge, rebuildCron, keep } = diskimage;
+      return {
+        name,
+        digest,
+        pause,
+        ...(rebuildAge !== undefined && { rebuildAge }),
+        ...(rebuildCron !== undefined && { rebuildCron }),
+        ...(diskimage.importsBuilds && { followsZuul: true }),
+        keep,
+        buildTimeout: diskimage.buildTimeout ?? BUILD_TIMEOUT,
+      };
+    }),
+    providers: providers.map(({ name, pause, imageUploadTimeout, images }) => ({
+      name,
+      pause,
+      uploadTimeout: imageUploadTimeout ?? UPLOAD_TIMEOUT,
+      images: images.flatMap(({ diskimage, ...image }) =>
+        diskimage === undefined ? [] : [{ name: image.name, diskimage, pause: image.pause }],
+      ),
+    })),
+    timing,
   };
 }
