@@ -51,35 +51,6 @@ export interface NodepoolBuilderOptions {
   readonly keepOnFailure?: number | undefined;
 }
 
-/** The parts of a builder that open before it serves. */
-interface Parts {
-  readonly repository: ImageRepository;
-  readonly uploadRecords: UploadRecords;
-  readonly providers: Providers;
-  readonly builders: ReadonlyMap<string, BaseImageBuilder>;
-  /** Services of the builders' modules, by type. */
-  readonly services: ReadonlyMap<string, BuilderService<unknown>>;
-  readonly statistics: Statistics;
-  readonly servers: readonly ServerAddress[];
-  readonly closeServices: () => Promise<unknown>;
-  /** Closes all parts. */
-  readonly closing: Closing;
-}
-
-/** Closes what was opened, in reverse order. Node 22 lacks AsyncDisposableStack. */
-class Closing {
-  readonly #steps: (() => unknown)[] = [];
-
-  /** Adds the next step, which runs before all earlier ones. */
-  add(step: () => unknown): void {
-    this.#steps.unshift(step);
-  }
-
-  async run(): Promise<void> {
-    for (const step of this.#steps) await step();
-  }
-}
-
 /**
  * A running image builder: it offers `image-build`, `image-upload` and `image-delete` to the job servers and runs the
  * jobs that they assign, until it is closed.
@@ -143,11 +114,11 @@ export class NodepoolBuilder implements AsyncDisposable {
    * @throws ImageError `directory-locked`, `directory-not-usable`, `builder-unknown`
    */
   static async start(options: NodepoolBuilderOptions): Promise<NodepoolBuilder> {
-    const closing = new Closing();
+    const closers: Closer[] = [];
     try {
-      return new NodepoolBuilder(options, await openParts(options, closing));
+      return new NodepoolBuilder(options, await openParts(options, closers));
     } catch (error) {
-      await closing.run();
+      await closeAll(closers);
       throw error;
     }
   }
@@ -191,7 +162,7 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#parts.closeServices(),
     ]);
     await this.#orphanedUploads.close();
-    await this.#parts.closing.run();
+    await closeAll(this.#parts.closers);
   }
 
   #createWorker(clientId: string, concurrency: number): Worker {
@@ -255,13 +226,25 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 }
 
-async function openParts(options: NodepoolBuilderOptions, closing: Closing): Promise<Parts> {
+/** Closes a part of a builder. */
+type Closer = () => unknown;
+
+/** Closes parts in reverse order. (Node 22 lacks AsyncDisposableStack.) */
+async function closeAll(closers: readonly Closer[]): Promise<void> {
+  for (const close of closers.toReversed()) await close();
+}
+
+/** The parts of a builder that open before it serves. */
+type Parts = Awaited<ReturnType<typeof openParts>>;
+
+/** Opens the parts, and adds a closer for each that needs one. */
+async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const { configuration, logger, environment = {}, modules = Modules.builtIn } = options;
   const builderLogger = logger('nodepool.builder');
   const statistics = new Statistics(environment, builderLogger);
-  closing.add(() => statistics[Symbol.asyncDispose]());
+  closers.push(() => statistics[Symbol.asyncDispose]());
   const repository = await ImageRepository.open(configuration.imagesDir, { logger: builderLogger });
-  closing.add(() => repository.close());
+  closers.push(() => repository.close());
   const { directory } = repository;
   const uploads = join(directory, '.nodepool-builder/uploads');
   const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
@@ -276,10 +259,10 @@ async function openParts(options: NodepoolBuilderOptions, closing: Closing): Pro
   let servers = jobServers(configuration);
   if (options.embeddedGearmand ?? configuration.gearmanServers.length === 0) {
     const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
-    closing.add(() => embedded.jobServer.close());
+    closers.push(() => embedded.jobServer.close());
     ({ servers } = embedded);
   }
-  closing.add(() => providers[Symbol.dispose]());
+  closers.push(() => providers[Symbol.dispose]());
   const site: BuilderSite = {
     repository,
     logger,
@@ -291,19 +274,20 @@ async function openParts(options: NodepoolBuilderOptions, closing: Closing): Pro
       repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
     requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),
   };
+  /** Services of the builders' modules, by type. */
   const services = new Map<string, BuilderService<unknown>>();
   let disposal: Promise<unknown> | undefined;
   const closeServices = (): Promise<unknown> => {
     disposal ??= Promise.all(Array.from(services.values(), (service) => service[Symbol.asyncDispose]()));
     return disposal;
   };
-  closing.add(closeServices);
+  closers.push(closeServices);
   for (const module of modules.builders.values()) {
     const service = await module.start?.(site);
     if (service !== undefined) services.set(module.type, service);
   }
   const parts = { repository, uploadRecords, providers, builders, services, statistics, servers };
-  return { ...parts, closeServices, closing };
+  return { ...parts, closeServices, closers };
 }
 
 function createBuilders(
