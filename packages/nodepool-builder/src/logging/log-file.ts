@@ -4,37 +4,13 @@ import { ConfigurationError } from '../configuration/fault.ts';
 import { type Rotation, sizeRotation, timeRotation } from './log-rotation.ts';
 import type { LogFileTarget, LogTarget } from './log-settings.ts';
 
-/** An open target. */
-export interface OpenTarget {
-  readonly stream: Writable;
-  close(): void;
-}
-
-/** @throws ConfigurationError for a file that cannot be written */
-export function openTarget(target: LogTarget): OpenTarget {
-  if (target.type !== 'file') return { stream: process[target.type], close: () => {} };
-  const { filename } = target;
-  const file = openFile(target);
-  let failing = false;
-  const stream = new Writable({
-    decodeStrings: false,
-    write: (text: string, _encoding, written) => {
-      try {
-        file.write(text);
-        failing = false;
-      } catch (error) {
-        // A full disk must not end the daemon. Only the first failure in a row is printed.
-        const { message } = error as Error;
-        if (!failing) console.error(`cannot write to the log ${filename}; records are lost: ${message}`);
-        failing = true;
-      }
-      written();
-    },
-  });
-  return { stream, close: () => file.close() };
-}
-
-function openFile(target: LogFileTarget): LogFile {
+/**
+ * Opens a stream of this process, or a file.
+ *
+ * @throws ConfigurationError for a file that cannot be written
+ */
+export function openTarget(target: LogTarget): Writable {
+  if (target.type !== 'file') return process[target.type];
   try {
     return new LogFile(target);
   } catch (cause) {
@@ -49,13 +25,15 @@ function openFile(target: LogFileTarget): LogFile {
 const MODE = 0o644;
 
 /** A log file. Writes are synchronous, so that a crash loses no record and the order stays. */
-export class LogFile {
+export class LogFile extends Writable {
   readonly #target: LogFileTarget;
   readonly #rotation: Rotation | undefined;
   #descriptor: number;
+  #isFailing = false;
 
   /** @throws Error if the file cannot be opened */
   constructor(target: LogFileTarget) {
+    super({ decodeStrings: false });
     const { filename, truncate, rotation } = target;
     this.#target = target;
     if (rotation?.by === 'size') this.#rotation = sizeRotation(filename, rotation);
@@ -63,19 +41,31 @@ export class LogFile {
     this.#descriptor = openForOwner(filename, truncate ? 'w' : 'a');
   }
 
-  /** @throws Error if the file cannot be written or rotated */
-  write(text: string): void {
-    const bytes = Buffer.from(text);
+  override _write(text: string, _encoding: BufferEncoding, written: () => void): void {
+    try {
+      this.#append(Buffer.from(text));
+      this.#isFailing = false;
+    } catch (error) {
+      // A full disk must not end the daemon. Only the first failure in a row is printed.
+      const problem = `cannot write to the log ${this.#target.filename}; records are lost`;
+      if (!this.#isFailing) console.error(`${problem}: ${(error as Error).message}`);
+      this.#isFailing = true;
+    }
+    written();
+  }
+
+  override _destroy(error: Error | null, closed: (error?: Error | null) => void): void {
+    closeSync(this.#descriptor);
+    closed(error);
+  }
+
+  #append(bytes: Buffer): void {
     if (this.#target.watched && this.#wasMoved()) this.#reopen();
     if (this.#rotation?.isDue(fstatSync(this.#descriptor).size, bytes.length)) {
       this.#rotation.rotate();
       this.#reopen();
     }
     writeSync(this.#descriptor, bytes);
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
   }
 
   #reopen(): void {

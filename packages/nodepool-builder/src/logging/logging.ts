@@ -27,7 +27,7 @@ export interface Logging {
 export function openLogging(settings: LogSettings = defaultLogSettings('info')): Logging {
   const outputs = [...new Set([...settings.loggers.values()].flatMap((logger) => logger.outputs))];
   const route = routesOf(settings);
-  const targets = outputs.map((output) => ({ output, ...openTarget(output.target) }));
+  const targets = outputs.map((output) => ({ output, stream: openTarget(output.target) }));
   const root = createLogger({
     level: 'debug',
     format: format.combine(format.errors({ stack: true }), TIMED),
@@ -42,7 +42,7 @@ export function openLogging(settings: LogSettings = defaultLogSettings('info')):
       const { promise: finished, resolve } = Promise.withResolvers<void>();
       root.once('finish', resolve).end();
       await finished;
-      for (const target of targets) target.close();
+      for (const { output, stream } of targets) if (output.target.type === 'file') stream.destroy();
     },
   };
 }

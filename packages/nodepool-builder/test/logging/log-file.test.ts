@@ -17,7 +17,7 @@ describe('a log file', () => {
     ] as const) {
       const file = new LogFile({ type: 'file', filename, truncate });
       file.write('one\n');
-      file.close();
+      file.destroy();
       assert.equal(read(filename), content);
     }
   });
@@ -26,7 +26,7 @@ describe('a log file', () => {
     const filename = join(temporaryDirectory(t), 'b.log');
     const rotation = { by: 'size' as const, maxBytes: 10, backups: 2 };
     const file = new LogFile({ type: 'file', filename, rotation });
-    t.after(() => file.close());
+    t.after(() => file.destroy());
     for (const line of ['1234\n', '567\n', 'é8\n', '90\n', 'a line that is longer than all\n'])
       file.write(line);
     assert.deepEqual([filename, `${filename}.1`, `${filename}.2`].map(read), [
@@ -50,7 +50,7 @@ describe('a log file', () => {
       const file = new LogFile({ type: 'file', filename, rotation });
       const opened = statSync(filename).mode & 0o777;
       file.write('a line\n');
-      file.close();
+      file.destroy();
       return [opened, statSync(filename).mode & 0o777];
     });
     assert.deepEqual(modes, [
@@ -64,7 +64,7 @@ describe('a log file', () => {
     for (const watched of [true, false]) {
       const filename = join(temporaryDirectory(t), 'b.log');
       const file = new LogFile({ type: 'file', filename, watched });
-      t.after(() => file.close());
+      t.after(() => file.destroy());
       file.write('old\n');
       renameSync(filename, `${filename}.1`);
       file.write('new\n');
