@@ -1,17 +1,11 @@
 /** Error codes of a store. `retriable` errors may go away: the same call may succeed later. */
-export const STORE_ERRORS: {
-  readonly 'not-leader': { readonly retriable: true };
-  readonly 'store-not-usable': { readonly retriable: true };
-  readonly 'store-too-new': { readonly retriable: false };
-  readonly 'store-not-empty': { readonly retriable: false };
-  readonly 'invalid-export': { readonly retriable: false };
-} = {
+export const STORE_ERRORS = {
   'not-leader': { retriable: true },
   'store-not-usable': { retriable: true },
   'store-too-new': { retriable: false },
   'store-not-empty': { retriable: false },
   'invalid-export': { retriable: false },
-};
+} as const;
 
 /** A key of {@link STORE_ERRORS}. */
 export type StoreErrorCode = keyof typeof STORE_ERRORS;

@@ -1,7 +1,5 @@
 import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
 import type { OfferedFunctions } from './planning/pass.ts';
-
-/** Settings of a {@link FleetMonitor}. */
 export interface FleetMonitorOptions {
   readonly fleet: Pick<BuilderFleet, 'status'>;
   /** Status to begin with. */

@@ -5,8 +5,6 @@ import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { StateStore } from './store/state-store.ts';
-
-/** Settings of an {@link ImageManager}. */
 export interface ImageManagerOptions {
   readonly configuration: ManagerConfiguration;
   /** Returns the configured provider of that name, for listing and deleting. Builders do the uploads. */

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
 import { FleetMonitor } from './fleet-monitor.ts';
 import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
@@ -13,22 +12,12 @@ import { handleRequests } from './request-handler.ts';
 import type { Leadership, StateStore } from './store/state-store.ts';
 import { compareCopy } from './tasks/build.ts';
 import { startSteps } from './tasks/start-steps.ts';
-import type { TaskContext } from './tasks/tasks.ts';
-import { RetryTimes, Tasks } from './tasks/tasks.ts';
+import { type ManagerSite, RetryTimes, type TaskContext, Tasks } from './tasks/tasks.ts';
 
-/** Settings of a {@link LeaderLoop}. */
-export interface LeaderLoopOptions {
+export interface LeaderLoopOptions extends ManagerSite {
   readonly store: StateStore;
   readonly leadership: Leadership;
   readonly fleet: BuilderFleet;
-  /** Returns the current configuration. */
-  readonly configuration: () => ManagerConfiguration;
-  readonly provider: (name: string) => ImageProvider | undefined;
-  readonly logger: Logger;
-  /** Wall clock: milliseconds since 1970. */
-  readonly now: () => number;
-  /** Monotonic clock, in milliseconds. */
-  readonly elapsed: () => number;
   /** Milliseconds between two polls of job servers and requests. */
   readonly pollInterval: number;
 }
@@ -129,8 +118,7 @@ export class LeaderLoop {
     this.#compareCopies();
     this.#orphans.scanWhenDue(signal, () => this.#replan());
     if (signal.aborted || (configuration === this.#planned && elapsed() < this.#planDue)) return;
-    await this.#adopt(configuration);
-    await this.#correctFutureDates();
+    await this.#correctRecords(configuration);
     const begun = performance.now();
     const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#observation());
     this.#rest = REST * (performance.now() - begun);
@@ -139,26 +127,20 @@ export class LeaderLoop {
     await startSteps(this.#context, this.#tasks, steps, this.#buildRequests);
   }
 
-  /** Records the builds of Zuul that builders have imported, in one write. */
-  async #adopt(configuration: ManagerConfiguration): Promise<void> {
+  /** Records the builds of Zuul that builders have imported, and corrects dates that a clock ahead has written. */
+  async #correctRecords(configuration: ManagerConfiguration): Promise<void> {
     const { now, logger } = this.#options;
     const { offered } = this.#monitor.status;
-    const builds = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
-    if (builds.length === 0) return;
-    await this.#state.change({ builds });
-    for (const { id } of builds) logger.info(`build ${id}: Zuul built it, and a builder has imported it`);
-  }
-
-  /** Corrects records that were written while the clock was ahead, so that their ages count. */
-  async #correctFutureDates(): Promise<void> {
-    const { now, logger } = this.#options;
+    const adopted = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
     const { builds, uploads } = correctFutureDates(this.#state, now());
-    if (builds.length + uploads.length === 0) return;
-    await this.#state.change({ builds, uploads });
-    const ids = [...builds, ...uploads].map(({ id }) => id).join(', ');
+    const future = [...builds, ...uploads];
+    if (adopted.length + future.length === 0) return;
+    await this.#state.change({ builds: [...adopted, ...builds], uploads });
+    for (const { id } of adopted) logger.info(`build ${id}: Zuul built it, and a builder has imported it`);
+    if (future.length === 0) return;
     logger.warn(
-      `the records of ${ids} have dates in the future and count as made now: a clock was ahead, ` +
-        'or this one is behind; set the clock of this host',
+      `the records of ${future.map(({ id }) => id).join(', ')} have dates in the future and count as made now: ` +
+        'a clock was ahead, or this one is behind; set the clock of this host',
     );
   }
 

@@ -10,10 +10,10 @@ interface CurrentRecords {
   readonly upload: (id: string) => Upload | undefined;
 }
 
-interface WaitingChange {
-  readonly derive: Derivation;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
+/** Changes that are written together. */
+interface Batch {
+  readonly changes: Derivation[];
+  readonly written: Promise<void>;
 }
 
 /**
@@ -24,8 +24,9 @@ export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
   readonly #leadership: Leadership;
-  #waiting: WaitingChange[] = [];
-  #isWriting = false;
+  /** The next batch, which waits for the end of the current write. */
+  #next: Batch | undefined;
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(read: ManagerState, leadership: Leadership) {
     this.builds = new Map(read.builds);
@@ -78,55 +79,42 @@ export class LeaderState implements ManagerState {
   }
 
   #enqueue(derive: Derivation): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.push({ derive, resolve, reject });
-    if (!this.#isWriting) void this.#writeAll();
-    return promise;
-  }
-
-  async #writeAll(): Promise<void> {
-    this.#isWriting = true;
-    while (this.#waiting.length > 0) {
-      // Includes all changes of this turn of the event loop.
-      await Promise.resolve();
-      const batch = this.#waiting;
-      this.#waiting = [];
-      try {
-        const change = this.#combine(batch);
-        await this.#leadership.write(change);
-        this.#apply(change);
-        for (const { resolve } of batch) resolve();
-      } catch (error) {
-        for (const { reject } of batch) reject(error);
-      }
+    if (this.#next === undefined) {
+      const changes: Derivation[] = [];
+      const written = this.#writing.then(() => this.#write(changes));
+      this.#writing = written.catch(() => undefined);
+      this.#next = { changes, written };
     }
-    this.#isWriting = false;
+    this.#next.changes.push(derive);
+    return this.#next.written;
   }
 
-  #combine(changes: readonly WaitingChange[]): StateChange {
+  async #write(changes: readonly Derivation[]): Promise<void> {
+    this.#next = undefined;
+    const change = this.#combine(changes);
+    await this.#leadership.write(change);
+    this.#apply(change);
+  }
+
+  #combine(derivations: readonly Derivation[]): StateChange {
     const builds = new Map<string, Build>();
     const uploads = new Map<string, Upload>();
-    const prunedBuilds: string[] = [];
-    const prunedUploads: string[] = [];
-    const handledRequests: number[] = [];
     const current: CurrentRecords = {
       build: (id) => builds.get(id) ?? this.builds.get(id),
       upload: (id) => uploads.get(id) ?? this.uploads.get(id),
     };
-    for (const { derive } of changes) {
+    const changes = derivations.map((derive) => {
       const change = derive(current);
       for (const build of change.builds ?? []) builds.set(build.id, build);
       for (const upload of change.uploads ?? []) uploads.set(upload.id, upload);
-      prunedBuilds.push(...(change.prunedBuilds ?? []));
-      prunedUploads.push(...(change.prunedUploads ?? []));
-      handledRequests.push(...(change.handledRequests ?? []));
-    }
+      return change;
+    });
     return {
       builds: [...builds.values()],
       uploads: [...uploads.values()],
-      prunedBuilds,
-      prunedUploads,
-      handledRequests,
+      prunedBuilds: changes.flatMap(({ prunedBuilds = [] }) => prunedBuilds),
+      prunedUploads: changes.flatMap(({ prunedUploads = [] }) => prunedUploads),
+      handledRequests: changes.flatMap(({ handledRequests = [] }) => handledRequests),
     };
   }
 

@@ -48,8 +48,6 @@ interface EarlierBuild {
   readonly entry: InstanceRecord;
   readonly instance: Instance;
 }
-
-/** Parts of an {@link InstanceBuild}. */
 interface BuildParts {
   readonly settings: OnInstance;
   readonly context: BuildContext;

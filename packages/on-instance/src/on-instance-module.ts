@@ -10,19 +10,16 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
   description: 'on a running instance',
   settings: ON_INSTANCE_SETTINGS,
   check: ({ 'on-instance': block }, context) =>
-    [
-      ...provider(block, context),
-      ...connection(block),
-      ...shell(block),
-      ...steps(block),
-      ...setup(block, context),
-    ].map((diagnostic) => ({ ...diagnostic, pointer: `/on-instance${diagnostic.pointer}` })),
+    [...diagnostics(block, context)].map((diagnostic) => ({
+      ...diagnostic,
+      pointer: `/on-instance${diagnostic.pointer}`,
+    })),
   read: ({ 'on-instance': block }, context) => read(block, context),
   // Neither timeouts nor the way to log in change the image.
   content: (settings) => {
     const commands = settings.steps.map(({ run }) => run);
-    const { provider: name, 'base-image': baseImage, shell: shellName, sysprep } = settings;
-    return ['', undefined, [name, baseImage, shellName, commands, sysprep]];
+    const { provider: name, 'base-image': baseImage, shell, sysprep } = settings;
+    return ['', undefined, [name, baseImage, shell, commands, sysprep]];
   },
   snapshotProvider: (settings) => settings.provider,
   providerImages: {
@@ -33,7 +30,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
       }
       if (Number.isNaN(Number(minRam ?? 0))) return 'has a min-ram beside it that is no number';
       if (textOf(script) === '') return 'has no setup beside it: the image would be the base image';
-      return scriptDir === undefined ? 'has a setup of script-dir, which is not named' : undefined;
+      return scriptDir === undefined ? 'has a setup of script-dir, which is not set' : undefined;
     },
     diskimage: (image, name) => ({ 'on-instance': blockOf(image, name) }),
   },
@@ -41,80 +38,71 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
   start: (site) => InstanceReaper.start(site),
 };
 
-function provider(
-  { provider: name }: OnInstanceBlock,
-  { providers }: SettingsContext,
-): readonly Diagnostic[] {
-  const module = providers.get(name);
-  if (module?.openInstances !== undefined) return [];
-  const reason =
-    module === undefined
-      ? `"${name}" is not among providers`
-      : `"${name}" is of type ${module.type}: it runs no machines`;
-  const remedy = 'name one that runs instances, or none, for QEMU on this host';
-  return [{ pointer: '/provider', reason, remedy }];
-}
-
-function connection({ connection: protocol, winrm }: OnInstanceBlock): readonly Diagnostic[] {
-  if (protocol === 'winrm' && winrm === undefined) {
-    const reason = 'lacks the key "winrm", which connection: winrm needs';
-    return [{ pointer: '', reason, remedy: 'name the file with the password there: password-file' }];
+function* diagnostics(
+  block: OnInstanceBlock,
+  { providers, scriptDir }: SettingsContext,
+): Iterable<Diagnostic> {
+  const { provider, connection, winrm, setup, steps = [] } = block;
+  const module = providers.get(provider);
+  if (module?.openInstances === undefined) {
+    const reason =
+      module === undefined
+        ? `"${provider}" is not among providers`
+        : `"${provider}" is of type ${module.type}: it runs no machines`;
+    const remedy = 'name one that runs instances, or none, for QEMU on this host';
+    yield { pointer: '/provider', reason, remedy };
   }
-  if (winrm === undefined) return [];
-  if (protocol === 'winrm') return certificate(winrm);
-  const reason = `means nothing, as the connection is ${protocol}`;
-  return [{ pointer: '/winrm', reason, remedy: 'write "connection: winrm", or remove it' }];
+  if (connection === 'winrm' && winrm === undefined) {
+    const reason = 'lacks the key "winrm", which connection: winrm needs';
+    yield { pointer: '', reason, remedy: 'name the file with the password there: password-file' };
+  }
+  if (connection !== 'winrm' && winrm !== undefined) {
+    const reason = `means nothing, as the connection is ${connection}`;
+    yield { pointer: '/winrm', reason, remedy: 'write "connection: winrm", or remove it' };
+  }
+  if (connection === 'winrm' && winrm !== undefined) yield* certificate(winrm);
+  const isPosix = shellOf(block) === 'posix';
+  if (isPosix && connection === 'winrm') {
+    const reason = 'is posix, which is not available over WinRM';
+    yield { pointer: '/shell', reason, remedy: 'use powershell, or connection: ssh' };
+  }
+  if (isPosix && block.sysprep) {
+    const reason = 'needs Windows, but the shell is posix';
+    yield { pointer: '/sysprep', reason, remedy: 'write "shell: powershell", or remove it' };
+  }
+  if (setup === undefined && steps.length === 0) {
+    const reason = 'has neither steps nor setup: the image would be the base image';
+    yield { pointer: '', reason, remedy: 'add the commands to run on the machine' };
+  }
+  if (setup !== undefined && scriptDir === undefined) {
+    const reason = 'is a script of script-dir, which is not set';
+    yield { pointer: '/setup', reason, remedy: 'set script-dir' };
+  }
 }
 
 /** Checks how the certificate of the instance is verified. */
-function certificate({
+function* certificate({
   fingerprint,
   'ca-file': caFile,
-}: NonNullable<OnInstanceBlock['winrm']>): readonly Diagnostic[] {
+}: NonNullable<OnInstanceBlock['winrm']>): Iterable<Diagnostic> {
   if (fingerprint !== undefined && parseFingerprint(fingerprint) === undefined) {
     const reason = 'is no SHA-256 fingerprint of a certificate';
     const remedy =
       'write 64 hexadecimal digits, with or without colons, or SHA256: and 43 characters of base64';
-    return [{ pointer: '/winrm/fingerprint', reason, remedy }];
+    yield { pointer: '/winrm/fingerprint', reason, remedy };
   }
-  if (fingerprint !== undefined || caFile !== undefined) return [];
-  const reason =
-    'has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted';
-  const remedy =
-    'add one of them, unless the base image prints the fingerprint of its certificate to the console';
-  return [{ pointer: '/winrm', severity: 'warning', reason, remedy }];
+  if (fingerprint === undefined && caFile === undefined) {
+    const reason =
+      'has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted';
+    const remedy =
+      'add one of them, unless the base image prints the fingerprint of its certificate to the console';
+    yield { pointer: '/winrm', severity: 'warning', reason, remedy };
+  }
 }
 
 /** WinRM reaches only Windows. */
-function shellOf({
-  shell: name,
-  connection: protocol,
-}: Pick<OnInstanceBlock, 'shell' | 'connection'>): OnInstance['shell'] {
-  return name ?? (protocol === 'winrm' ? 'powershell' : 'posix');
-}
-
-function* shell(block: OnInstanceBlock): Iterable<Diagnostic> {
-  if (shellOf(block) === 'powershell') return;
-  if (block.connection === 'winrm') {
-    const reason = 'is posix, which WinRM does not bring';
-    yield { pointer: '/shell', reason, remedy: 'use powershell, or connection: ssh' };
-  }
-  if (block.sysprep) {
-    const reason = 'needs Windows, but the shell is posix';
-    yield { pointer: '/sysprep', reason, remedy: 'write "shell: powershell", or remove it' };
-  }
-}
-
-function steps({ setup: script, steps: list = [] }: OnInstanceBlock): readonly Diagnostic[] {
-  if (script !== undefined || list.length > 0) return [];
-  const reason = 'has neither steps nor setup: the image would be the base image';
-  return [{ pointer: '', reason, remedy: 'say what is run on the machine' }];
-}
-
-function setup({ setup: script }: OnInstanceBlock, { scriptDir }: SettingsContext): readonly Diagnostic[] {
-  if (script === undefined || scriptDir !== undefined) return [];
-  const reason = 'is a script of script-dir, which is not named';
-  return [{ pointer: '/setup', reason, remedy: 'name script-dir' }];
+function shellOf({ shell, connection }: Pick<OnInstanceBlock, 'shell' | 'connection'>): OnInstance['shell'] {
+  return shell ?? (connection === 'winrm' ? 'powershell' : 'posix');
 }
 
 const USERS: Readonly<Record<OnInstance['shell'], string>> = { posix: 'root', powershell: 'Administrator' };
@@ -130,16 +118,16 @@ function read(
   { name, providers, absolute }: SettingsContext,
 ): OnInstance {
   const { 'base-image': baseImage, winrm } = block;
-  const shellName = shellOf(block);
+  const shell = shellOf(block);
   const fingerprint = winrm?.fingerprint && parseFingerprint(winrm.fingerprint);
   return {
     ...block,
     'base-image': providers.get(block.provider)?.bootsFiles ? absolute(baseImage) : baseImage,
-    username: block.username ?? USERS[shellName],
-    shell: shellName,
+    username: block.username ?? USERS[shell],
+    shell,
     ...(winrm && fingerprint && { winrm: { ...winrm, fingerprint } }),
     steps: [
-      ...(script === undefined ? [] : [{ name: script, run: SETUPS[shellName](script, name) }]),
+      ...(script === undefined ? [] : [{ name: script, run: SETUPS[shell](script, name) }]),
       ...(block.steps ?? []).map((step) => (typeof step === 'string' ? { run: step } : step)),
     ],
   };

@@ -1,7 +1,6 @@
 import {
   Admin,
   Client,
-  type FunctionStatus,
   formatAddress,
   GearmanError,
   type Logger,
@@ -12,8 +11,6 @@ import { type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */
 const TIMEOUT = 10_000;
-
-/** Settings of a {@link BuilderFleet}. */
 export interface BuilderFleetOptions {
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
@@ -33,12 +30,16 @@ interface Server {
   readonly name: string;
   readonly admin: Admin;
   readonly client: Client;
-  /** Functions with a worker in its last answer; empty while it does not answer. */
-  functions: ReadonlySet<string>;
-  /** Functions with several workers. */
-  shared: ReadonlySet<string>;
+  /** Numbers of workers by function in its last answer; empty while it does not answer. */
+  workers: ReadonlyMap<string, number>;
   isAway: boolean;
 }
+
+const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
+  'image-build': 'builds',
+  'image-upload': 'uploads',
+  'image-delete': 'deletes',
+};
 
 /** All builders behind the job servers. The manager reaches them only through Gearman. */
 export class BuilderFleet implements AsyncDisposable {
@@ -55,8 +56,7 @@ export class BuilderFleet implements AsyncDisposable {
       name: formatAddress(address),
       admin: new Admin(address, { timeout: TIMEOUT }),
       client: new Client({ servers: [address], clientId: 'image-manager', logger, timeout: TIMEOUT }),
-      functions: new Set(),
-      shared: new Set(),
+      workers: new Map(),
       isAway: false,
     }));
   }
@@ -75,9 +75,9 @@ export class BuilderFleet implements AsyncDisposable {
   async #askAll(): Promise<FleetStatus> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
     return {
-      offered: offeredFunctions(this.#servers.flatMap(({ functions }) => [...functions])),
+      offered: this.#offeredBy(1),
       isComplete: this.#servers.every(({ isAway }) => !isAway),
-      copied: offeredFunctions(this.#servers.flatMap(({ shared }) => [...shared])).uploads,
+      copied: this.#offeredBy(2).uploads,
     };
   }
 
@@ -113,7 +113,7 @@ export class BuilderFleet implements AsyncDisposable {
       this.#servers.at((this.#turn + index) % this.#servers.length),
     );
     const server =
-      inTurn.find((candidate) => candidate?.functions.has(functionName)) ??
+      inTurn.find((candidate) => (candidate?.workers.get(functionName) ?? 0) > 0) ??
       inTurn.find((candidate) => candidate?.isAway === false) ??
       inTurn[0];
     if (server === undefined) throw new TypeError('no job server is configured');
@@ -123,8 +123,7 @@ export class BuilderFleet implements AsyncDisposable {
   async #ask(server: Server): Promise<void> {
     try {
       const status = await server.admin.status();
-      server.functions = functionsWith(status, 1);
-      server.shared = functionsWith(status, 2);
+      server.workers = new Map(status.map(({ name, availableWorkers }) => [name, availableWorkers]));
       if (server.isAway) this.#logger.info(`job server ${server.name} answers again`);
       server.isAway = false;
     } catch (error) {
@@ -132,33 +131,19 @@ export class BuilderFleet implements AsyncDisposable {
       if (!server.isAway && !this.#isClosed) {
         this.#logger.warn(`job server ${server.name} does not answer: ${error.message}`);
       }
-      server.functions = new Set();
-      server.shared = new Set();
+      server.workers = new Map();
       server.isAway = true;
     }
   }
-}
 
-/** Returns the functions with at least that many workers. */
-function functionsWith(status: readonly FunctionStatus[], workers: number): ReadonlySet<string> {
-  return new Set(
-    status.filter(({ availableWorkers }) => availableWorkers >= workers).map(({ name }) => name),
-  );
-}
-
-const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
-  'image-build': 'builds',
-  'image-upload': 'uploads',
-  'image-delete': 'deletes',
-};
-
-/** Sorts the functions of builders by verb; ignores all others. */
-function offeredFunctions(names: Iterable<string>): OfferedFunctions {
-  const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
-  for (const name of names) {
-    const colon = name.indexOf(':');
-    const kind = VERBS[name.slice(0, Math.max(colon, 0))];
-    if (kind !== undefined) offered[kind].add(name.slice(colon + 1));
+  /** Functions of builders by verb that a server has at least this many workers for. */
+  #offeredBy(workers: number): OfferedFunctions {
+    const offered = { builds: new Set<string>(), uploads: new Set<string>(), deletes: new Set<string>() };
+    for (const [name, count] of this.#servers.flatMap((server) => [...server.workers])) {
+      const colon = name.indexOf(':');
+      const kind = VERBS[name.slice(0, Math.max(colon, 0))];
+      if (kind !== undefined && count >= workers) offered[kind].add(name.slice(colon + 1));
+    }
+    return offered;
   }
-  return offered;
 }

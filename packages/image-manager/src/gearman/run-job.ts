@@ -11,7 +11,6 @@ export class InvalidResultError extends Error {
   override readonly name = 'InvalidResultError';
 }
 
-/** Limits of a job. */
 export interface RunLimits {
   /** Time limit in seconds. It starts with the builder's first WORK_STATUS, or else when the job is submitted. */
   readonly time: number;
@@ -21,8 +20,6 @@ export interface RunLimits {
    */
   readonly signal: AbortSignal;
 }
-
-/** Settings of {@link runJob}. */
 export interface RunOptions extends RunLimits {
   /** Cancels the job with this handle, so that no builder starts it later. */
   readonly cancel?: (handle: string) => Promise<void>;

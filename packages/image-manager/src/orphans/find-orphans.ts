@@ -18,8 +18,6 @@ export type UnrecordedImage =
       readonly isOurs: boolean;
     }
   | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };
-
-/** Arguments of {@link findUnrecordedImages}. */
 export interface FindOptions {
   readonly owner: string;
   readonly state: ManagerState;
@@ -92,8 +90,6 @@ export function compareUploads(
 function mayHaveImage(upload: Upload | undefined): boolean {
   return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
 }
-
-/** Arguments of {@link listProviders}. */
 export interface ListOptions {
   readonly providers: readonly { readonly name: string }[];
   readonly provider: (name: string) => ImageProvider | undefined;

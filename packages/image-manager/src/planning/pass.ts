@@ -46,7 +46,6 @@ export interface LaterBuild {
   readonly at: number;
 }
 
-/** Result of a planning pass. */
 export interface Plan {
   readonly steps: readonly Step[];
   readonly waits: readonly Wait[];

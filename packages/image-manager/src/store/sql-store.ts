@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { StoreError } from '../errors.ts';
 import type { PendingRequest, Request } from '../records.ts';
-import { parseRequest } from './requests.ts';
 import type { Leadership, LeadOptions, StateChange, StateStore, StoredState } from './state-store.ts';
 import {
   BUILDS,
   checkSettings,
   type Dialect,
+  parseRequest,
   type RecordTable,
   RowReader,
   type Settings,

@@ -2,7 +2,7 @@ import type { ObjectSchema } from '@nodepool-builder/image-builder';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
-import { BUILD, type Build, UPLOAD, type Upload } from '../records.ts';
+import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Upload } from '../records.ts';
 
 /** Version of the tables. A release that changes them increments it. */
 export const SCHEMA_VERSION = 2;
@@ -193,4 +193,40 @@ export function checkSettings(row: unknown, location: string): Settings {
 function damaged(location: string, reason: string): StoreError {
   const remedy = 'correct it in the database, or import an export into a new store';
   return new StoreError('store-not-usable', `${location} is damaged: ${reason}; ${remedy}`);
+}
+
+/** The property that each kind of request has beside its kind. */
+const PROPERTIES: { readonly [K in Request['kind']]: Exclude<keyof Extract<Request, { kind: K }>, 'kind'> } =
+  {
+    build: 'diskimage',
+    'delete-build': 'imageId',
+    'delete-upload': 'uploadId',
+    rollback: 'diskimage',
+  };
+
+const validateRequest = new Ajv({ validateSchema: false, discriminator: true }).compile<Request>({
+  type: 'object',
+  discriminator: { propertyName: 'kind' },
+  required: ['kind'],
+  oneOf: Object.entries(PROPERTIES).map(([kind, property]) => ({
+    required: [property],
+    properties: { kind: { const: kind }, [property]: { type: 'string' } },
+  })),
+});
+
+/** Reads a request from the store, which may come from a newer release. */
+export function parseRequest(text: string): Request | InvalidRequest {
+  let request: unknown;
+  try {
+    request = JSON.parse(text);
+  } catch (error) {
+    return { kind: 'invalid', reason: `it is not JSON: ${String(error)}; make the request again` };
+  }
+  if (validateRequest(request)) return request;
+  const [error] = validateRequest.errors ?? [];
+  const reason =
+    error?.keyword === 'discriminator'
+      ? 'this release does not know it; update the manager'
+      : `${explain(error)}; make the request again`;
+  return { kind: 'invalid', reason };
 }

@@ -22,7 +22,6 @@ const SESSION = `
   set tcp_user_timeout = ${SERVER_TIMEOUT};
 `;
 
-/** Rows of a query. */
 export type Rows = readonly Readonly<Record<string, unknown>>[];
 
 /**

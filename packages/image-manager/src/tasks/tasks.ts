@@ -4,19 +4,10 @@ import type { BuilderFleet, FleetStatus } from '../gearman/builder-fleet.ts';
 import type { LeaderState } from '../leader-state.ts';
 import { pauseAfter } from '../planning/back-off.ts';
 
-/** Everything that tasks share. */
-export interface TaskContext {
-  readonly state: LeaderState;
-  readonly owner: string;
+/** Surroundings of a leading manager. */
+export interface ManagerSite {
   /** Returns the current configuration. */
   readonly configuration: () => ManagerConfiguration;
-  readonly fleet: Pick<BuilderFleet, 'run'>;
-  /** Asks the job servers. */
-  readonly fleetStatus: () => Promise<FleetStatus>;
-  /** Returns their last answer. */
-  readonly lastFleetStatus: () => FleetStatus;
-  /** Milliseconds for which no builder has offered this image; undefined if one does. */
-  readonly absence: (imageId: string) => number | undefined;
   /** Returns the configured provider of that name. */
   readonly provider: (name: string) => ImageProvider | undefined;
   readonly logger: Logger;
@@ -24,6 +15,19 @@ export interface TaskContext {
   readonly now: () => number;
   /** Monotonic clock for pauses and limits, in milliseconds. */
   readonly elapsed: () => number;
+}
+
+/** Everything that tasks share. */
+export interface TaskContext extends ManagerSite {
+  readonly state: LeaderState;
+  readonly owner: string;
+  readonly fleet: Pick<BuilderFleet, 'run'>;
+  /** Asks the job servers. */
+  readonly fleetStatus: () => Promise<FleetStatus>;
+  /** Returns their last answer. */
+  readonly lastFleetStatus: () => FleetStatus;
+  /** Milliseconds for which no builder has offered this image; undefined if one does. */
+  readonly absence: (imageId: string) => number | undefined;
 }
 
 /** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */
@@ -59,8 +63,6 @@ export class RetryTimes {
     this.#retryAt.delete(id);
   }
 }
-
-/** Settings of {@link Tasks}. */
 export interface TasksOptions {
   readonly retries: RetryTimes;
   readonly logger: Logger;

@@ -204,7 +204,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'a POSIX shell over WinRM',
       `builder: on-instance, on-instance: {${GOOD}, shell: posix, connection: winrm, winrm: {password-file: p, ca-file: c}}`,
-      'diskimages[0].on-instance.shell is posix, which WinRM does not bring; use powershell, or connection: ssh',
+      'diskimages[0].on-instance.shell is posix, which is not available over WinRM; use powershell, or connection: ssh',
     ],
     [
       'sysprep without Windows',
@@ -214,12 +214,12 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
     [
       'nothing to run',
       'builder: on-instance, on-instance: {base-image: b.raw}',
-      'diskimages[0].on-instance has neither steps nor setup: the image would be the base image; say what is run on the machine',
+      'diskimages[0].on-instance has neither steps nor setup: the image would be the base image; add the commands to run on the machine',
     ],
     [
       'a set-up script from nowhere',
       'builder: on-instance, on-instance: {base-image: b.raw, setup: s.sh}',
-      'diskimages[0].on-instance.setup is a script of script-dir, which is not named; name script-dir',
+      'diskimages[0].on-instance.setup is a script of script-dir, which is not set; set script-dir',
     ],
     [
       'a step that runs nothing',
@@ -327,7 +327,7 @@ providers:
       faults.map((fault) => fault.replace(/^nodepool\.yaml:(\d+):\d+/, '$1')),
       [
         `6: ${cloud}[0].base-image means nothing: "dib" is a disk image of its own; ${ignored}`,
-        `7: ${cloud}[1].base-image has a setup of script-dir, which is not named; ${ignored}`,
+        `7: ${cloud}[1].base-image has a setup of script-dir, which is not set; ${ignored}`,
         `8: ${cloud}[2].base-image has no setup beside it: the image would be the base image; ${ignored}`,
         `9: ${cloud}[3].base-image has a min-ram beside it that is no number; ${ignored}`,
         `10: warning: providers[1].images[0].base-image means nothing to a provider of type directory: it runs no machines; ${ignored}`,

@@ -21,8 +21,6 @@ import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-
 import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
 import { QemuInstance } from './qemu-instance.ts';
 import { startMachine } from './start-machine.ts';
-
-/** Settings of a {@link QemuInstanceProvider}. */
 export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
   /** `providers[].name`. */
   readonly name: string;

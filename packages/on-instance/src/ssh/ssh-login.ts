@@ -12,7 +12,6 @@ const HANDSHAKE_TIMEOUT = 60_000;
 /** Keep-alive interval in milliseconds: a peer that is silent for three intervals counts as lost. */
 const KEEP_ALIVE_INTERVAL = 10_000;
 
-/** Settings of a login over SSH. */
 export interface SshIdentity extends Pick<Identity, 'privateKey' | 'keyFile'> {
   readonly username: string;
   /** Pins the key of the machine at the first login. */

@@ -15,7 +15,6 @@ const PROBE_TIMEOUT = 60;
 /** Status for a request without credentials. Windows responds with 503 before the service is up. */
 const UNAUTHORIZED = 401;
 
-/** Settings of a login over WinRM. */
 export interface WinrmUser {
   readonly username: string;
   readonly settings: WinrmSettings;
