@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { ExampleProject } from '../../packages/image-builder/test/example-project.ts';
+import { ExampleProject } from '../fixtures/example-project.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
 import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';

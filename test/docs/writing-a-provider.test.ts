@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ExampleProject } from '../../packages/image-builder/test/example-project.ts';
+import { ExampleProject } from '../fixtures/example-project.ts';
 import { nodepoolBuilderShell } from '../fixtures/nodepool-builder-shell.ts';
 import { codeBlocks, readPage } from './markdown.ts';
 

@@ -3,13 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { Admin, Client, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
-import { selfSigned } from '../../packages/gearman-node/test/fixtures/self-signed.ts';
 import {
   type GearmandCommand,
   refusedGearmand,
   startGearmandCommand,
   temporaryDirectory,
 } from '../fixtures/gearmand-command.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 /** The command with an access list, and the addresses of a client and a worker, each with a certificate. */

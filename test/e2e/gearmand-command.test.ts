@@ -5,13 +5,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin, Client, Worker } from '@nodepool-builder/gearman-node';
-import { selfSigned } from '../../packages/gearman-node/test/fixtures/self-signed.ts';
 import {
   gearmandHelp,
   refusedGearmand,
   startGearmandCommand,
   temporaryDirectory,
 } from '../fixtures/gearmand-command.ts';
+import { selfSigned } from '../fixtures/self-signed.ts';
 import { undoAfter } from '../fixtures/undo-after.ts';
 
 test('its help names each option, and what SIGHUP does', async () => {

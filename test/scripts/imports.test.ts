@@ -23,10 +23,15 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'zuul-images': ['image-builder'],
 };
 
-/** Modules that each source file imports, types included. */
-async function readImports(): Promise<ReadonlyMap<string, readonly string[]>> {
+/** Most names that the main entry of the core exports. */
+const MOST_EXPORTS = 60;
+
+/** Modules that each file imports, types included. */
+async function readImports(
+  files = 'packages/*/src/**/*.ts',
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const imports = new Map<string, readonly string[]>();
-  for await (const file of glob('packages/*/src/**/*.ts', { cwd: ROOT })) {
+  for await (const file of glob(files, { cwd: ROOT })) {
     const text = await readFile(join(ROOT, file), 'utf8');
     const modules = [...text.matchAll(/^(?:import|export)\b[^;'"]*'([^']+)';|\bimport\('([^']+)'\)/gm)];
     imports.set(
@@ -64,4 +69,27 @@ test('no cycle of imports, types included', async () => {
     done.add(file);
   };
   for (const file of imports.keys()) visit(file, []);
+});
+
+test('no test of a package imports the tests of another package', async () => {
+  const imports = await readImports('packages/*/test/**/*.ts');
+  assert.ok(imports.size > 100);
+  for (const [file, modules] of imports) {
+    const own = file.split('/').slice(0, 2).join('/');
+    for (const module of modules.filter((name) => name.startsWith('.'))) {
+      const target = normalize(join(file, '..', module));
+      assert.ok(
+        !/^packages\/[^/]+\/test\//.test(target) || target.startsWith(`${own}/`),
+        `${file}: ${module}`,
+      );
+    }
+  }
+});
+
+test(`the main entry of the core exports at most ${MOST_EXPORTS} names`, async () => {
+  const text = await readFile(join(ROOT, 'packages/image-builder/src/index.ts'), 'utf8');
+  const lists = [...text.matchAll(/^export (?:type )?\{([^}]*)\}/gm)];
+  const names = lists.flatMap(([, list = '']) => list.split(',').filter((name) => name.trim() !== ''));
+  assert.ok(names.length > 10);
+  assert.ok(names.length <= MOST_EXPORTS, `${names.length} names`);
 });

@@ -4,11 +4,11 @@ import { randomInt } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { processesWith } from '../../../test/fixtures/running-process.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { BuildContext, DiskImage, ImageErrorCode } from '../src/index.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { processesWith } from './running-process.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
-import { withCode } from './with-code.ts';
 
 /** Seconds that a test's process sleeps; identifies the process. */
 function uniqueSleep(): string {

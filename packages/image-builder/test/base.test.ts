@@ -3,13 +3,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { Progress } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
-import { withCode } from './with-code.ts';
 
 imageBuilderContract(
   'a builder in a few lines',

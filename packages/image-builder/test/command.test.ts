@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { CommandBuilder, type CommandSettings } from '../src/command.ts';
 import { COMMAND, type DiskImage, type Image } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { withCode } from './with-code.ts';
 
 const DISKIMAGE: DiskImage = { name: 'debian', formats: [] };
 

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { readdir, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import type { BuildContext, BuildJob, DiskImage } from '../src/index.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** Builds an image, and has `look` see the context meanwhile. */

@@ -5,12 +5,12 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { processesWith, untilGone } from '../../../test/fixtures/running-process.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { checksumsOf } from '../src/hashed-reader.ts';
 import type { Image } from '../src/index.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { processesWith, untilGone } from './running-process.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 /** More steps than any operation has. */

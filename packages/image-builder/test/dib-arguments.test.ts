@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { dibArguments, dibVariables, progressOfLine } from '../src/dib.ts';
 import type { ImageFormat } from '../src/index.ts';
-import { withCode } from './with-code.ts';
 
 function argumentsFor(
   formats: readonly ImageFormat[],

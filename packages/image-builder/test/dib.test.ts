@@ -3,14 +3,14 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { processesWith } from '../../../test/fixtures/running-process.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { mountsBelow } from '../src/cleanup/mounts.ts';
 import { DibBuilder } from '../src/index.ts';
 import { imageBuilderContract } from '../src/testing/index.ts';
 import { assertNoRemains, mountsOfBuilds, remainsBelow } from './host-remains.ts';
 import { MINI_OS, MINI_OS_ELEMENTS } from './mini-os.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { processesWith } from './running-process.ts';
-import { withCode } from './with-code.ts';
 
 imageBuilderContract(
   'DibBuilder with the real disk-image-create',

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { writeDurably } from '../src/durable.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 test('a file is replaced, and nothing else stays', async (t) => {
   const directory = await temporaryDirectory(t);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { checkFormats, FORMAT_NAMES, formatOfExtension, formatRow, isImageFormat } from '../src/formats.ts';
-import { withCode } from './with-code.ts';
 
 test('each format is found by its extension', () => {
   for (const format of FORMAT_NAMES) assert.equal(formatOfExtension(formatRow(format).extension), format);

@@ -4,13 +4,13 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { SteadyFile } from '../src/hashed-reader/steady-file.ts';
 import { checksumsOf } from '../src/hashed-reader.ts';
 import { HashedReader, type Progress } from '../src/index.ts';
 import { collect, coreutilsDigest, LARGE, PIECE, randomFile } from './hashed-reader/image-file.ts';
 import { startedThreads } from './hashed-reader/started-threads.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
-import { withCode } from './with-code.ts';
 
 const ALL = ['md5', 'sha256'] as const;
 

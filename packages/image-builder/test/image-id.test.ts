@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import {
   checkImageId,
   imageIdFault,
@@ -7,7 +8,6 @@ import {
   MAX_IMAGE_ID_BYTES,
   parseImportedImageId,
 } from '../src/image-id.ts';
-import { withCode } from './with-code.ts';
 
 test('ids as nodepool and Zuul make them are fine', () => {
   for (const id of [

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { MANIFEST, type Manifest, readManifest } from '../src/manifest.ts';
-import { RecordingLogger } from './recording-logger.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 const RECORD: Manifest = {
   version: 1,

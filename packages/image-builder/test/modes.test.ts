@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { RepositoryFixture } from './repository-fixture.ts';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 function withUmask(t: TestContext, umask: number): void {

@@ -4,8 +4,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { codeBlocks, readPage } from '../../../test/docs/markdown.ts';
-import { ExampleProject } from './example-project.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
+import { ExampleProject } from '../../../test/fixtures/example-project.ts';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 const readme = await readPage('packages/image-builder/README.md');

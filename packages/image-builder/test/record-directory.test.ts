@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { DamagedRecord, RecordDirectory } from '../src/record-directory.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 const SCHEMA = { type: 'object', required: ['step'], properties: { step: { type: 'integer' } } } as const;
 

@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { ImageFormat } from '../src/index.ts';
 import { readManifest } from '../src/manifest.ts';
 import { Layout } from '../src/repository/layout.ts';
 import { describeFiles } from '../src/repository/publication.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { withCode } from './with-code.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -3,14 +3,14 @@ import { readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { mountTmpfs, temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { ImageRepository } from '../src/index.ts';
 import type { Manifest } from '../src/manifest.ts';
 import { describeFiles } from '../src/repository/publication.ts';
 import type { BuildSite } from '../src/repository.ts';
 import { keeperOf } from './lock-keeper.ts';
-import { RepositoryFixture } from './repository-fixture.ts';
-import { mountTmpfs, temporaryDirectory } from './temporary-directory.ts';
-import { withCode } from './with-code.ts';
 
 /** Makes the raw image of an id, and counts how often it does. */
 class Maker {

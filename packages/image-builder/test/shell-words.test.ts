@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { shellWords } from '../src/shell-words.ts';
-import { withCode } from './with-code.ts';
 
 const TEXTS = [
   '',

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
 import { writeSparse } from '../src/sparse.ts';
-import { temporaryDirectory } from './temporary-directory.ts';
 
 const UNIT = 16 * 1024;
 

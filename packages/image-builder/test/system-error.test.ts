@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { ImageError } from '../src/index.ts';
 import { asImageError, errnoOf, unlessMissing } from '../src/system-error.ts';
-import { withCode } from './with-code.ts';
 
 function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: something`), { code });

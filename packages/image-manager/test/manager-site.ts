@@ -14,9 +14,9 @@ import {
   type Timing,
 } from '@nodepool-builder/image-manager';
 import { freePort } from '../../../scripts/free-port.ts';
+import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
-import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
 import { SiteBuilder } from './site-builder.ts';
 import { SiteProvider } from './site-provider.ts';
 

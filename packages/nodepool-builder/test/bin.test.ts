@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { openStateStore } from '@nodepool-builder/image-manager';
-import { temporaryDirectory } from './temporary-directory.ts';
+import { temporaryDirectory } from '../../../test/fixtures/scratch-directory.ts';
 
 const BIN = join(import.meta.dirname, '../bin/nodepool-builder.js');
 

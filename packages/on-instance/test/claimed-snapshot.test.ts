@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { InstanceProvider, StoredCapture } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
 import { InstanceReaper } from '../src/index.ts';
 
 for (const isClaimed of [true, false]) {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { OperationOptions } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
-import { withCode } from '../../image-builder/test/with-code.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { OnInstance } from '../src/index.ts';
 import { InstanceRecords } from '../src/instance-records.ts';
 import { IMAGE_ID, OnInstanceSite } from './on-instance-site.ts';

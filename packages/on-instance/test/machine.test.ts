@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { undoAfter } from '../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
-import { withCode } from '../../image-builder/test/with-code.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { Machine, SCRIPT_LANGUAGES } from '../src/machine.ts';
 import { HostKey } from '../src/ssh/host-key.ts';
 import { generateKeyPair } from '../src/ssh/identity.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { withCode } from '../../image-builder/test/with-code.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import type { OnInstance } from '../src/index.ts';
 import { OnInstanceSite } from './on-instance-site.ts';
 

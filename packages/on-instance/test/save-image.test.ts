@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { BuildContext, CapturedImage } from '@nodepool-builder/image-builder';
 import type { SaveOptions } from '@nodepool-builder/image-builder/module-kit';
-import { temporaryDirectory } from '../../image-builder/test/temporary-directory.ts';
-import { withCode } from '../../image-builder/test/with-code.ts';
+import { temporaryDirectory } from '../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { saveImage } from '../src/save-image.ts';
 
 test('the limit on the size of a disk holds for a capture and its conversions', async (t) => {

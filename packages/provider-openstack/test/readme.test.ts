@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { codeBlocks, readPage } from '../../../test/docs/markdown.ts';
+import { ExampleProject } from '../../../test/fixtures/example-project.ts';
 import { cloudsYaml } from '../../../test/fixtures/openstack/account.ts';
 import { openStack } from '../../../test/fixtures/openstack/openstack.ts';
-import { ExampleProject } from '../../image-builder/test/example-project.ts';
 
 const readme = await readPage('packages/provider-openstack/README.md');
 const [openstack = ''] = codeBlocks(readme, 'ts');

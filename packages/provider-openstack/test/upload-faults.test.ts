@@ -14,6 +14,7 @@ import {
   losesAnswer,
   stallsAfter,
 } from '../../../test/fixtures/fault-proxy/faults.ts';
+import { selfSigned } from '../../../test/fixtures/self-signed.ts';
 import type { CloudAuth } from '../src/cloud-settings.ts';
 import {
   OPENSTACK_ERRORS,
@@ -22,7 +23,6 @@ import {
   type OpenStackProviderOptions,
 } from '../src/index.ts';
 import { failsWith } from './fixtures/fails-with.ts';
-import { selfSigned } from './fixtures/self-signed.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import type { DiskImage, Image } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../test/fixtures/recording-logger.ts';
+import { withCode } from '../../../test/fixtures/with-code.ts';
 import { ZuulDouble } from '../../../test/fixtures/zuul/zuul-double.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';
-import { RecordingLogger } from '../../image-builder/test/recording-logger.ts';
-import { withCode } from '../../image-builder/test/with-code.ts';
 import { ZuulArtifactBuilder, type ZuulSettings } from '../src/index.ts';
 import {
   ArtifactServer,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { Admin, Client, GearmanError, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
-import { selfSigned } from '../../../packages/gearman-node/test/fixtures/self-signed.ts';
 import { startGearmand } from '../../fixtures/gearmand.ts';
+import { selfSigned } from '../../fixtures/self-signed.ts';
 import { type Certificate, startStunnel } from '../../fixtures/stunnel.ts';
 import { site } from './site.ts';
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createServer, type TLSSocket } from 'node:tls';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { openSocket } from '../../src/connection/open-socket.ts';
 import type { ServerAddress } from '../../src/connection/server-address.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 const LIMIT = { timeout: 30_000 };
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { Client } from '../../src/client/client.ts';
 import type { Logger } from '../../src/logger.ts';
 import { AccessList, type AccessRules } from '../../src/server/access-list.ts';
@@ -9,7 +10,6 @@ import { JobServer } from '../../src/server/job-server.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 test('a right covers the functions with a prefix, in bytes', () => {
   const list = new AccessList({ zuul: { submit: ['image-', 'ü'] }, root: { administer: [''] }, idle: {} });

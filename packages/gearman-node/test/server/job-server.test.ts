@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { Client } from '../../src/client/client.ts';
 import { GearmanError } from '../../src/errors.ts';
 import type { Logger } from '../../src/logger.ts';
@@ -7,7 +8,6 @@ import { JobServer } from '../../src/server/job-server.ts';
 import { Worker } from '../../src/worker/worker.ts';
 import { activeTimers } from '../fixtures/active-timers.ts';
 import { JobServerSite, settled } from '../fixtures/job-server-site.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 test('listen uses a free port, and address returns it', async () => {
   const server = new JobServer();

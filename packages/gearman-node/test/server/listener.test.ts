@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import type { Logger } from '../../src/logger.ts';
 import { JobServer } from '../../src/server/job-server.ts';
 import { JobServerSite } from '../fixtures/job-server-site.ts';
 import { RawPeer } from '../fixtures/raw-peer.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 /** A TLS connection and the server's certificate. */
 async function connectTls(

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { BuildLog, type BuildLogOptions } from '../../src/build/build-log.ts';
-import { RecordingLogger } from '../recording-logger.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const HEADER = '# image-name: "debian"\n# image-id: debian-1\n';
 

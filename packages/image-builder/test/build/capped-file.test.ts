@@ -4,8 +4,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { CappedFile } from '../../src/build/capped-file.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const LIMIT = 40_000;
 const NOTICE = /^# (\d+) bytes are left out here: the log reached its limit of 40000 bytes$/;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { checkedVariables } from '../../src/build/command-environment.ts';
-import { withCode } from '../with-code.ts';
 
 const DISKIMAGE = { name: 'debian', formats: [] };
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { formatsToMake } from '../../src/build/formats-to-make.ts';
 import type { ImageFormat } from '../../src/index.ts';
-import { withCode } from '../with-code.ts';
 
 interface Row {
   readonly wanted: readonly ImageFormat[];

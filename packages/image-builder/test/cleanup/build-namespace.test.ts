@@ -3,11 +3,11 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { BuildNamespace } from '../../src/cleanup/build-namespace.ts';
 import { loopDevices, loopsBelow } from '../../src/cleanup/loop-devices.ts';
 import { runCommand } from '../../src/process/command.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
 
 async function openNamespace(t: TestContext): Promise<BuildNamespace> {
   const namespace = await BuildNamespace.open(() => {});

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import {
   detach,
   isAttached,
@@ -10,7 +11,6 @@ import {
   loopDevices,
   loopsBelow,
 } from '../../src/cleanup/loop-devices.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const DEVICES: readonly LoopDevice[] = [
   { name: 'loop0', backingFile: '/staging/tmp/image0.raw' },

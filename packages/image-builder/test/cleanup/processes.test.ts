@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { endProcesses, findProcesses, MARKER, recordOf } from '../../src/cleanup/processes.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 interface Child {
   readonly process: ChildProcess;

@@ -5,10 +5,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { loopDevices, loopsBelow } from '../../src/cleanup/loop-devices.ts';
 import { mountsBelow } from '../../src/cleanup/mounts.ts';
 import { undo } from '../../src/cleanup/undo.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('the host’s /dev in a chroot, a mounted loop device on a tmpfs and who uses them are undone', async (t) => {
   const root = await temporaryDirectory(t);

@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { copyFile, mkdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { checkDisk, checkSelfContained } from '../../src/formats/check-format.ts';
 import { convertImage } from '../../src/formats/convert.ts';
 import type { DiskFile } from '../../src/formats/disk-information.ts';
 import type { ImageFormat } from '../../src/index.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 interface Fixture {
   readonly directory: string;

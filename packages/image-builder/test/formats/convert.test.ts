@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto';
 import { open, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { mountTmpfs, temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { conversionSource, convertImage, isConvertible } from '../../src/formats/convert.ts';
 import { DiskSpace } from '../../src/formats/disk-space.ts';
 import { formatRow } from '../../src/formats.ts';
 import { FORMAT_NAMES, type ImageFile, type ImageFormat, type Progress } from '../../src/index.ts';
-import { mountTmpfs, temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

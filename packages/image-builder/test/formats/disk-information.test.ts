@@ -1,8 +1,8 @@
 // Not a unit test: it starts qemu-img.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { virtualSize } from '../../src/formats/disk-information.ts';
-import { withCode } from '../with-code.ts';
 
 test('without qemu-img it says what to install', async (t) => {
   const { PATH } = process.env;

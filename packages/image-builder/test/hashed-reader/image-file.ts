@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { temporaryDirectory } from '../temporary-directory.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 
 /** Bytes that are read at a time. */
 export const PIECE: number = 512 * 1024;

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, open, rename, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { SteadyFile } from '../../src/hashed-reader/steady-file.ts';
 import type { ImageErrorCode } from '../../src/index.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 import { randomFile } from './image-file.ts';
 
 const SIZE = 10_000;

@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { HashedReader } from '../../src/index.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { coreutilsDigest, LARGE, randomFile } from './image-file.ts';
 
 async function certificate(t: TestContext): Promise<{ readonly key: Buffer; readonly cert: Buffer }> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { filterEntry, parseImageFilter } from '../../src/image-filter/image-filter.ts';
-import { withCode } from '../with-code.ts';
 
 const NOW = Date.UTC(2026, 4, 8);
 

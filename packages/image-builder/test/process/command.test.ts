@@ -3,11 +3,11 @@ import { copyFile, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { untilGone } from '../../../../test/fixtures/running-process.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { BuildNamespace } from '../../src/cleanup/build-namespace.ts';
 import { type CommandOptions, runCommand } from '../../src/process/command.ts';
-import { untilGone } from '../running-process.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 async function shell(t: TestContext, script: string, options: Partial<CommandOptions> = {}) {
   return await runCommand('sh', ['-c', script], { cwd: await temporaryDirectory(t), ...options });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import {
   belongsTo,
   DELETE_MEMORY,
@@ -10,7 +11,6 @@ import {
   withdraw,
 } from '../../src/repository/deletion.ts';
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 async function layoutWith(t: TestContext, names: readonly string[]): Promise<Layout> {
   const layout = new Layout(await temporaryDirectory(t));

@@ -5,11 +5,11 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { DirectoryLock } from '../../src/repository/directory-lock.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { keeperOf } from '../lock-keeper.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 async function layoutOf(t: TestContext): Promise<Layout> {
   const layout = new Layout(await temporaryDirectory(t));

@@ -15,7 +15,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { RepositoryFixture } from '../repository-fixture.ts';
+import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 
 test('a file that is moved in is offered, one that is removed is not any more', async (t) => {
   const fixture = await RepositoryFixture.open(t);

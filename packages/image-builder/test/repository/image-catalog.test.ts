@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import type { Image } from '../../src/index.ts';
 import { MANIFEST } from '../../src/manifest.ts';
 import { ImageCatalog } from '../../src/repository/image-catalog.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { describeFiles } from '../../src/repository/publication.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 class Fixture {
   readonly layout: Layout;

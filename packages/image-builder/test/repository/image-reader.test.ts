@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { appendFile, mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { Image } from '../../src/index.ts';
 import { MANIFEST, manifestTime } from '../../src/manifest.ts';
 import { readImage, readImages } from '../../src/repository/image-reader.ts';
 import { Layout } from '../../src/repository/layout.ts';
 import { SettledFiles } from '../../src/repository/settled-files.ts';
-import { RecordingLogger } from '../recording-logger.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 const FINISHED = '2026-11-21T12:01:00.000Z';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { Layout, parseImageFileName, WORKSPACE } from '../../src/repository/layout.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('images lie in the directory itself, as they have always done', () => {
   const layout = new Layout('/images');

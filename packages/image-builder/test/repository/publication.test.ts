@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { Progress } from '../../src/index.ts';
 import { type Manifest, type ManifestFile, readManifest } from '../../src/manifest.ts';
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
 import { completePublication, describeFiles, publish } from '../../src/repository/publication.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
-import { withCode } from '../with-code.ts';
 
 interface Fixture {
   readonly layout: Layout;

@@ -3,12 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { Layout, WORKSPACE } from '../../src/repository/layout.ts';
 import { describeFiles, publish } from '../../src/repository/publication.ts';
 import { recover } from '../../src/repository/recovery.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import { RecordingLogger } from '../recording-logger.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 interface Fixture {
   readonly layout: Layout;

@@ -15,9 +15,9 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { type Occasion, QUIET_PERIOD, SettledFiles } from '../../src/repository/settled-files.ts';
 import { fileKey, type Writers } from '../../src/repository/writers.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const NAME = 'image.raw';
 

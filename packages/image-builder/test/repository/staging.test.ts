@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { Staging } from '../../src/repository/staging.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('a staging directory goes away with all that is in it', async (t) => {
   const parent = await temporaryDirectory(t);

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { removeUnusedState, StateDirectories } from '../../src/repository/state-directory.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const ON = new AbortController().signal;
 

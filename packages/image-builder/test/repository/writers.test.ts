@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { open, rename, stat, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { fileKey, findWriters } from '../../src/repository/writers.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** The names of those of the files that someone writes. */
 async function written(paths: readonly string[]): Promise<string[]> {

@@ -4,12 +4,12 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { bootableDisk } from '../../../../test/fixtures/qemu/boot-sector.ts';
+import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { BootValidation } from '../../src/disk-image.ts';
 import type { BuildJob, ImageFormat, Progress } from '../../src/index.ts';
 import { assertNoRemains } from '../host-remains.ts';
-import { RepositoryFixture } from '../repository-fixture.ts';
 import { ScriptedBuilder } from '../scripted-builder.ts';
-import { withCode } from '../with-code.ts';
 
 /** A machine's code is interpreted: a test must not depend on what the host lets it have. */
 const TCG = { accelerator: 'tcg', memory: 64 } as const;

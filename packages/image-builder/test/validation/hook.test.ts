@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { ImageFormat } from '../../src/index.ts';
-import { RepositoryFixture } from '../repository-fixture.ts';
 import { makeImage, ScriptedBuilder } from '../scripted-builder.ts';
-import { withCode } from '../with-code.ts';
 
 /** Builds an image with a hook that is a shell script; its first argument is of the configuration. */
 async function build(

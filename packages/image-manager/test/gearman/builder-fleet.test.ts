@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/gearman-node';
 import { freePort } from '../../../../scripts/free-port.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { BuilderFleet } from '../../src/gearman/builder-fleet.ts';
 import { ImageGoneError } from '../../src/gearman/run-job.ts';
 

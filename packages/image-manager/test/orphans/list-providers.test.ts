@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { listProviders } from '../../src/orphans/find-orphans.ts';
 import { SiteProvider } from '../site-provider.ts';
 

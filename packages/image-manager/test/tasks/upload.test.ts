@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
 import type { Leadership } from '../../src/store/state-store.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';

@@ -4,9 +4,9 @@ import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { withoutProgress } from '../../src/commands/progress-display.ts';
 import { uploadFile } from '../../src/commands/upload-file.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 it('a file is not converted if its disk exceeds the size limit', async (t) => {
   const path = join(temporaryDirectory(t), 'image.raw');

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** A directory with the directory `there`, the program `run` and the file `text`. */
 function site(t: TestContext): string {

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { DibSettings } from '@nodepool-builder/image-builder';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** Reads a file with these lines from its third one on. */
 async function load(t: TestContext, diskimages: string): Promise<LoadedConfiguration> {

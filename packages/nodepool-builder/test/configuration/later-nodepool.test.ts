@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** The messages about a file, as lines; `refused` precedes those of a refused file. */
 async function messagesOf(t: TestContext, text: string): Promise<string[]> {

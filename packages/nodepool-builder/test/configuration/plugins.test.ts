@@ -4,9 +4,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { BaseImageBuilder } from '@nodepool-builder/image-builder';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** A builder whose images are empty. */
 function builder(type: string): string {

@@ -6,11 +6,11 @@ import { DIRECTORY_MODULE, type ProviderModule } from '@nodepool-builder/image-b
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, type Fault, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { providerSchema } from '../../src/configuration/provider-schema.ts';
 import { Modules } from '../../src/modules.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** A module that takes images. */
 function moduleOf(

@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import type { ImageValidation } from '@nodepool-builder/image-builder/module-kit';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** Reads a file whose disk image has a `validate`, from its fifth line on. */
 async function load(

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Admin, JobServer } from '@nodepool-builder/gearman-node';
 import { DibBuilder, ImageRepository } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { Modules } from '../../src/modules.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 test('a builder that cannot start leaves no connection, and gives images-dir free', async (t) => {
   const directory = temporaryDirectory(t);

@@ -2,8 +2,8 @@ import { deepEqual, equal } from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { FormerImages } from '../../src/daemon/former-images.ts';
 
 /** Lines of `status`: function, jobs, jobs that run, connections that offer it. */

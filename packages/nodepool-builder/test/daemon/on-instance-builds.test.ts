@@ -12,9 +12,9 @@ import {
   ImageRepository,
 } from '@nodepool-builder/image-builder';
 import { InstanceRecords, QemuInstanceProvider } from '@nodepool-builder/on-instance';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder, type NodepoolBuilderOptions } from '../../src/daemon/nodepool-builder.ts';
 import { Modules } from '../../src/modules.ts';

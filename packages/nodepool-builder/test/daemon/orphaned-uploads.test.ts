@@ -6,12 +6,12 @@ import { it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import { DirectoryProvider } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { UploadRecords } from '../../src/jobs/upload-records.ts';
 import { uploadRecord } from '../jobs/upload-record.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** Grace period in milliseconds, long enough for a job to arrive. */
 const GRACE = 500;

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { DirectoryProvider, ImageError, ImageRepository } from '@nodepool-builder/image-builder';
 import { InstanceRecords, recordedProviders } from '@nodepool-builder/on-instance';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import type { Configuration } from '../../src/configuration/configuration.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { builderIdentity } from '../../src/daemon/builder-identity.ts';
 import { Providers } from '../../src/daemon/providers.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 function open(t: TestContext, used: readonly string[] = []): Providers {
   const directory = temporaryDirectory(t);

@@ -5,14 +5,14 @@ import { describe, type TestContext, test } from 'node:test';
 import { Admin, JobServer, Worker, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { BuilderEntry } from '@nodepool-builder/image-builder';
 import { ZuulPollers, type ZuulSettings } from '@nodepool-builder/zuul-images';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { QUERY, startZuul } from '../../../zuul-images/test/api/api-fixture.ts';
 import { isImageOffered, requestBuild } from '../../src/daemon/fleet.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 /** What needs encoding in the name of a file. */
 const NAME = 'noble/arm64';

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { JobFailure } from '@nodepool-builder/gearman-node';
 import { BaseImageBuilder, ImageRepository } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { type BuildJobContext, runBuildJob } from '../../src/jobs/build-job.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
 const UUID = '0123456789abcdef0123456789abcdef';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { ImageRepository } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { runDeleteJob } from '../../src/jobs/delete-job.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
 it('COMPAT 1.5: the deletion of an image whose files are gone succeeds', async (t) => {

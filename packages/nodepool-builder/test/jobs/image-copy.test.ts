@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { DIRECTORY_MODULE, ImageRepository } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
 import { JobError } from '../../src/jobs/job-reply.ts';
 import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
@@ -15,7 +16,6 @@ import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
 import { UploadRecords } from '../../src/jobs/upload-records.ts';
 import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
 const SHA256 = createHash('sha256').update('an image').digest('hex');

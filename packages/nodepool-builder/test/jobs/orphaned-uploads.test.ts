@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { type UploadRecord, UploadRecords } from '../../src/jobs/upload-records.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { uploadRecord } from './upload-record.ts';
 
 const GRACE = 120_000;

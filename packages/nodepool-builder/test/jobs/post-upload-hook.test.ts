@@ -6,12 +6,12 @@ import { it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, JobServer } from '@nodepool-builder/gearman-node';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { isRunning } from '../../../image-builder/test/running-process.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { isRunning } from '../../../../test/fixtures/running-process.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { discardRejected } from '../../src/jobs/post-upload-hook.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const PROVIDER = '{"provider": "pool", "image-name": "debian"}';
 

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { ImageError } from '@nodepool-builder/image-builder';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { Statistics, statsdAddress } from '../../src/jobs/statistics.ts';
 
 interface Listener {

@@ -6,15 +6,15 @@ import { it, type TestContext } from 'node:test';
 import { DIRECTORY_MODULE, ImageRepository, type UploadResult } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
 import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
 import { UploadRecords } from '../../src/jobs/upload-records.ts';
 import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { fakeJob } from './fake-job.ts';
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };

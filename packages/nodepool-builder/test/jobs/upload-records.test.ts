@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { UploadRecords } from '../../src/jobs/upload-records.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { uploadRecord } from './upload-record.ts';
 
 it('a record is on disk for the next process, whatever its upload id', async (t) => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { UploadResult } from '@nodepool-builder/image-builder';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { UploadRecords } from '../../src/jobs/upload-records.ts';
 import { type TrackedJob, UploadTracker } from '../../src/jobs/upload-tracker.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 import { uploadRecord } from './upload-record.ts';
 
 /** A job whose connection can be lost, and whose end is acknowledged on demand. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { LogFile } from '../../src/logging/log-file.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const read = (path: string): string => readFileSync(path, 'utf8');
 

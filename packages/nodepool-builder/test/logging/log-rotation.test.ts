@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { timeRotation } from '../../src/logging/log-rotation.ts';
 import type { TimeRotation } from '../../src/logging/log-settings.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const HOUR = 3_600_000;
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
 import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
 import { readLogSettings } from '../../src/logging/read-log-settings.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 interface Place {
   readonly read: (text: string) => Promise<ReadLogSettings>;

@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { ManagedDiskImage, ManagerConfiguration } from '@nodepool-builder/image-manager';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { toManagerConfiguration } from '../../src/manager/manager-configuration.ts';
-import { temporaryDirectory } from '../temporary-directory.ts';
 
 const PROVIDERS = `
 providers:

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { announcedKeys, fingerprint, HostKey } from '../../src/ssh/host-key.ts';
 
 const ONE = 'AAAAC3NzaC1lZDI1NTE5AAAAIKAWEtnthEZEIaDPLHV3UzLWhaDiSMlKSKDBwMtI29BX';

@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import ssh2 from 'ssh2';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { InstanceRecords } from '../../src/instance-records.ts';
 import { generateKeyPair, identityOf } from '../../src/ssh/identity.ts';
 

@@ -1,7 +1,7 @@
 import { equal, rejects } from 'node:assert/strict';
 import { it } from 'node:test';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
 import { certificateAt, serviceAgent } from '../../src/winrm/service-agent.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
 import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
@@ -11,7 +11,7 @@ import { WinrmDouble } from './winrm-double.ts';
 it('serviceAgent sends nothing to a machine with another certificate', async (t) => {
   const { program } = new Windows();
   const [before, after] = await Promise.all(
-    [selfSigned(), CERTIFICATE].map((certificate) => WinrmDouble.start({ ...certificate, program })),
+    [await selfSigned(), CERTIFICATE].map((certificate) => WinrmDouble.start({ ...certificate, program })),
   );
   undoAfter(t, () => before?.[Symbol.asyncDispose]());
   undoAfter(t, () => after?.[Symbol.asyncDispose]());

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { Image } from '@nodepool-builder/image-builder';
+import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { RepositoryFixture } from '../../../image-builder/test/repository-fixture.ts';
 import { OnInstanceBuilder } from '../../src/index.ts';
 import { type RunScript, WindowsInstance } from './windows-instance.ts';
 

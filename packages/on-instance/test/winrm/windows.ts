@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import type { TestContext } from 'node:test';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
 import { PUT_COMMAND } from '../../src/winrm/put-files.ts';
 import { certificateAt, serviceAgent } from '../../src/winrm/service-agent.ts';
 import { WinrmService } from '../../src/winrm/winrm-service.ts';
@@ -9,7 +9,7 @@ import { WinrmShell } from '../../src/winrm/winrm-shell.ts';
 import type { Program, ProgramSite } from './double-command.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-export const CERTIFICATE: { readonly cert: string; readonly key: string } = selfSigned();
+export const CERTIFICATE: { readonly cert: string; readonly key: string } = await selfSigned();
 
 /** As `openssl x509 -fingerprint -sha256` prints it. */
 export function fingerprint256({ cert }: { readonly cert: string }): string {

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { selfSigned } from '../../../zuul-images/test/api/self-signed.ts';
 import type { Login } from '../../src/remote-shell.ts';
 import { HostKey, parseFingerprint } from '../../src/ssh/host-key.ts';
 import { winrmLogin } from '../../src/winrm/winrm-login.ts';
 import { announcement, CERTIFICATE, fingerprint256, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-const OTHER_CERTIFICATE = selfSigned();
+const OTHER_CERTIFICATE = await selfSigned();
 
 interface Site {
   readonly double: WinrmDouble;

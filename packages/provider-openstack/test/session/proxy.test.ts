@@ -9,10 +9,10 @@ import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
 import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 /** A proxy that tunnels (CONNECT), whatever host is asked for, to this server; the hosts it was asked for. */
 async function startTunnel(t: TestContext, target: string): Promise<{ url: string; hosts: string[] }> {

@@ -6,12 +6,12 @@ import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import type { CloudSettings } from '../../src/cloud-settings.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
-import { selfSigned } from '../fixtures/self-signed.ts';
 
 let directory: string;
 let certificate: string;

@@ -1,26 +1,12 @@
-import type { TestContext } from 'node:test';
-import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { QUERY } from '../../../../test/fixtures/zuul/start-zuul.ts';
+import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { ZuulApi, type ZuulApiOptions } from '../../src/api/zuul-api.ts';
 import type { BuildQuery, ZuulBuild } from '../../src/api/zuul-build.ts';
 import { ManualClock } from './manual-clock.ts';
 
-/** The builds of the double, unless a test adds others. */
-export const QUERY: BuildQuery = {
-  project: 'opendev/system-config',
-  pipelines: ['periodic', 'post'],
-  job: 'build-ubuntu-noble-image',
-};
-
 /** A signal that never aborts. */
 export const ON: AbortSignal = new AbortController().signal;
-
-/** A Zuul that ends with the test. */
-export async function startZuul(t: TestContext, options: ZuulDoubleOptions = {}): Promise<ZuulDouble> {
-  const zuul = await ZuulDouble.start(options);
-  t.after(() => zuul[Symbol.asyncDispose]());
-  return zuul;
-}
 
 /** All builds of all pages. */
 export async function allBuilds(api: ZuulApi, query: BuildQuery, signal: AbortSignal): Promise<ZuulBuild[]> {

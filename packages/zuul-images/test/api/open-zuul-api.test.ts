@@ -2,14 +2,15 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { openZuulApi } from '../../src/api/zuul-api.ts';
 import { artifactAccessOf, availableArtifacts } from '../../src/zuul-artifact/available-artifacts.ts';
 import { imageSourceOf, type ZuulSettings } from '../../src/zuul-settings.ts';
 import { TokenFixture } from '../credentials/token-fixture.ts';
-import { allBuilds, ON, QUERY, startZuul } from './api-fixture.ts';
-import { selfSigned } from './self-signed.ts';
+import { allBuilds, ON } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
 const IMAGE: ZuulSettings = {
@@ -42,7 +43,7 @@ describe('the API of an image', () => {
   });
 
   test('is trusted by ca-file, and so are the artifacts', async (t) => {
-    const tls = selfSigned();
+    const tls = await selfSigned();
     const zuul = await startZuul(t, { tls, prefix: '/zuul' });
     zuul.table().add();
     const caFile = join(await temporaryDirectory(t), 'ca.pem');

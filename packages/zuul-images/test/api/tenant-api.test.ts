@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
 import { ZuulApi } from '../../src/api/zuul-api.ts';
-import { ApiFixture, allBuilds, ON, QUERY, startZuul } from './api-fixture.ts';
+import { ApiFixture, allBuilds, ON } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
 interface Form {

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
 import type { ZuulFault } from '../../../../test/fixtures/zuul/faults.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import type { ZuulErrorCode } from '../../src/api/zuul-error.ts';
 import { ZuulHttp } from '../../src/api/zuul-http.ts';
-import { ApiFixture, QUERY, startZuul } from './api-fixture.ts';
+import { ApiFixture } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
 describe('a transient error', () => {

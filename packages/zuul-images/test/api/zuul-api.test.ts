@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type BuildStart, qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { ZUUL_RELEASES, type ZuulVersion } from '../../../../test/fixtures/zuul/zuul-release.ts';
-import { ApiFixture, ON, QUERY, startZuul } from './api-fixture.ts';
+import { ApiFixture, ON } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
 const VERSIONS = Object.keys(ZUUL_RELEASES) as ZuulVersion[];

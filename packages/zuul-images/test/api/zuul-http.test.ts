@@ -4,9 +4,10 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
+import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
+import { startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { ZuulHttp } from '../../src/api/zuul-http.ts';
-import { ApiFixture, ON, startZuul } from './api-fixture.ts';
-import { selfSigned } from './self-signed.ts';
+import { ApiFixture, ON } from './api-fixture.ts';
 import { zuulFailure } from './zuul-failure.ts';
 
 async function listen(t: TestContext, listener: RequestListener): Promise<string> {
@@ -21,7 +22,7 @@ async function listen(t: TestContext, listener: RequestListener): Promise<string
 
 describe('a certificate', () => {
   test('is trusted with ca-file', async (t) => {
-    const tls = selfSigned();
+    const tls = await selfSigned();
     const zuul = await startZuul(t, { tls });
     const { uuid } = zuul.table().add();
     const fixture = new ApiFixture(zuul, { http: new ZuulHttp({ ca: tls.cert }) });
@@ -29,7 +30,7 @@ describe('a certificate', () => {
   });
 
   test('of an unknown authority is an error that is not retried', async (t) => {
-    const zuul = await startZuul(t, { tls: selfSigned() });
+    const zuul = await startZuul(t, { tls: await selfSigned() });
     const fixture = new ApiFixture(zuul);
     await assert.rejects(fixture.builds(), zuulFailure('certificate-untrusted', 'self-signed certificate'));
     assert.deepEqual(fixture.clock.sleeps, []);

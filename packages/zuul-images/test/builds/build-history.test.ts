@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { randomNumbers } from '../../../../test/fixtures/random-numbers.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { BuildHistory } from '../../../../test/fixtures/zuul/build-history.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { BuildTable } from '../../../../test/fixtures/zuul/build-table.ts';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { findBuild, type ImageSource } from '../../src/builds/find-build.ts';
 import {
   EMPTY_HISTORY,
@@ -13,7 +14,7 @@ import {
   withImported,
   withSkipped,
 } from '../../src/builds/processed-builds.ts';
-import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
+import { ApiFixture, ON } from '../api/api-fixture.ts';
 import { directly } from '../api/direct-api.ts';
 
 const BUILDS = 1200;

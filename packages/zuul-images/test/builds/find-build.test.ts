@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { qcowArtifact } from '../../../../test/fixtures/zuul/build-table.ts';
+import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import { findBuild, findNamedBuild, type ImageSource } from '../../src/builds/find-build.ts';
 import { EMPTY_HISTORY, withImported } from '../../src/builds/processed-builds.ts';
-import { ApiFixture, ON, QUERY, startZuul } from '../api/api-fixture.ts';
+import { ApiFixture, ON } from '../api/api-fixture.ts';
 
 const SOURCE: ImageSource = {
   ...QUERY,

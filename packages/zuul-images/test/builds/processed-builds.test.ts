@@ -5,8 +5,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { type BuildRecord, type HistoryUpdate, ProcessedBuilds } from '../../src/builds/processed-builds.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 

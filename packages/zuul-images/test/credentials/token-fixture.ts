@@ -1,12 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
+import { startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { Authenticator } from '../../../../test/fixtures/zuul/token-check.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
 import type { IssuedToken } from '../../src/credentials/bearer-token.ts';
 import { mintToken } from '../../src/credentials/json-web-token.ts';
-import { startZuul } from '../api/api-fixture.ts';
 
 export const AUTHENTICATOR: Authenticator = {
   realm: 'zuul.example.com',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import { test } from 'node:test';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { AddressGuard, type AddressGuardOptions, networkOf } from '../../src/download/address-guard.ts';
 
 const REFUSED = withCode('artifact-refused', /is a (loopback|link-local|private) address; .*allowed-hosts/);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { artifactUrl, nameOf, wireUrl } from '../../src/download/artifact-url.ts';
 
 const LOGS = 'https://logs.example.com/abc/example/abc123/';

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import { crc32, zstdCompressSync } from 'node:zlib';
 import type { Progress } from '@nodepool-builder/image-builder';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { DownloadFixture, imageContent, LOCAL, md5, nginxFor, sha256 } from './download-fixture.ts';
 
 const SIZE = 2 * 2 ** 20;

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { temporaryDirectory } from '../../../image-builder/test/temporary-directory.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { AddressGuard } from '../../src/download/address-guard.ts';
 import {
   type ArtifactRequest,

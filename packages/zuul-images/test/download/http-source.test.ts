@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { AddressGuard } from '../../src/download/address-guard.ts';
 import type { ArtifactAccess } from '../../src/download/http-source.ts';
 import { BLOCK, DownloadFixture, oddServer, sendRange } from './download-fixture.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { ImageErrorCode } from '@nodepool-builder/image-builder';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange } from './download-fixture.ts';
 
 const LONG_AGO = 'X-Amz-Date=20200101T000000Z&X-Amz-Expires=3600';

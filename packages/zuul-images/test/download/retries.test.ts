@@ -1,8 +1,8 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { Retries, TransientFailure } from '../../src/download/retries.ts';
 
 const FAILURE = new TransientFailure('http://h/a: the server answered 503');

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ImageErrorCode } from '@nodepool-builder/image-builder';
-import { mountTmpfs } from '../../../image-builder/test/temporary-directory.ts';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { mountTmpfs } from '../../../../test/fixtures/temporary-directory.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { ArtifactRequest } from '../../src/download/download-artifact.ts';
 import { DownloadFixture, md5, nginxFor, sha256 } from './download-fixture.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
-import { withCode } from '../../../image-builder/test/with-code.ts';
+import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { type Coding, codingOf, unpack } from '../../src/download/unpacking.ts';
 
 /** Yields the pieces of a file in one memory, as a spool does. */

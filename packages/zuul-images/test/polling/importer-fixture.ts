@@ -1,9 +1,10 @@
 import type { TestContext } from 'node:test';
 import type { BuilderSite } from '@nodepool-builder/image-builder';
 import type { BuildRequest } from '@nodepool-builder/image-builder/module-kit';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
-import { temporaryDirectory } from '../../../nodepool-builder/test/temporary-directory.ts';
+import { QUERY } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { ChosenBuild } from '../../src/builds/choose-build.ts';
 import type { ImageSource } from '../../src/builds/find-build.ts';
 import {
@@ -14,7 +15,7 @@ import {
   withSkipped,
 } from '../../src/builds/processed-builds.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
-import { ON, QUERY } from '../api/api-fixture.ts';
+import { ON } from '../api/api-fixture.ts';
 
 /** Settings of the image `noble`. */
 const SOURCE: ImageSource = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import type { Clock } from '@nodepool-builder/image-builder/module-kit';
-import { RecordingLogger } from '../../../image-builder/test/recording-logger.ts';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { Poller, type PollerOptions } from '../../src/polling/poller.ts';
 
 /** A clock whose sleeps end when the test says so. */

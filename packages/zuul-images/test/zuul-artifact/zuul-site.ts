@@ -7,9 +7,9 @@ import type { TestContext } from 'node:test';
 import type { DiskImage } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
+import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 import type { ArtifactRow, BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { ZuulDouble, type ZuulDoubleOptions } from '../../../../test/fixtures/zuul/zuul-double.ts';
-import { RepositoryFixture } from '../../../image-builder/test/repository-fixture.ts';
 import { ZuulArtifactBuilder } from '../../src/index.ts';
 import type { ZuulSettings } from '../../src/zuul-settings.ts';
 
