@@ -8,7 +8,6 @@ export interface DatedImage {
 /** Image-ids with a number: nodepool's `12`, and `debian-0000000012-k7f3q2xa` of the manager. */
 const NUMBERED = /^(?:(?<name>.+)-)?(?<number>\d{1,12})(?:-(?<owner>[a-z2-7]{8}))?$/s;
 
-/** Number of an image and its reported date. */
 interface Numbered {
   readonly number: number;
   readonly claimed: number;

@@ -27,11 +27,7 @@ export async function withAbort<T>(
   }
 }
 
-/**
- * Waits for a promise until the signal aborts. The work behind the promise continues.
- *
- * @throws the signal's reason
- */
+/** Waits for a promise until the signal aborts. The work behind the promise continues. @throws the signal's reason */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   work.catch(() => {}); // after an abort nothing else handles its rejection
   signal.throwIfAborted();

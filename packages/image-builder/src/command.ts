@@ -89,8 +89,6 @@ export class CommandBuilder extends BaseImageBuilder {
 /** Not `${name}`, a variable of a shell, nor `{{name}}`, as templates have it. */
 const PLACEHOLDER = /(?<![${]){([a-z][a-z0-9.-]*)}(?!})/g;
 
-const OUTPUT = 'output.';
-
 /** Shells whose argument behind `-c` is a script. */
 const SHELL = /^(?:ba|da|k|z)?sh$/;
 
@@ -98,37 +96,37 @@ function placeholdersOf(arg: string): string[] {
   return Array.from(arg.matchAll(PLACEHOLDER), ([, name = '']) => name);
 }
 
-/** Formats that the command writes. */
+/** The format of a placeholder `output.FORMAT`, which may be unknown. */
+function formatOf(placeholder: string): string | undefined {
+  return /^output\.(.*)$/.exec(placeholder)?.[1];
+}
+
 function writtenFormats({ command, formats }: CommandSettings): readonly ImageFormat[] {
-  const named = command
-    .slice(1)
-    .flatMap(placeholdersOf)
-    .flatMap((name) => (name.startsWith(OUTPUT) ? [name.slice(OUTPUT.length)] : []))
-    .filter(isImageFormat);
-  return named.length === 0 ? (formats ?? []) : [...new Set(named)];
+  const names = command.slice(1).flatMap(placeholdersOf).map(formatOf);
+  const written = new Set(names.filter(isImageFormat));
+  return written.size === 0 ? (formats ?? []) : [...written];
 }
 
 /** Problems of settings that the schema accepts. */
 function* commandDiagnostics(settings: CommandSettings): Generator<Diagnostic> {
-  const { command, formats } = settings;
-  if (!command[0]) {
-    yield {
-      pointer: '/command',
-      reason: 'names no program',
-      remedy: 'write a list: the program, its arguments',
-    };
+  const [program, ...args] = settings.command;
+  if (!program) {
+    const remedy = 'write a list: the program, its arguments';
+    yield { pointer: '/command', reason: 'names no program', remedy };
     return;
   }
-  const shell = SHELL.test(basename(command[0]));
-  const script = shell ? command.findIndex((arg, index) => index > 0 && /^-[a-z]*c$/.test(arg)) + 1 : 0;
-  for (const [index, arg] of command.entries()) {
-    for (const name of index === 0 ? [] : placeholdersOf(arg)) {
-      const found = placeholderDiagnostic(name, formats ?? undefined);
-      if (found !== undefined) yield { pointer: `/command/${index}`, ...found };
+  const script = SHELL.test(basename(program)) ? args.findIndex((arg) => /^-[a-z]*c$/.test(arg)) + 1 : 0;
+  for (const [index, arg] of args.entries()) {
+    const pointer = `/command/${index + 1}`;
+    for (const name of placeholdersOf(arg)) {
+      const [reason, remedy] = placeholderProblem(name, settings.formats) ?? [];
+      if (reason !== undefined && remedy !== undefined) yield { pointer, reason, remedy };
       if (script > 0 && index === script) {
-        const reason = `has {${name}} in a shell script: the shell would run code that an image-id contains`;
-        const remedy = 'write "$1" there, and pass the placeholder as an argument behind "sh" or another $0';
-        yield { pointer: `/command/${index}`, reason, remedy };
+        yield {
+          pointer,
+          reason: `has {${name}} in a shell script: the shell would run code that an image-id contains`,
+          remedy: 'write "$1" there, and pass the placeholder as an argument behind "sh" or another $0',
+        };
       }
     }
   }
@@ -139,25 +137,20 @@ function* commandDiagnostics(settings: CommandSettings): Generator<Diagnostic> {
   }
 }
 
-function placeholderDiagnostic(
+function placeholderProblem(
   name: string,
-  formats: readonly ImageFormat[] | undefined,
-): Pick<Diagnostic, 'reason' | 'remedy'> | undefined {
-  if (name === 'image-id' || name === 'image-name' || name === 'directory') return undefined;
-  const format = name.startsWith(OUTPUT) ? name.slice(OUTPUT.length) : undefined;
+  formats: CommandSettings['formats'],
+): readonly [reason: string, remedy: string] | undefined {
+  if (['image-id', 'image-name', 'directory'].includes(name)) return undefined;
+  const format = formatOf(name);
   if (format === undefined) {
-    const known = '{output.FORMAT}, {image-id}, {image-name} or {directory}';
-    return { reason: `has the unknown placeholder {${name}}`, remedy: `use ${known}` };
+    const remedy = 'use {output.FORMAT}, {image-id}, {image-name} or {directory}';
+    return [`has the unknown placeholder {${name}}`, remedy];
   }
   if (!isImageFormat(format)) {
-    return {
-      reason: `has {${name}}, which is not an image format`,
-      remedy: `use one of ${FORMAT_NAMES.join(', ')}`,
-    };
+    return [`has {${name}}, which is not an image format`, `use one of ${FORMAT_NAMES.join(', ')}`];
   }
-  if (formats === undefined || formats.includes(format)) return undefined;
-  return {
-    reason: `has {${name}}, but "formats" lacks ${format}: that file would be lost`,
-    remedy: `add ${format} to "formats", or remove "formats"`,
-  };
+  if (!formats || formats.includes(format)) return undefined;
+  const reason = `has {${name}}, but "formats" lacks ${format}: that file would be lost`;
+  return [reason, `add ${format} to "formats", or remove "formats"`];
 }

@@ -8,10 +8,10 @@ export const STATE_DIRECTORY = 0o700;
 /** Mode of a file with state. */
 export const STATE_FILE = 0o600;
 
-/** Mode of an image: other users may read it, but only its owner may write it. */
+/** Mode of an image, which other users may read. */
 export const IMAGE_FILE = 0o644;
 
-/** Mode of the directories that disk-image-create creates beside an image. */
+/** Mode of the directory that disk-image-create creates beside an image. */
 export const IMAGE_DIRECTORY = 0o755;
 
 /** Mode of a build log: the output of a build may reveal more than its configuration. */
@@ -36,8 +36,7 @@ export async function makeStateDirectory(path: string): Promise<void> {
 }
 
 /**
- * Sets the mode of a file, independent of the umask. A file of another user keeps its mode if that is
- * not wider.
+ * Sets the mode of a file. A file of another user keeps its mode if that is not wider.
  *
  * @throws Error `EPERM` for a file of another user with a wider mode
  */

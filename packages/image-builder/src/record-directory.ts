@@ -25,7 +25,7 @@ export class DamagedRecord extends Error {
   }
 }
 
-/** A kind of record: its schema, and how a file of it is written and read. */
+/** Reads and writes the files of records with one schema. */
 export class RecordType<const S extends SettingsSchema> {
   readonly #reader: JsonReader<S>;
 
@@ -33,7 +33,6 @@ export class RecordType<const S extends SettingsSchema> {
     this.#reader = new JsonReader(schema);
   }
 
-  /** Content of the file of a record. */
   text(record: SettingsOf<S>): string {
     return `${JSON.stringify(record, null, 2)}\n`;
   }
@@ -49,7 +48,6 @@ export class RecordType<const S extends SettingsSchema> {
     return text === undefined ? undefined : this.parse(text, path);
   }
 
-  /** @throws DamagedRecord */
   parse(text: string, path: string): SettingsOf<S> {
     try {
       return this.#reader.parse(text);
@@ -96,7 +94,6 @@ export class RecordDirectory<const S extends SettingsSchema> {
     return await this.#type.read(this.file(name));
   }
 
-  /** Writes a record, or replaces it. It survives a loss of power once this resolves. */
   async write(name: string, record: SettingsOf<S>): Promise<void> {
     await makeStateDirectory(this.path);
     await this.#type.write(this.file(name), record);

@@ -35,15 +35,13 @@ export interface ImageRepositoryEvents {
 
 /** Resources for making one image. */
 export interface BuildSite extends Required<OperationOptions> {
-  /** Directory for the files. */
   readonly staging: Staging;
   readonly state: StateDirectory;
   /** Registers a function that is called when the image is published or has failed. */
   readonly onSettled: (settle: Settle) => void;
 }
 
-/** Settings of {@link ImageRepository.file}. */
-export interface FileOptions extends OperationOptions {
+interface FileOptions extends OperationOptions {
   /** Limit of the size of a disk that is converted, in bytes; default 256 GiB. */
   readonly largestDisk?: number;
 }
@@ -118,7 +116,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     return this.#layout.logs;
   }
 
-  /** Path of the directory for records of a module, such as the instances that builds run on. Its user creates it. */
+  /** Path for records of a module, such as the instances that builds run on. Its user creates the directory. */
   recordDirectory(name: string): string {
     return join(this.#layout.workspace, name);
   }
@@ -154,21 +152,18 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     if (image === undefined || this.#deletes.has(imageId)) throw notFound(imageId);
     const present = formats.flatMap((format) => fileOf(image, format) ?? [])[0];
     if (present !== undefined) {
-      await this.#wait(checkSelfContained(present), `reading image ${imageId}`);
+      await explained(checkSelfContained(present), `reading image ${imageId}`);
       return present;
     }
     const target = formats.find(isConvertible);
     const source = conversionSource(image.files);
     if (target === undefined || source === undefined) throw unavailable(image, formats);
-    return await this.#wait(
-      this.#conversions.run(
-        `${imageId} ${target}`,
-        (flight) => this.#convert(imageId, source, target, { ...options, ...flight }),
-        options,
-      ),
-      `converting image ${imageId} to ${target}`,
-      options.signal,
+    const converted = this.#conversions.run(
+      `${imageId} ${target}`,
+      (flight) => this.#convert(imageId, source, target, { ...options, ...flight }),
+      options,
     );
+    return await explained(converted, `converting image ${imageId} to ${target}`, options.signal);
   }
 
   /**
@@ -192,11 +187,10 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         `image ${imageId} exists as "${other}", not as "${imageName}"; delete it or choose another image-id`,
       );
     }
-    return await this.#wait(
-      this.#builds.run(imageId, (flight) => this.#build(imageId, imageName, make, flight), options),
-      `building image ${imageId}`,
-      options.signal,
-    );
+    const build = (flight: Required<OperationOptions>): Promise<Image> =>
+      this.#build(imageId, imageName, make, flight);
+    const built = this.#builds.run(imageId, build, options);
+    return await explained(built, `building image ${imageId}`, options.signal);
   }
 
   /**
@@ -206,10 +200,8 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
    */
   async delete(imageId: string): Promise<void> {
     if (this.images.has(imageId) || this.#deletes.has(imageId)) {
-      await this.#wait(
-        this.#deletes.run(imageId, () => this.#delete(imageId)),
-        `deleting image ${imageId}`,
-      );
+      const deleted = this.#deletes.run(imageId, () => this.#delete(imageId));
+      await explained(deleted, `deleting image ${imageId}`);
     } else if (!this.#pendingDeletes.has(imageId)) {
       throw notFound(imageId);
     }
@@ -239,9 +231,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     await this.#layout.create();
     this.#lock = await DirectoryLock.take(this.#layout);
     this.#lock.onLost(() => {
-      this.#logger?.error(
-        `the process that held the lock on "${this.directory}" was killed; locking it again`,
-      );
+      this.#report(`the process that held the lock on "${this.directory}" was killed; locking it again`);
       this.#takeOwnership().catch(this.#report);
     });
   }
@@ -259,21 +249,15 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     try {
       await refuseExisting(this.#layout, imageId, FORMAT_NAMES);
       return await this.#staged(async (staging) => {
-        const manifest = await make({
-          ...flight,
-          staging,
-          state,
-          onSettled: (settle) => settles.push(settle),
-        });
+        const onSettled = (settle: Settle): void => void settles.push(settle);
+        const manifest = await make({ ...flight, staging, state, onSettled });
         const image = await this.#catalog.publish(staging, manifest, manifest.files);
         isPublished = true;
         await state.clear().catch(this.#report);
         return image;
       });
     } finally {
-      for (const settle of settles) {
-        await settle(isPublished).catch(this.#report);
-      }
+      for (const settle of settles) await settle(isPublished).catch(this.#report);
       state.release();
       this.#building.delete(imageId);
     }
@@ -292,7 +276,7 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
         signal,
         onProgress: portion(progress, 0, 80),
         space: this.#space,
-        ...(largestDisk !== undefined && { largestDisk }),
+        largestDisk,
       });
       const fresh = await describeFiles(staging, imageId, [format], {
         signal,
@@ -322,7 +306,6 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
     await emptyTrash(this.#layout, imageId).catch(this.#report);
   }
 
-  /** Runs `work` with a staging directory and removes the directory afterwards. */
   async #staged<T>(work: (staging: Staging) => Promise<T>): Promise<T> {
     const staging = await Staging.create(this.#layout.staging);
     try {
@@ -331,17 +314,17 @@ export class ImageRepository extends EventEmitter<ImageRepositoryEvents> {
       await staging.clear().catch(this.#report);
     }
   }
+}
 
-  /** Waits for work and converts its failure to an {@link ImageError}. */
-  async #wait<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
-    try {
-      return await work;
-    } catch (error) {
-      if (signal?.aborted && !(error instanceof ImageError)) {
-        throw new ImageError('build-aborted', `${doing} was aborted`, { cause: signal.reason });
-      }
-      throw asImageError(error, doing);
+/** Waits for work and converts its failure to an {@link ImageError}. */
+async function explained<T>(work: Promise<T>, doing: string, signal?: AbortSignal): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (signal?.aborted && !(error instanceof ImageError)) {
+      throw new ImageError('build-aborted', `${doing} was aborted`, { cause: signal.reason });
     }
+    throw asImageError(error, doing);
   }
 }
 
@@ -350,10 +333,8 @@ function fileOf(image: Image, format: ImageFormat): ImageFile | undefined {
 }
 
 function notFound(imageId: string): ImageError {
-  return new ImageError(
-    'image-not-found',
-    `image ${imageId} is not there; it was deleted, or never built here`,
-  );
+  const message = `image ${imageId} is not there; it was deleted, or never built here`;
+  return new ImageError('image-not-found', message);
 }
 
 function unavailable(image: Image, formats: readonly ImageFormat[]): ImageError {

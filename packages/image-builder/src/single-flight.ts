@@ -46,7 +46,6 @@ export class SingleFlight<T> {
     }
   }
 
-  /** Whether a function for `key` is running. */
   has(key: string): boolean {
     return this.#flights.has(key);
   }
@@ -58,7 +57,6 @@ export class SingleFlight<T> {
     await Promise.allSettled(flights.map(({ result }) => result));
   }
 
-  /** Waits for the end of all running functions. */
   async settled(): Promise<void> {
     await Promise.allSettled(Array.from(this.#flights.values(), ({ result }) => result));
   }

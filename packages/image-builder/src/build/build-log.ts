@@ -7,13 +7,6 @@ import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
 import { createMask, visible } from './mask.ts';
 
-/** Default number of logs kept for an image name. */
-const RETENTION = 7;
-
-/** Default size limit of a log, in bytes. */
-const LIMIT = 64 * 1024 * 1024;
-
-/** Settings of {@link BuildLog.open}. */
 export interface BuildLogOptions {
   readonly directory: string;
   readonly imageId: string;
@@ -61,7 +54,7 @@ export class BuildLog {
 
   /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
-    const { directory, imageId, imageName, retention = RETENTION, limit = LIMIT } = options;
+    const { directory, imageId, imageName, retention = 7, limit = 64 * 1024 * 1024 } = options;
     await mkdir(directory, { recursive: true, mode: BUILD_LOG_DIRECTORY });
     const path = join(directory, `${imageId}.log`);
     const stream = await CappedFile.open(path, BUILD_LOG, limit);

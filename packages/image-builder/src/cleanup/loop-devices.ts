@@ -7,14 +7,12 @@ import { runPrivileged } from './privileged.ts';
 const BLOCK_DEVICES = '/sys/block';
 const MAPPINGS = '/dev/mapper';
 
-/** A loop device and its backing file. */
 export interface LoopDevice {
   /** `loop0`. */
   readonly name: string;
   readonly backingFile: string;
 }
 
-/** Every loop device in use. */
 export async function loopDevices(): Promise<LoopDevice[]> {
   const names = (await readdir(BLOCK_DEVICES)).filter((name) => name.startsWith('loop'));
   const devices = await Promise.all(

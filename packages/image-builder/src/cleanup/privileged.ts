@@ -6,7 +6,6 @@ const TIME_LIMIT = 300_000;
 /** Directories of the system's programs, independent of the environment. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Whether this process is root. */
 export const isRoot = (): boolean => process.geteuid?.() === 0;
 
 /**

@@ -21,7 +21,6 @@ export interface ProcessGroupRecord {
 
 /** Traits that identify the processes of a build. */
 export interface ProcessTraits {
-  /** Directories of the build. */
   readonly roots: readonly string[];
   readonly groups: readonly ProcessGroupRecord[];
 }

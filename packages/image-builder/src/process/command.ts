@@ -186,7 +186,6 @@ async function afterExit(child: ChildProcess, leader: number, output: Readable):
   output.destroy();
 }
 
-/** Whether the group has a process, including zombies. */
 function groupExists(leader: number): boolean {
   try {
     process.kill(-leader, 0);

@@ -1,4 +1,3 @@
-/** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Variables of this process that commands inherit. A trailing `*` matches any suffix. */
@@ -74,7 +73,6 @@ export function inheritedEnvironment(
   );
 }
 
-/** Names of this process's variables that an environment lacks. */
 export function withheldVariables(environment: Environment, all: Environment = process.env): string[] {
   return Object.keys(all)
     .filter((name) => environment[name] === undefined)

@@ -22,7 +22,6 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The incomplete last line. */
   get rest(): string {
     return this.#rest;
   }

@@ -24,7 +24,6 @@ const SUFFIXES: ReadonlySet<string> = new Set([
   }),
 ]);
 
-/** Whether a file name belongs to the image. */
 export function belongsTo(imageId: string, name: string): boolean {
   return name.startsWith(`${imageId}.`) && SUFFIXES.has(name.slice(imageId.length + 1));
 }

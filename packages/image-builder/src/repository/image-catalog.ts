@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { readdir, rm, stat } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { FORMAT_NAMES } from '../formats.ts';
 import { imageIdFault } from '../image-id.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
@@ -65,12 +65,12 @@ export class ImageCatalog {
     await this.#mutex.run(() => this.#scan('moved'));
     this.#scheduleRescan();
     const known = this.#knownIds();
-    for (const imageId of await manifestIds(this.#layout)) {
-      if (!known.has(imageId)) await rm(this.#layout.manifest(imageId), { force: true });
+    for (const name of await readdir(this.#layout.manifests)) {
+      const path = join(this.#layout.manifests, name);
+      if (name.endsWith('.json') && !known.has(basename(name, '.json'))) await rm(path, { force: true });
     }
   }
 
-  /** Moves new files of an image into the directory. */
   async publish(staging: Staging, manifest: Manifest, fresh: readonly ManifestFile[]): Promise<Image> {
     const imageId = manifest['image-id'];
     return await this.#mutex.run(async () => {
@@ -85,7 +85,6 @@ export class ImageCatalog {
     });
   }
 
-  /** Moves all files of an image out of the directory. */
   async withdraw(imageId: string): Promise<void> {
     const names = FORMAT_NAMES.map((format) => imageFileName(imageId, format));
     await this.#mutex.run(async () => {
@@ -233,10 +232,4 @@ export class ImageCatalog {
   #report(error: unknown): void {
     this.#logger?.error(`"${this.#layout.root}" could not be read: ${String(error)}`);
   }
-}
-
-/** Ids of all manifests. */
-async function manifestIds(layout: Layout): Promise<string[]> {
-  const names = await readdir(layout.manifests);
-  return names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length));
 }

@@ -7,9 +7,7 @@ export const WORKSPACE = '.nodepool-builder';
 
 /** The paths of one `images-dir`. */
 export class Layout {
-  /** `images-dir` itself. */
   readonly root: string;
-  /** Directory for state. */
   readonly workspace: string;
   /** File that the owner of the directory locks. */
   readonly lock: string;

@@ -146,7 +146,6 @@ export async function completePublication(layout: Layout, staging: Staging): Pro
   return journal?.imageId;
 }
 
-/** Performs the remaining renames. */
 async function carryOut(layout: Layout, staging: Staging, { imageId, names }: Journal): Promise<void> {
   for (const name of names) await moveIfThere(staging.path(name), join(layout.root, name));
   await moveIfThere(staging.path(MANIFEST_NAME), layout.manifest(imageId));

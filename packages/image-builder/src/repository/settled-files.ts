@@ -3,7 +3,6 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileKey, findWriters, type Writers } from './writers.ts';
 
-/** The state of a file at one moment. */
 export type FileState = Pick<Stats, 'size' | 'mtimeMs' | 'dev' | 'ino'>;
 
 /**
@@ -27,7 +26,6 @@ interface Unsettled {
   isRemote: boolean;
 }
 
-/** Settings of {@link SettledFiles}. */
 export interface SettledFilesOptions {
   /** Called with the names of files that must be checked again. */
   readonly onDue?: (names: readonly string[]) => void;
@@ -55,7 +53,6 @@ export class SettledFiles {
     this.#options = options;
   }
 
-  /** State of a settled file. */
   get(name: string): FileState | undefined {
     return this.#settled.get(name);
   }

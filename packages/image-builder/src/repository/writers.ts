@@ -9,7 +9,6 @@ const SLICE = 3;
 /** `O_ACCMODE` of open(2): mask of the access mode. */
 const ACCESS_MODE = 0o3;
 
-/** Result of a scan of all processes. */
 export interface Writers {
   /** {@link fileKey} of each requested file that a process has open for writing. */
   readonly files: ReadonlySet<string>;

@@ -6,7 +6,6 @@ import { formatRow, type ImageFormat } from '../formats.ts';
 import { type CommandResult, describeEnd } from '../process/command.ts';
 import { type Accelerator, machineArguments, optionValue, QEMU } from '../qemu/machine-arguments.ts';
 
-/** Number of console lines in an error. */
 const LAST_LINES = 5;
 
 /**
@@ -41,7 +40,6 @@ export async function bootImage(
   );
 }
 
-/** Outcome of a boot. */
 interface Boot {
   /** Whether the expected line was seen. */
   readonly seen: boolean;
