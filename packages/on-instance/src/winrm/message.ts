@@ -4,7 +4,7 @@ import { type Xml, xml } from './xml.ts';
 const SHELL = 'http://schemas.microsoft.com/wbem/wsman/1/windows/shell';
 
 /** Namespaces of [MS-WSMV]. */
-const NAMESPACES = {
+export const NAMESPACES = {
   soap: 'http://www.w3.org/2003/05/soap-envelope',
   addressing: 'http://schemas.xmlsoap.org/ws/2004/08/addressing',
   management: 'http://schemas.dmtf.org/wbem/wsman/1/wsman.xsd',
@@ -38,57 +38,6 @@ export interface WinrmMessage {
   readonly shellId?: string;
   readonly options?: Readonly<Record<string, string>>;
   readonly body: Xml;
-}
-
-/** Creates a shell with output in UTF-8. */
-export function createShell(): WinrmMessage {
-  return {
-    action: 'Create',
-    options: { WINRS_NOPROFILE: 'FALSE', WINRS_CODEPAGE: '65001' },
-    body: xml`<rsp:Shell><rsp:InputStreams>stdin</rsp:InputStreams><rsp:OutputStreams>stdout stderr</rsp:OutputStreams></rsp:Shell>`,
-  };
-}
-
-/** Deletes a shell and ends all its processes. */
-export function deleteShell(shellId: string): WinrmMessage {
-  return { action: 'Delete', shellId, body: xml`` };
-}
-
-/** Starts a command line of `cmd.exe`. */
-export function startCommand(shellId: string, commandLine: string): WinrmMessage {
-  return {
-    action: 'Command',
-    shellId,
-    options: { WINRS_CONSOLEMODE_STDIN: 'FALSE', WINRS_SKIP_CMD_SHELL: 'FALSE' },
-    body: xml`<rsp:CommandLine><rsp:Command>${commandLine}</rsp:Command></rsp:CommandLine>`,
-  };
-}
-
-/** Requests output and state of a command. The response arrives when there is news. */
-export function receiveOutput(shellId: string, commandId: string): WinrmMessage {
-  return {
-    action: 'Receive',
-    shellId,
-    body: xml`<rsp:Receive><rsp:DesiredStream CommandId="${commandId}">stdout stderr</rsp:DesiredStream></rsp:Receive>`,
-  };
-}
-
-/** Sends input to a command. */
-export function sendInput(shellId: string, commandId: string, input: Buffer, isLast: boolean): WinrmMessage {
-  return {
-    action: 'Send',
-    shellId,
-    body: xml`<rsp:Send><rsp:Stream Name="stdin" CommandId="${commandId}" End="${String(isLast)}">${input.toString('base64')}</rsp:Stream></rsp:Send>`,
-  };
-}
-
-/** Ends a command and releases it in the service. */
-export function terminate(shellId: string, commandId: string): WinrmMessage {
-  return {
-    action: 'Signal',
-    shellId,
-    body: xml`<rsp:Signal CommandId="${commandId}"><rsp:Code>${NAMESPACES.shell}/signal/terminate</rsp:Code></rsp:Signal>`,
-  };
 }
 
 /** Returns the document to send. */
@@ -131,21 +80,6 @@ const DONE = `${NAMESPACES.shell}/CommandState/Done`;
 /** ERROR_WSMAN_OPERATION_TIMEDOUT. */
 const TIMED_OUT = '2150858793';
 
-/** Undefined if the answer has none. */
-export function shellIdIn(answer: Document): string | undefined {
-  return (
-    text(all(answer, 'shell', 'ShellId')[0]) ??
-    text(
-      all(answer, 'management', 'Selector').find((selector) => selector.getAttribute('Name') === 'ShellId'),
-    )
-  );
-}
-
-/** Undefined if the answer has none. */
-export function commandIdIn(answer: Document): string | undefined {
-  return text(all(answer, 'shell', 'CommandId')[0]);
-}
-
 /** Undefined if the response is not an answer to that request. */
 export function outputIn(answer: Document): CommandOutput | undefined {
   if (all(answer, 'shell', 'ReceiveResponse').length === 0) return undefined;
@@ -174,11 +108,12 @@ export function faultIn(answer: Document): Fault | undefined {
   };
 }
 
-function all(answer: Document, namespace: keyof typeof NAMESPACES, name: string): Element[] {
+/** Elements of a document, in order. */
+export function all(answer: Document, namespace: keyof typeof NAMESPACES, name: string): Element[] {
   return [...answer.getElementsByTagNameNS(NAMESPACES[namespace], name)];
 }
 
-function text(element: Element | undefined): string | undefined {
+export function text(element: Element | undefined): string | undefined {
   const content = element?.textContent?.replaceAll(/\s+/g, ' ').trim();
   return content === '' ? undefined : content;
 }

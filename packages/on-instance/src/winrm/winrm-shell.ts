@@ -1,13 +1,17 @@
 import { ImageError } from '@nodepool-builder/image-builder';
 import { LineSplitter } from '@nodepool-builder/image-builder/module-kit';
 import type { RemoteCommandOptions, RemoteFile, RemoteResult, RemoteShell } from '../remote-shell.ts';
-import * as message from './message.ts';
+import { all, type CommandOutput, NAMESPACES, outputIn, text } from './message.ts';
 import { PUT_COMMAND, Upload } from './put-files.ts';
 import { ReadableErrors } from './readable-errors.ts';
 import { WinrmFault, type WinrmService } from './winrm-service.ts';
+import { xml } from './xml.ts';
 
 /** Time limit for releasing a command or a shell, in milliseconds: the machine may be off. */
 const TIDYING_LIMIT = 5_000;
+
+/** Code page of the output. */
+const UTF_8 = '65001';
 
 /** Longest command line of `cmd.exe`. */
 const LONGEST_COMMAND_LINE = 8191;
@@ -25,7 +29,14 @@ export class WinrmShell implements RemoteShell {
    * @throws ImageError `login-refused`, `instance-failed`
    */
   static async open(service: WinrmService, signal: AbortSignal): Promise<WinrmShell> {
-    const shellId = message.shellIdIn(await service.ask(message.createShell(), signal));
+    const output = xml`<rsp:OutputStreams>stdout stderr</rsp:OutputStreams>`;
+    const body = xml`<rsp:Shell><rsp:InputStreams>stdin</rsp:InputStreams>${output}</rsp:Shell>`;
+    const options = { WINRS_NOPROFILE: 'FALSE', WINRS_CODEPAGE: UTF_8 };
+    const created = await service.ask({ action: 'Create', options, body }, signal);
+    const selector = all(created, 'management', 'Selector').find(
+      (candidate) => candidate.getAttribute('Name') === 'ShellId',
+    );
+    const shellId = text(all(created, 'shell', 'ShellId')[0]) ?? text(selector);
     if (shellId === undefined) throw unexpected(service, 'Create');
     return new WinrmShell(service, shellId);
   }
@@ -59,7 +70,7 @@ export class WinrmShell implements RemoteShell {
   close(): void {
     if (this.#service.isLost) return;
     void this.#service
-      .ask(message.deleteShell(this.#shellId), undefined, TIDYING_LIMIT)
+      .ask({ action: 'Delete', shellId: this.#shellId, body: xml`` }, undefined, TIDYING_LIMIT)
       .catch(() => {}) // the service releases it later
       .finally(() => this.#service.close());
   }
@@ -77,8 +88,16 @@ export class WinrmShell implements RemoteShell {
     }
     let commandId: string | undefined;
     try {
-      const started = await this.#service.ask(message.startCommand(this.#shellId, commandLine), signal);
-      commandId = message.commandIdIn(started);
+      const started = await this.#service.ask(
+        {
+          action: 'Command',
+          shellId: this.#shellId,
+          options: { WINRS_CONSOLEMODE_STDIN: 'FALSE', WINRS_SKIP_CMD_SHELL: 'FALSE' },
+          body: xml`<rsp:CommandLine><rsp:Command>${commandLine}</rsp:Command></rsp:CommandLine>`,
+        },
+        signal,
+      );
+      commandId = text(all(started, 'shell', 'CommandId')[0]);
       if (commandId === undefined) throw unexpected(this.#service, 'Command');
       await this.#feed(commandId, input, signal);
       return await this.#receive(commandId, { signal, onLine });
@@ -97,7 +116,11 @@ export class WinrmShell implements RemoteShell {
     signal: AbortSignal,
   ): Promise<void> {
     const send = async (piece: Buffer, isLast: boolean): Promise<void> => {
-      await this.#service.ask(message.sendInput(this.#shellId, commandId, piece, isLast), signal);
+      const data = piece.toString('base64');
+      const end = String(isLast);
+      const stream = xml`<rsp:Stream Name="stdin" CommandId="${commandId}" End="${end}">${data}</rsp:Stream>`;
+      const body = xml`<rsp:Send>${stream}</rsp:Send>`;
+      await this.#service.ask({ action: 'Send', shellId: this.#shellId, body }, signal);
     };
     try {
       for await (const piece of input) await send(piece, false);
@@ -126,10 +149,13 @@ export class WinrmShell implements RemoteShell {
   }
 
   /** Undefined if the operation timed out. */
-  async #nextOutput(commandId: string, signal: AbortSignal): Promise<message.CommandOutput | undefined> {
+  async #nextOutput(commandId: string, signal: AbortSignal): Promise<CommandOutput | undefined> {
     try {
-      const output = message.outputIn(
-        await this.#service.ask(message.receiveOutput(this.#shellId, commandId), signal),
+      const streams = xml`<rsp:DesiredStream CommandId="${commandId}">stdout stderr</rsp:DesiredStream>`;
+      const body = xml`<rsp:Receive>${streams}</rsp:Receive>`;
+      // The response arrives when the command writes or ends.
+      const output = outputIn(
+        await this.#service.ask({ action: 'Receive', shellId: this.#shellId, body }, signal),
       );
       if (output === undefined) throw unexpected(this.#service, 'Receive');
       return output;
@@ -141,8 +167,10 @@ export class WinrmShell implements RemoteShell {
 
   async #forget(commandId: string): Promise<void> {
     if (this.#service.isLost) return;
+    const code = xml`<rsp:Code>${NAMESPACES.shell}/signal/terminate</rsp:Code>`;
+    const body = xml`<rsp:Signal CommandId="${commandId}">${code}</rsp:Signal>`;
     await this.#service
-      .ask(message.terminate(this.#shellId, commandId), undefined, TIDYING_LIMIT)
+      .ask({ action: 'Signal', shellId: this.#shellId, body }, undefined, TIDYING_LIMIT)
       .catch(() => {}); // it is removed with the shell
   }
 }
