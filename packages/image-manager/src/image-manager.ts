@@ -4,13 +4,13 @@ import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
-import type { StateStore } from './store/state-store.ts';
+import type { ManagerStore } from './store/state-store.ts';
 export interface ImageManagerOptions {
   readonly configuration: ManagerConfiguration;
   /** Returns the configured provider of that name, for listing and deleting. Builders do the uploads. */
   readonly provider: (name: string) => ImageProvider | undefined;
   /** The caller closes it. */
-  readonly store: StateStore;
+  readonly store: ManagerStore;
   /** Job servers of the builders. */
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;

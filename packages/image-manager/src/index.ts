@@ -21,4 +21,10 @@ export type {
 } from './records.ts';
 export { type ExportedState, exportState, importState } from './store/exported-state.ts';
 export { openStateStore } from './store/open-state-store.ts';
-export type { Leadership, StateChange, StateStore } from './store/state-store.ts';
+export type {
+  Leadership,
+  ManagerLeadership,
+  ManagerStore,
+  StateChange,
+  StateStore,
+} from './store/state-store.ts';

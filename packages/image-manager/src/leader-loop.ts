@@ -9,14 +9,14 @@ import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
 import { handleRequests } from './request-handler.ts';
-import type { Leadership, StateStore } from './store/state-store.ts';
+import type { ManagerLeadership, ManagerStore } from './store/state-store.ts';
 import { compareCopy } from './tasks/build.ts';
 import { startSteps } from './tasks/start-steps.ts';
 import { type ManagerSite, RetryTimes, type TaskContext, Tasks } from './tasks/tasks.ts';
 
 export interface LeaderLoopOptions extends ManagerSite {
-  readonly store: StateStore;
-  readonly leadership: Leadership;
+  readonly store: ManagerStore;
+  readonly leadership: ManagerLeadership;
   readonly fleet: BuilderFleet;
   /** Milliseconds between two polls of job servers and requests. */
   readonly pollInterval: number;

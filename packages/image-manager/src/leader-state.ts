@@ -1,5 +1,5 @@
 import type { Build, ManagerState, Upload } from './records.ts';
-import type { Leadership, StateChange } from './store/state-store.ts';
+import type { ManagerLeadership, StateChange } from './store/state-store.ts';
 
 /** Computes a change from the records at the time of the write. */
 type Derivation = (current: CurrentRecords) => StateChange;
@@ -23,12 +23,12 @@ interface Batch {
 export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
-  readonly #leadership: Leadership;
+  readonly #leadership: Pick<ManagerLeadership, 'takeNumbers' | 'write'>;
   /** The next batch, which waits for the end of the current write. */
   #next: Batch | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(read: ManagerState, leadership: Leadership) {
+  constructor(read: ManagerState, leadership: Pick<ManagerLeadership, 'takeNumbers' | 'write'>) {
     this.builds = new Map(read.builds);
     this.uploads = new Map(read.uploads);
     this.#leadership = leadership;

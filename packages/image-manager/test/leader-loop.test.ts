@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Leadership, StateStore } from '@nodepool-builder/image-manager';
+import type { ManagerLeadership, ManagerStore, StateStore } from '@nodepool-builder/image-manager';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { StoreError } from '../src/errors.ts';
 import { Hold } from './hold.ts';
@@ -20,16 +20,13 @@ class LosableStore {
   }
 
   /** The store as a manager sees it. */
-  get asStore(): StateStore {
+  get asStore(): ManagerStore {
     const store = this.#store;
     return {
       owner: store.owner,
       read: () => store.read(),
       requests: () => store.requests(),
-      ask: (request) => store.ask(request),
       lead: (options) => this.#lead(options),
-      close: () => store.close(),
-      [Symbol.asyncDispose]: () => store.close(),
     };
   }
 
@@ -37,7 +34,7 @@ class LosableStore {
     this.#lost.abort(StoreError.notLeader('the store'));
   }
 
-  async #lead(options?: { readonly signal?: AbortSignal }): Promise<Leadership> {
+  async #lead(options?: { readonly signal?: AbortSignal }): Promise<ManagerLeadership> {
     await this.mayLead;
     const leadership = await this.#store.lead(options);
     this.#lost = new AbortController();
@@ -53,7 +50,6 @@ class LosableStore {
         lost.throwIfAborted();
         await leadership.write(change);
       },
-      restore: (state) => leadership.restore(state),
       release: () => leadership.release(),
     };
   }

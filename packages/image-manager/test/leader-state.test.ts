@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LeaderState } from '../src/leader-state.ts';
 import type { Upload } from '../src/records.ts';
-import type { Leadership, StateChange } from '../src/store/state-store.ts';
+import type { ManagerLeadership, StateChange } from '../src/store/state-store.ts';
 
 const UPLOAD: Upload = {
   id: '0000000001-aaaaaaaa',
@@ -22,7 +22,7 @@ class HeldWrites {
   readonly written: StateChange[] = [];
   readonly #held: { readonly change: StateChange; readonly settle: PromiseWithResolvers<void> }[] = [];
 
-  readonly leadership: Leadership = {
+  readonly leadership: ManagerLeadership = {
     lost: new AbortController().signal,
     takeNumbers: () => Promise.resolve(1),
     write: (change) => {
@@ -30,7 +30,6 @@ class HeldWrites {
       this.#held.push({ change, settle });
       return settle.promise;
     },
-    restore: () => Promise.resolve(),
     release: () => Promise.resolve(),
   };
 

@@ -9,6 +9,7 @@ import {
   type ManagedDiskImage,
   type ManagerConfiguration,
   type ManagerState,
+  type ManagerStore,
   openStateStore,
   type StateStore,
   type Timing,
@@ -113,7 +114,7 @@ export class ManagerSite {
   }
 
   /** Starts a manager, by default with the site's store. */
-  manage(store: StateStore = this.store): RunningManager {
+  manage(store: ManagerStore = this.store): RunningManager {
     const manager = new ImageManager({
       configuration: this.configuration,
       provider: (name) => this.providers.get(name),

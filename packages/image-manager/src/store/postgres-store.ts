@@ -1,16 +1,9 @@
 import { Pool, type PoolClient } from 'pg';
 import type { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
+import type { Database, Query, Row, Session, StoreDialect } from './database.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
-import {
-  type Database,
-  type Query,
-  type Row,
-  type Session,
-  SqlStore,
-  type StoreDialect,
-} from './sql-store.ts';
-import type { StateStore } from './state-store.ts';
+import { StateStore } from './state-store.ts';
 import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 import { WatchedConnection } from './watched-connection.ts';
 
@@ -42,7 +35,7 @@ const DIALECT: StoreDialect = {
 export async function openPostgresStore(url: string): Promise<StateStore> {
   const database = new PostgresDatabase(parseAccess(url));
   try {
-    return new SqlStore(database, await database.prepare());
+    return new StateStore(database, await database.prepare());
   } catch (error) {
     await database.close();
     throw error;

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { Mutex } from '@nodepool-builder/image-builder/module-kit';
 import type { StoreError } from '../errors.ts';
-import { type Database, type Query, type Session, SqlStore, type StoreDialect } from './sql-store.ts';
+import type { Database, Query, Session, StoreDialect } from './database.ts';
 import { asStoreError, openDatabase, SQLITE, type SqliteFile, tryLock } from './sqlite-file.ts';
-import type { StateStore } from './state-store.ts';
+import { StateStore } from './state-store.ts';
 
 const DIALECT: StoreDialect = {
   ...SQLITE,
@@ -25,7 +25,7 @@ const DIALECT: StoreDialect = {
 export async function openSqliteStore(path: string): Promise<StateStore> {
   const file = await openDatabase(path);
   try {
-    return new SqlStore(new SqliteDatabase(file), file.database.prepare('select * from settings').get());
+    return new StateStore(new SqliteDatabase(file), file.database.prepare('select * from settings').get());
   } catch (error) {
     file.database.close();
     throw error;

@@ -1,4 +1,23 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { StoreError } from '../errors.ts';
 import type { Build, ManagerState, PendingRequest, Request, Upload } from '../records.ts';
+import type { Database, Query, Session } from './database.ts';
+import {
+  BUILDS,
+  checkSettings,
+  parseRequest,
+  type RecordTable,
+  RowReader,
+  type Settings,
+  toRow,
+  UPLOADS,
+} from './tables.ts';
+
+/** Milliseconds between two attempts of a standby manager to become the leader. */
+const RETRY_INTERVAL = 250;
+
+/** Number of records in one statement: while a statement runs, PostgreSQL's connection does not answer heartbeats. */
+const BATCH = 1000;
 
 /** An atomic change of the records. */
 export interface StateChange {
@@ -29,54 +48,267 @@ export interface LeadOptions {
   readonly onStandby?: () => void;
 }
 
-/** The exclusive right of one manager to write. */
-export interface Leadership {
+/** Keeps the records of builds and uploads in an SQL database. */
+export class StateStore implements AsyncDisposable {
+  readonly #database: Database;
+  readonly #closed = new AbortController();
+  #owner: string;
+  #leadership: Leadership | undefined;
+
+  /** @param settings row of the table, not yet validated */
+  constructor(database: Database, settings: unknown) {
+    this.#database = database;
+    this.#owner = checkSettings(settings, database.location).owner;
+  }
+
+  /**
+   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when
+   * this process became the leader; only {@link Leadership.restore} changes it.
+   */
+  get owner(): string {
+    return this.#owner;
+  }
+
+  /**
+   * Waits until this process is the leader. Takes over within seconds when the leader dies.
+   *
+   * @throws the signal's reason; StoreError `store-not-usable`, after which it may be called again
+   */
+  async lead({ signal, onStandby }: LeadOptions = {}): Promise<Leadership> {
+    const stop = AbortSignal.any([this.#closed.signal, ...(signal === undefined ? [] : [signal])]);
+    stop.throwIfAborted();
+    const session = await this.#database.openSession();
+    const end = AbortSignal.any([stop, session.lost]);
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        end.throwIfAborted();
+        if (await session.tryLock()) return await this.#beginTerm(session);
+        if (attempt === 1) onStandby?.();
+        await delay(RETRY_INTERVAL, undefined, { signal: end }).catch(() => end.throwIfAborted());
+      }
+    } catch (error) {
+      await session.close();
+      stop.throwIfAborted();
+      throw this.#database.asStoreError(error);
+    }
+  }
+
+  /** Reads a consistent snapshot. Any process may call it at any time. */
+  async read(): Promise<StoredState> {
+    const { location, dialect } = this.#database;
+    return await this.#use(async (query) => {
+      const records = async <T extends { readonly id: string }>(
+        table: RecordTable<T>,
+      ): Promise<ReadonlyMap<string, T>> => {
+        const all = new Map<string, T>();
+        for (const row of await query(`select * from ${dialect.prefix}${table.name}`)) {
+          const record = reader.read(table, row);
+          all.set(record.id, record);
+        }
+        return all;
+      };
+      await query(dialect.beginRead);
+      const { owner, next_number: nextNumber } = await this.#settings(query, 'select * from');
+      const reader = new RowReader(location);
+      const builds = await records(BUILDS);
+      const uploads = await records(UPLOADS);
+      await query('commit');
+      return { owner, nextNumber, builds, uploads };
+    });
+  }
+
+  /** Returns the pending requests, oldest first. */
+  async requests(): Promise<readonly PendingRequest[]> {
+    const sql = `select number, request from ${this.#database.dialect.prefix}requests order by number`;
+    return await this.#use(async (query) =>
+      Array.from(await query(sql), ({ number, request }) => ({
+        number: Number(number),
+        request: parseRequest(String(request)),
+      })),
+    );
+  }
+
+  /** Adds a request for the leader, and returns its number. Any process may call it at any time. */
+  async ask(request: Request): Promise<number> {
+    const sql = `insert into ${this.#database.dialect.prefix}requests (request) values ($1) returning number`;
+    return await this.#use(async (query) => {
+      const [row] = await query(sql, JSON.stringify(request));
+      return Number(row?.number);
+    });
+  }
+
+  /** Gives up leadership and closes all connections. */
+  async close(): Promise<void> {
+    if (this.#closed.signal.aborted) return;
+    this.#closed.abort(this.#database.asStoreError(new Error('it was closed')));
+    await this.#leadership?.release();
+    await this.#database.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #beginTerm(session: Session): Promise<Leadership> {
+    const settings = await session.use((query) =>
+      this.#settings(query, 'update', 'set term = term + 1 returning *'),
+    );
+    this.#owner = settings.owner;
+    this.#leadership = new Leadership(this.#database, session, settings.term, (owner) => {
+      this.#owner = owner;
+    });
+    return this.#leadership;
+  }
+
+  async #settings(query: Query, begin: string, end = ''): Promise<Settings> {
+    const { dialect, location } = this.#database;
+    const [row] = await query(`${begin} ${dialect.prefix}settings ${end}`);
+    return checkSettings(row, location);
+  }
+
+  async #use<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    this.#closed.signal.throwIfAborted();
+    return await this.#database.use(work);
+  }
+}
+
+/** The exclusive right of one manager to write. It ends with its session. */
+export class Leadership {
+  readonly #database: Database;
+  readonly #session: Session;
+  readonly #term: number;
+  readonly #onRestored: (owner: string) => void;
+  #isReleased = false;
+
+  /** @param onRestored called with the owner of a restored state */
+  constructor(database: Database, session: Session, term: number, onRestored: (owner: string) => void) {
+    this.#database = database;
+    this.#session = session;
+    this.#term = term;
+    this.#onRestored = onRestored;
+  }
+
   /** Aborts when leadership is lost. Its reason is a StoreError. */
-  readonly lost: AbortSignal;
+  get lost(): AbortSignal {
+    return this.#session.lost;
+  }
+
   /**
    * Takes consecutive numbers from a sequence that no leader ever reuses.
    *
    * @returns the first number
    * @throws StoreError `not-leader`
    */
-  takeNumbers(count: number): Promise<number>;
+  async takeNumbers(count: number): Promise<number> {
+    const { prefix } = this.#database.dialect;
+    const sql = `update ${prefix}settings set next_number = next_number + $1 returning next_number - $1 as number`;
+    return await this.#transaction(async (query) => {
+      const [row] = await query(sql, count);
+      return row?.number as number;
+    });
+  }
+
   /**
    * Writes a change durably: it survives a crash of this host.
    *
    * @throws StoreError `not-leader` if leadership was lost before: nothing was written; `store-not-usable` if the write
    * failed: nothing was written, unless {@link lost} has aborted as well, which leaves the outcome open
    */
-  write(change: StateChange): Promise<void>;
+  async write(change: StateChange): Promise<void> {
+    await this.#transaction((query) => this.#apply(query, change));
+  }
+
   /**
    * Restores a state into an empty store.
    *
    * @throws StoreError `store-not-empty` if the store has a record, or a number was ever taken: nothing was written;
    * otherwise as {@link write}
    */
-  restore(state: StoredState): Promise<void>;
+  async restore({ owner, nextNumber, builds, uploads }: StoredState): Promise<void> {
+    const { location, dialect } = this.#database;
+    const { prefix } = dialect;
+    await this.#transaction(async (query) => {
+      const rows = await query(
+        `update ${prefix}settings set owner = $1, next_number = $2 where next_number = 1
+         and not exists (select 1 from ${prefix}builds)
+         and not exists (select 1 from ${prefix}uploads) returning owner`,
+        owner,
+        nextNumber,
+      );
+      if ([...rows].length === 0) throw StoreError.notEmpty(location);
+      await this.#apply(query, { builds: [...builds.values()], uploads: [...uploads.values()] });
+    });
+    this.#onRestored(owner);
+  }
+
   /** Finishes pending writes and gives up leadership, so that another manager takes over at once. */
-  release(): Promise<void>;
+  async release(): Promise<void> {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    await this.#session.close();
+  }
+
+  async #transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    const { location, dialect } = this.#database;
+    if (this.#isReleased) throw StoreError.notLeader(location);
+    return await this.#session.use(async (query) => {
+      if (this.lost.aborted) throw StoreError.notLeader(location, { cause: this.lost.reason });
+      try {
+        await query(dialect.beginWrite);
+        // Two managers have the lock if a connection pooler shares its session, or somebody deleted the lock file.
+        const [settings] = await query(`select term from ${dialect.prefix}settings ${dialect.forUpdate}`);
+        if (settings?.term !== this.#term) throw StoreError.notLeader(location);
+        const result = await work(query);
+        await query('commit');
+        return result;
+      } catch (error) {
+        const reason = this.#database.asStoreError(error);
+        await this.#session.rollBack(reason);
+        throw reason;
+      }
+    });
+  }
+
+  async #apply(query: Query, change: StateChange): Promise<void> {
+    await this.#put(query, BUILDS, change.builds ?? []);
+    await this.#put(query, UPLOADS, change.uploads ?? []);
+    await this.#remove(query, 'uploads where id', 'text', change.prunedUploads ?? []);
+    await this.#remove(query, 'builds where id', 'text', change.prunedBuilds ?? []);
+    await this.#remove(query, 'requests where number', 'bigint', change.handledRequests ?? []);
+  }
+
+  async #put<T extends { readonly id: string }>(
+    query: Query,
+    table: RecordTable<T>,
+    records: readonly T[],
+  ): Promise<void> {
+    const { prefix, rowsFrom } = this.#database.dialect;
+    // One statement cannot insert the same row twice.
+    const rows = [...new Map(records.map((record) => [record.id, toRow(table, record)])).values()];
+    const names = table.columns.map(({ name }) => name);
+    const sql = `insert into ${prefix}${table.name} (${names.join(', ')}) ${rowsFrom(table.name, names)}
+      on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+    for (let start = 0; start < rows.length; start += BATCH) {
+      await query(sql, JSON.stringify(rows.slice(start, start + BATCH)));
+    }
+  }
+
+  async #remove(
+    query: Query,
+    what: string,
+    type: 'text' | 'bigint',
+    keys: readonly (string | number)[],
+  ): Promise<void> {
+    const { prefix, keysFrom } = this.#database.dialect;
+    if (keys.length === 0) return;
+    await query(`delete from ${prefix}${what} in (${keysFrom(type)})`, JSON.stringify(keys));
+  }
 }
 
-/** Keeps the records of builds and uploads. Every implementation passes the same contract tests. */
-export interface StateStore extends AsyncDisposable {
-  /**
-   * Mark of this store's images: a random text in every id. The value is that of when the store was opened, or when
-   * this process became the leader; only {@link Leadership.restore} changes it.
-   */
-  readonly owner: string;
-  /**
-   * Waits until this process is the leader. Takes over within seconds when the leader dies.
-   *
-   * @throws the signal's reason; StoreError `store-not-usable`, after which it may be called again
-   */
-  lead(options?: LeadOptions): Promise<Leadership>;
-  /** Reads a consistent snapshot. Any process may call it at any time. */
-  read(): Promise<StoredState>;
-  /** Returns the pending requests, oldest first. */
-  requests(): Promise<readonly PendingRequest[]>;
-  /** Adds a request for the leader, and returns its number. Any process may call it at any time. */
-  ask(request: Request): Promise<number>;
-  /** Gives up leadership and closes all connections. */
-  close(): Promise<void>;
+/** The part of a {@link Leadership} that a manager uses. */
+export type ManagerLeadership = Pick<Leadership, 'lost' | 'takeNumbers' | 'write' | 'release'>;
+
+/** The part of a {@link StateStore} that a manager uses. */
+export interface ManagerStore extends Pick<StateStore, 'owner' | 'read' | 'requests'> {
+  lead(options?: LeadOptions): Promise<ManagerLeadership>;
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
 import { OrphanCollector } from '../../src/orphans/orphan-collector.ts';
-import type { Leadership } from '../../src/store/state-store.ts';
+import type { ManagerLeadership } from '../../src/store/state-store.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 import { SiteProvider } from '../site-provider.ts';
@@ -13,7 +13,7 @@ const OWNER = 'ownerabc';
 const INTERVAL = 600_000;
 
 /** Leadership of a store that accepts every change. */
-const LEADERSHIP = { write: async () => {} } as unknown as Leadership;
+const LEADERSHIP = { write: async () => {} } as unknown as ManagerLeadership;
 
 /** A collector with its provider, records and clock. */
 class Collection {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { LeaderState } from '../../src/leader-state.ts';
-import type { Leadership } from '../../src/store/state-store.ts';
+import type { ManagerLeadership } from '../../src/store/state-store.ts';
 import type { TaskContext } from '../../src/tasks/tasks.ts';
 import { followUpload } from '../../src/tasks/upload.ts';
 import { build, upload } from '../store/records.ts';
@@ -15,7 +15,7 @@ async function recordAfter(answer: string, checksum?: string) {
 async function recordsAfter(answer: string, checksum?: string) {
   const of = build('ownerabc', 1, { state: 'ready', ...(checksum !== undefined && { checksum }) });
   const record = upload('ownerabc', 2, of, { leftovers: true });
-  const leadership = { write: async () => {} } as unknown as Leadership;
+  const leadership = { write: async () => {} } as unknown as ManagerLeadership;
   const state = new LeaderState(
     { builds: new Map([[of.id, of]]), uploads: new Map([[record.id, record]]) },
     leadership,

@@ -1,0 +1,47 @@
+import type { StoreError } from '../errors.ts';
+import type { Dialect } from './tables.ts';
+
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Runs one statement, in which `$1` stands for the first value. Rows are read at once, and only once. */
+export type Query = (sql: string, ...values: readonly (string | number)[]) => Promise<Iterable<Row>>;
+
+/** SQL that differs between the two kinds of store. */
+export interface StoreDialect extends Dialect {
+  /** Begins a transaction that reads a snapshot. */
+  readonly beginRead: string;
+  readonly beginWrite: string;
+  /** Follows a `select` of a row that no other transaction may change meanwhile. */
+  readonly forUpdate: string;
+  /** Query for rows of a table from the JSON array `$1`. */
+  readonly rowsFrom: (table: string, names: readonly string[]) => string;
+  /** Query for keys from the JSON array `$1`. */
+  readonly keysFrom: (type: 'text' | 'bigint') => string;
+}
+
+/** A database of one kind. */
+export interface Database {
+  /** Name for messages. */
+  readonly location: string;
+  readonly dialect: StoreDialect;
+  /** Runs queries without others of this connection in between. A transaction that is still open afterwards is undone. */
+  use<T>(work: (query: Query) => Promise<T>): Promise<T>;
+  openSession(): Promise<Session>;
+  /** Converts an error to a StoreError with a remedy. A StoreError is returned as it is. */
+  asStoreError(error: unknown): StoreError;
+  close(): Promise<void>;
+}
+
+/** A session of the database that can hold the lock of the leader. */
+export interface Session {
+  /** Aborts when the session or its lock is lost. Its reason is a StoreError. */
+  readonly lost: AbortSignal;
+  /** Runs queries in this session without others in between. */
+  use<T>(work: (query: Query) => Promise<T>): Promise<T>;
+  /** Returns false if another session has the lock. */
+  tryLock(): Promise<boolean>;
+  /** Undoes an open transaction after an error. After `not-leader` the session is lost. */
+  rollBack(reason: StoreError): Promise<void>;
+  /** Waits for running queries and releases the lock. */
+  close(): Promise<void>;
+}
