@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import type { ImageFormat } from '../formats.ts';
-import type { ImageFilter } from '../image-filter/image-filter.ts';
-import { splitTags } from '../image-filter/image-filter.ts';
+import { type ImageFilter, splitTags } from '../image-filter/image-filter.ts';
 import type {
   ImageCandidate,
   ImageProvider,
@@ -11,35 +10,23 @@ import type {
   UploadResult,
 } from '../types.ts';
 
-/** Settings of a {@link FakeImageProvider}. */
-export interface FakeImageProviderOptions {
-  readonly name?: string;
-  readonly formats?: readonly ImageFormat[];
-  /** Runs before each upload, to delay it or to make it fail. */
-  readonly beforeUpload?: (request: UploadRequest, options: OperationOptions) => Promise<void>;
-}
-
-/** A provider in memory: it reads the data of images but does not store it. */
+/** A provider in memory: it reads the data of images but does not store it. A subclass delays calls, or makes them fail. */
 export class FakeImageProvider implements ImageProvider {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
   /** Uploaded images by external id. */
   readonly images: Map<string, ProviderImage> = new Map();
-  /** Upload ids by external id. */
   readonly #requests = new Map<string, UploadRequest>();
-  readonly #beforeUpload: NonNullable<FakeImageProviderOptions['beforeUpload']>;
 
-  constructor({ name = 'fake', formats = ['qcow2', 'raw'], beforeUpload }: FakeImageProviderOptions = {}) {
-    this.name = name;
-    this.formats = formats;
-    this.#beforeUpload = beforeUpload ?? (() => Promise.resolve());
+  constructor(options: { readonly name?: string; readonly formats?: readonly ImageFormat[] } = {}) {
+    this.name = options.name ?? 'fake';
+    this.formats = options.formats ?? ['qcow2', 'raw'];
   }
 
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const { signal, onProgress } = options;
     const { uploadId, imageId, imageName, file } = request;
     signal?.throwIfAborted();
-    await this.#beforeUpload(request, options);
     let done = 0;
     for await (const chunk of createReadStream(file.path) as AsyncIterable<Buffer>) {
       signal?.throwIfAborted();
@@ -69,7 +56,6 @@ export class FakeImageProvider implements ImageProvider {
   async delete(externalId: string, { signal }: OperationOptions = {}): Promise<void> {
     signal?.throwIfAborted();
     this.images.delete(externalId);
-    this.#requests.delete(externalId);
   }
 
   async list({ signal }: OperationOptions = {}): Promise<readonly ProviderImage[]> {
@@ -77,12 +63,8 @@ export class FakeImageProvider implements ImageProvider {
     return [...this.images.values()];
   }
 
-  async candidates(
-    _filter: ImageFilter,
-    { signal }: OperationOptions = {},
-  ): Promise<readonly ImageCandidate[]> {
-    signal?.throwIfAborted();
-    return [...this.images.values()].map(({ externalId, imageName, imageId, uploadedAt }) => {
+  async candidates(_filter: ImageFilter, options: OperationOptions = {}): Promise<readonly ImageCandidate[]> {
+    return (await this.list(options)).map(({ externalId, imageName, imageId, uploadedAt }) => {
       const { externalName, builtAt, metadata = {} } = this.#requests.get(externalId) ?? {};
       return {
         externalId,

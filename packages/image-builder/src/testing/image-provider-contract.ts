@@ -20,6 +20,16 @@ const SIZE = 3 * 1024 * 1024 + 17;
  * @param open creates a provider without images for one test, with its cleanup in `t.after`
  */
 export function imageProviderContract(name: string, open: (t: TestContext) => Promise<ImageProvider>): void {
+  const check = (
+    title: string,
+    run: (provider: ImageProvider, request: UploadRequest) => Promise<void>,
+  ): void => {
+    test(title, async (t) => {
+      const provider = await open(t);
+      await run(provider, await uploadRequest(t, provider));
+    });
+  };
+
   describe(`${name} as an ImageProvider`, () => {
     test('it accepts at least one format', async (t) => {
       assert.ok((await open(t)).formats.length > 0);
@@ -52,25 +62,19 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.equal((await provider.list()).length, provider.formats.length);
     });
 
-    test('two uploads with one upload id result in one image', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('two uploads with one upload id result in one image', async (provider, request) => {
       await provider.upload(request);
       const { externalId } = await provider.upload(request);
       assert.deepEqual(externalIds(await provider.list()), [externalId]);
     });
 
-    test('two concurrent uploads of one image result in one', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('two concurrent uploads of one image result in one', async (provider, request) => {
       const results = await Promise.allSettled([provider.upload(request), provider.upload(request)]);
       assert.ok(results.some(({ status }) => status === 'fulfilled'));
       assert.equal((await provider.list()).length, 1);
     });
 
-    test('images with other ids or names are separate images', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('images with other ids or names are separate images', async (provider, request) => {
       const ids = [
         (await provider.upload(request)).externalId,
         (await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' })).externalId,
@@ -80,18 +84,14 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), ids.toSorted());
     });
 
-    test('a delete removes one image and no other', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('a delete removes one image and no other', async (provider, request) => {
       const deleted = await provider.upload(request);
       const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       await provider.delete(deleted.externalId);
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    test('discard removes the image of one upload and no other', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('discard removes the image of one upload and no other', async (provider, request) => {
       await provider.upload(request);
       const kept = await provider.upload({ ...request, uploadId: 'u2', imageId: 'another' });
       await provider.discard(request.uploadId);
@@ -101,11 +101,10 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       assert.deepEqual(externalIds(await provider.list()), [kept.externalId]);
     });
 
-    test('a candidate has all properties that a filter uses', async (t) => {
-      const provider = await open(t);
+    check('a candidate has all properties that a filter uses', async (provider, request) => {
       const builtAt = new Date('2026-05-01T12:00:00Z');
       const { externalId } = await provider.upload({
-        ...(await uploadRequest(t, provider)),
+        ...request,
         builtAt,
         metadata: { os: 'debian', architecture: 'x86_64', tags: 'ci, qa' },
       });
@@ -133,9 +132,7 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       );
     });
 
-    test('the candidates contain the latest image that passes a filter', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('the candidates contain the latest image that passes a filter', async (provider, request) => {
       const upload = async (imageName: string, day: number, tags: string): Promise<string> => {
         const builtAt = new Date(Date.UTC(2026, 4, day));
         const metadata = { os: 'debian', tags };
@@ -164,63 +161,55 @@ export function imageProviderContract(name: string, open: (t: TestContext) => Pr
       }
     });
 
-    test('a known id without an image is not a candidate', async (t) => {
-      const provider = await open(t);
-      const { externalId } = await provider.upload(await uploadRequest(t, provider));
+    check('a known id without an image is not a candidate', async (provider, request) => {
+      const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
       assert.deepEqual(await provider.candidates({}, { known: [externalId] }), []);
     });
 
-    test('deleting a missing image is not an error', async (t) => {
-      const provider = await open(t);
-      const { externalId } = await provider.upload(await uploadRequest(t, provider));
+    check('deleting a missing image is not an error', async (provider, request) => {
+      const { externalId } = await provider.upload(request);
       await provider.delete(externalId);
       await provider.delete(externalId);
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('a deleted image can be uploaded again', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('a deleted image can be uploaded again', async (provider, request) => {
       await provider.delete((await provider.upload(request)).externalId);
       const { externalId } = await provider.upload(request);
       assert.deepEqual(externalIds(await provider.list()), [externalId]);
     });
 
-    test('an upload that is aborted at its start leaves nothing', async (t) => {
-      const provider = await open(t);
-      await assert.rejects(
-        provider.upload(await uploadRequest(t, provider), { signal: AbortSignal.abort() }),
-      );
+    check('an upload that is aborted at its start leaves nothing', async (provider, request) => {
+      await assert.rejects(provider.upload(request, { signal: AbortSignal.abort() }));
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('an upload that is aborted halfway leaves a complete image or nothing', async (t) => {
-      const provider = await open(t);
-      const abort = new AbortController();
-      const [result] = await Promise.allSettled([
-        provider.upload(await uploadRequest(t, provider), {
-          signal: abort.signal,
-          onProgress: () => abort.abort(),
-        }),
-      ]);
-      // The abort may be too late.
-      const expected = result.status === 'fulfilled' ? [result.value.externalId] : [];
-      assert.deepEqual(externalIds(await provider.list()), expected);
-    });
+    check(
+      'an upload that is aborted halfway leaves a complete image or nothing',
+      async (provider, request) => {
+        const abort = new AbortController();
+        const [result] = await Promise.allSettled([
+          provider.upload(request, {
+            signal: abort.signal,
+            onProgress: () => abort.abort(),
+          }),
+        ]);
+        // The abort may be too late.
+        const expected = result.status === 'fulfilled' ? [result.value.externalId] : [];
+        assert.deepEqual(externalIds(await provider.list()), expected);
+      },
+    );
 
-    test('a missing source file is an error and leaves nothing', async (t) => {
-      const provider = await open(t);
-      const request = await uploadRequest(t, provider);
+    check('a missing source file is an error and leaves nothing', async (provider, request) => {
       await rm(request.file.path);
       await assert.rejects(provider.upload(request), (error) => error instanceof Error);
       assert.deepEqual(await provider.list(), []);
     });
 
-    test('progress never decreases and ends with the total', async (t) => {
-      const provider = await open(t);
+    check('progress never decreases and ends with the total', async (provider, request) => {
       const seen: Progress[] = [];
-      await provider.upload(await uploadRequest(t, provider), {
+      await provider.upload(request, {
         onProgress: (progress) => seen.push(progress),
       });
       const parts = seen.map(({ done, total }) => done / total);

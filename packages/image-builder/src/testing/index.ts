@@ -1,4 +1,4 @@
-export { FakeImageProvider, type FakeImageProviderOptions } from './fake-image-provider.ts';
+export { FakeImageProvider } from './fake-image-provider.ts';
 export { imageBuilderContract } from './image-builder-contract.ts';
 export { imageProviderContract } from './image-provider-contract.ts';
 export { type InstanceSite, instanceProviderContract } from './instance-provider-contract.ts';
