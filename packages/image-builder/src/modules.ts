@@ -1,4 +1,3 @@
-/* oxlint-disable typescript/no-explicit-any -- a module of any settings is one, which no other type argument says */
 import type { BaseImageBuilder } from './base.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
@@ -6,6 +5,9 @@ import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
 import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 import type { ImageProvider, Logger } from './types.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
+type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
 
 /** A problem with a setting that a schema cannot express. */
 export interface Diagnostic {
@@ -37,22 +39,33 @@ export interface SettingsContext {
  * @typeParam S of {@link settings}
  * @typeParam Settings of a builder: result of {@link read}
  */
-// biome-ignore lint/suspicious/noExplicitAny: see above
-export interface BuilderModule<S extends ObjectSchema = any, Settings = any> {
+export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = AnySettings> {
   /** `diskimages[].builder`. */
   readonly type: string;
   /** Follows the type in the documentation: `on a running instance`. */
   readonly description?: string;
   /** Keys of its disk images besides those that all disk images have. */
   readonly settings: S;
-  /** List of its own for its disk images. Default: the entries of `diskimages` that name its type. */
-  readonly section?: Section;
+  /**
+   * List of its own in `nodepool.yaml`: entries with a name, or a mapping of names to entries, or a single entry. Default:
+   * the entries of `diskimages` that name its type.
+   */
+  readonly section?: {
+    /** `zuul-images`. */
+    readonly key: string;
+    readonly description: string;
+    /** Key whose value names an entry without a name. */
+    readonly defaultName: string;
+  };
   /** Whether its images are built elsewhere, so that no age makes one due. Default false. */
   readonly importsBuilds?: boolean;
   /** Checks beyond the schema. */
   check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;
-  /** Programs of this host that a build runs; `validate` warns if this host lacks one. */
-  programs?(settings: SettingsOf<S>): Iterable<NeededProgram>;
+  /**
+   * Programs of this host that a build runs; `validate` warns if this host lacks one. The JSON pointer is that of the key
+   * that names it, relative to the entry; empty for a default.
+   */
+  programs?(settings: SettingsOf<S>): Iterable<{ readonly pointer: string; readonly program: string }>;
   /** Completes valid settings. Default: they stay as they are. */
   read?(settings: SettingsOf<S>, context: SettingsContext): Settings;
   /**
@@ -68,22 +81,6 @@ export interface BuilderModule<S extends ObjectSchema = any, Settings = any> {
   create(diskimage: DiskImage, settings: Settings, services: BuilderServices): BaseImageBuilder;
   /** Starts services that run as long as the daemon, such as a poller or a reaper. */
   start?(site: BuilderSite): BuilderService<Settings> | Promise<BuilderService<Settings>>;
-}
-
-/** A top-level list of `nodepool.yaml`: entries with a name, or a mapping of names to entries, or a single entry. */
-export interface Section {
-  /** `zuul-images`. */
-  readonly key: string;
-  readonly description: string;
-  /** Key whose value names an entry without a name. */
-  readonly defaultName: string;
-}
-
-/** A program of this host that a build runs. */
-export interface NeededProgram {
-  /** JSON pointer of the key that names it, relative to the entry; empty for a default. */
-  readonly pointer: string;
-  readonly program: string;
 }
 
 /** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */
@@ -162,9 +159,6 @@ export interface BuilderSite {
   requestBuild(request: BuildRequest, signal: AbortSignal): Promise<Error | undefined>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
-type AnySettings = any; // oxlint-disable-line typescript/no-explicit-any
-
 /**
  * A kind of provider: everything about one value of `providers[].type`. It takes images, runs instances, or both,
  * depending on which of {@link openImages} and {@link openInstances} it has. Opening a provider sends no request.
@@ -185,8 +179,12 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
   readonly bootsFiles?: boolean;
   /** Checks beyond the schema. */
   check?(entry: ProviderEntry<S>): Iterable<Diagnostic>;
-  /** Form of a provider that a command names without a configuration file. Absent: an entry is needed. */
-  readonly shortForm?: ShortForm;
+  /** The form `TYPE:TEXT` of a provider on a command line, without a configuration file. Absent: an entry is needed. */
+  readonly shortForm?: {
+    /** Name of the text in messages: `PATH`. */
+    readonly placeholder: string;
+    settings(text: string): Readonly<Record<string, unknown>>;
+  };
   /** Files that {@link prepare} reads, or would read if they existed: a change of one reloads the configuration. */
   files?(host: Omit<ProviderHost, 'warn'>): readonly string[];
   /**
@@ -196,14 +194,6 @@ export interface ProviderModule<S extends ObjectSchema = AnySettings, P = unknow
   prepare?(entry: ProviderEntry<S>, host: ProviderHost): Promise<PreparedProvider<P>>;
   openImages?(entry: ProviderEntry<S>, services: ImageServices<P>): ImageProvider;
   openInstances?(entry: ProviderEntry<S>, services: InstanceServices<P>): InstanceProvider;
-}
-
-/** The form `TYPE:TEXT` of a provider, on a command line. */
-export interface ShortForm {
-  /** Name of the text in messages: `PATH`. */
-  readonly placeholder: string;
-  /** Settings for the text. */
-  settings(text: string): Readonly<Record<string, unknown>>;
 }
 
 /** Settings of one entry of `providers`. */
