@@ -9,14 +9,21 @@ import {
 const FORMAT_ALIASES: Readonly<Record<string, ImageFormat>> = { qcow: 'qcow2' };
 
 const TEXT = { type: 'string', minLength: 1 } as const;
-const FILE = { ...TEXT, format: 'path' } as const;
+
+function text(description: string): typeof TEXT & { readonly description: string } {
+  return { ...TEXT, description };
+}
+
+function file(description: string): ReturnType<typeof text> & { readonly format: 'path' } {
+  return { ...TEXT, format: 'path', description };
+}
 
 const AUTH = {
   type: 'object',
   additionalProperties: false,
   description: 'Authentication to the API, in one of these ways. Default: none.',
   properties: {
-    'token-file': { ...FILE, description: 'File with a bearer token; it is read for each request.' },
+    'token-file': file('File with a bearer token; it is read for each request.'),
     'token-command': {
       type: 'array',
       format: 'program',
@@ -31,10 +38,10 @@ const AUTH = {
       description:
         'The builder makes tokens itself, for a section `auth` of zuul.conf with the driver HS256.',
       properties: {
-        issuer: { ...TEXT, description: '`issuer_id` in zuul.conf.' },
-        audience: { ...TEXT, description: '`client_id` in zuul.conf.' },
-        subject: { ...TEXT, description: "The builder's name in Zuul's access rules." },
-        'secret-file': { ...FILE, description: 'File with the value of `secret` there.' },
+        issuer: text('`issuer_id` in zuul.conf.'),
+        audience: text('`client_id` in zuul.conf.'),
+        subject: text("The builder's name in Zuul's access rules."),
+        'secret-file': file('File with the value of `secret` there.'),
       },
     },
     'client-credentials': {
@@ -44,10 +51,10 @@ const AUTH = {
       description:
         'OpenID provider that issues tokens by the client credentials grant (RFC 6749, section 4.4).',
       properties: {
-        issuer: { ...TEXT, description: "The provider's issuer URL." },
-        'client-id': { ...TEXT, description: "The builder's client ID there." },
-        'secret-file': { ...FILE, description: "File with the client's secret." },
-        scope: { ...TEXT, description: 'Scope of the token, where the provider asks for it.' },
+        issuer: text("The provider's issuer URL."),
+        'client-id': text("The builder's client ID there."),
+        'secret-file': file("File with the client's secret."),
+        scope: text('Scope of the token, where the provider asks for it.'),
       },
     },
   },
@@ -59,11 +66,11 @@ const MQTT = {
   additionalProperties: false,
   description: "Where Zuul's MQTT reporter publishes: the builder polls as soon as a build has ended.",
   properties: {
-    url: { ...TEXT, description: '`mqtt://host:1883` or `mqtts://host:8883`.' },
-    topic: { ...TEXT, description: 'Topic to subscribe to; it may contain wildcards.' },
-    username: { ...TEXT, description: 'User name.' },
-    'password-file': { ...FILE, description: 'File with the password.' },
-    'ca-file': { ...FILE, description: 'PEM file with the certificates of authorities for the broker.' },
+    url: text('`mqtt://host:1883` or `mqtts://host:8883`.'),
+    topic: text('Topic to subscribe to; it may contain wildcards.'),
+    username: text('User name.'),
+    'password-file': file('File with the password.'),
+    'ca-file': file('PEM file with the certificates of authorities for the broker.'),
   },
 } as const;
 
@@ -76,28 +83,20 @@ export const ZUUL_SETTINGS = {
   type: 'object',
   required: ['api-url', 'project', 'pipelines', 'job', 'artifacts'],
   properties: {
-    'api-url': {
-      ...TEXT,
-      description: 'URL of Zuul, of its API, or of a tenant there, as a browser shows it.',
-    },
-    tenant: { ...TEXT, description: 'Needed if `api-url` names none and that Zuul has several tenants.' },
-    project: { ...TEXT, description: 'Short name: `opendev/system-config`, without the Git server.' },
+    'api-url': text('URL of Zuul, of its API, or of a tenant there, as a browser shows it.'),
+    tenant: text('Needed if `api-url` names none and that Zuul has several tenants.'),
+    project: text('Short name: `opendev/system-config`, without the Git server.'),
     pipelines: {
       type: 'array',
       minItems: 1,
       items: TEXT,
       description: 'A successful build in any of these is imported.',
     },
-    job: { ...TEXT, description: 'Job that builds the image.' },
-    branch: {
-      ...TEXT,
-      description: 'Only builds of this branch. Default: builds of any branch, and those without one.',
-    },
-    'image-name': {
-      ...TEXT,
-      description:
-        '`image_name` in the metadata that the job returns, if one job builds several images. Default: the name here.',
-    },
+    job: text('Job that builds the image.'),
+    branch: text('Only builds of this branch. Default: builds of any branch, and those without one.'),
+    'image-name': text(
+      '`image_name` in the metadata that the job returns, if one job builds several images. Default: the name here.',
+    ),
     artifacts: {
       type: 'array',
       minItems: 1,
@@ -111,16 +110,14 @@ export const ZUUL_SETTINGS = {
             enum: [...FORMAT_NAMES, ...Object.keys(FORMAT_ALIASES)],
             description: 'Format; `qcow` means `qcow2`.',
           },
-          type: { ...TEXT, description: '`type` in the metadata of the artifact.' },
+          type: text('`type` in the metadata of the artifact.'),
         },
       },
     },
     auth: AUTH,
-    'ca-file': {
-      ...FILE,
-      description:
-        'PEM file with the certificates of further authorities to trust, for the API and the artifacts.',
-    },
+    'ca-file': file(
+      'PEM file with the certificates of further authorities to trust, for the API and the artifacts.',
+    ),
     'poll-interval': {
       type: 'number',
       minimum: 1,
@@ -129,7 +126,7 @@ export const ZUUL_SETTINGS = {
       description: 'Seconds between two polls.',
     },
     mqtt: MQTT,
-    's3-endpoint': { ...TEXT, description: 'URL of the object store with the buckets that `s3://` names.' },
+    's3-endpoint': text('URL of the object store with the buckets that `s3://` names.'),
     'allowed-hosts': {
       type: 'array',
       items: TEXT,

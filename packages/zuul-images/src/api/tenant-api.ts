@@ -17,31 +17,24 @@ const TENANTS = new JsonReader({
   items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
 });
 
-/** The API of one tenant. */
-export interface TenantApi {
-  readonly tenant: string;
-  /** Base URL with a slash at its end, for `builds`. */
-  readonly base: string;
-}
-
 /**
- * Finds the API of a tenant. An API that is white-labelled for one tenant names it in its `info`. Without a configured
+ * Base URL of the API of a tenant, with a slash at its end. An API that is white-labelled for one tenant names it in its `info`. Without a configured
  * tenant, the API must have exactly one.
  *
  * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the session
  */
-export async function findTenantApi(
+export async function tenantApiUrl(
   session: ApiSession,
   { root, tenant }: ApiUrl,
   signal: AbortSignal,
-): Promise<TenantApi> {
+): Promise<string> {
   const { info } = await session.get(new URL('api/info', root), (value) => INFO.check(value), signal);
   const served = info.tenant ?? undefined;
   if (served === undefined) {
     const name = tenant ?? (await onlyTenant(session, root, signal));
-    return { tenant: name, base: `${root}api/tenant/${encodeURIComponent(name)}/` };
+    return `${root}api/tenant/${encodeURIComponent(name)}/`;
   }
-  if (tenant === undefined || tenant === served) return { tenant: served, base: `${root}api/` };
+  if (tenant === undefined || tenant === served) return `${root}api/`;
   throw new ZuulError(
     'invalid-settings',
     `Zuul API ${root}: it serves only the tenant "${served}", and not "${tenant}"; correct the tenant or the api-url`,

@@ -4,7 +4,7 @@ import { createCredentials } from '../credentials/zuul-credentials.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
 import { ApiSession, type ApiSessionOptions } from './api-session.ts';
 import { type ApiUrl, parseApiUrl } from './api-url.ts';
-import { findTenantApi, type TenantApi } from './tenant-api.ts';
+import { tenantApiUrl } from './tenant-api.ts';
 import { type BuildQuery, parseBuild, type ZuulBuild } from './zuul-build.ts';
 import { ZuulError } from './zuul-error.ts';
 import { readAuthorities, ZuulHttp } from './zuul-http.ts';
@@ -44,7 +44,8 @@ export class ZuulApi {
   readonly #url: ApiUrl;
   readonly #session: ApiSession;
   readonly #logger: Logger;
-  #tenantApi: TenantApi | undefined;
+  /** Base URL of the tenant's API, once it is known. */
+  #base: string | undefined;
   /** Index into {@link SERVER_GENERATIONS}. */
   #generation = 0;
 
@@ -82,12 +83,11 @@ export class ZuulApi {
   }
 
   async #page(query: BuildQuery, skip: number, signal: AbortSignal): Promise<readonly ZuulBuild[]> {
-    this.#tenantApi ??= await findTenantApi(this.#session, this.#url, signal);
-    const { base } = this.#tenantApi;
+    this.#base ??= await tenantApiUrl(this.#session, this.#url, signal);
     for (let generation = this.#generation; ; generation += 1) {
       try {
         const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? [], skip);
-        const url = new URL(`builds?${parameters.toString()}`, base);
+        const url = new URL(`builds?${parameters.toString()}`, this.#base);
         const page = await this.#session.get(url, (value) => LIST.check(value).map(parseBuild), signal);
         this.#generation = generation;
         return page;
@@ -96,7 +96,7 @@ export class ZuulApi {
         const isLast = generation === SERVER_GENERATIONS.length - 1;
         if (error.code === 'tenant-unknown' || isLast) {
           // The server may have been replaced by another.
-          this.#tenantApi = undefined;
+          this.#base = undefined;
           this.#generation = 0;
           throw error;
         }

@@ -5,7 +5,6 @@ import {
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
-  type NetworkFailureKind,
   networkFailure,
   parseJson,
   SYSTEM_CLOCK,
@@ -19,16 +18,6 @@ const TIMEOUT = 45;
 
 /** `application/json`, with or without parameters. */
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
-
-const CODES: Readonly<Record<NetworkFailureKind, ZuulErrorCode>> = {
-  'unknown-authority': 'certificate-untrusted',
-  'invalid-certificate': 'certificate-untrusted',
-  'other-host-name': 'certificate-untrusted',
-  'redirect-loop': 'redirected',
-  'body-too-long': 'invalid-answer',
-  'not-sent': 'connection-failed',
-  'no-answer': 'connection-failed',
-};
 
 /** Settings of a {@link ZuulHttp}. */
 export interface ZuulHttpOptions {
@@ -72,12 +61,15 @@ export class ZuulHttp {
 
 function requestError(name: string, error: unknown): ZuulError {
   const { kind, message, cause, isCertificate } = networkFailure(error);
-  let text = `no answer: ${message}`;
-  if (kind === 'redirect-loop') text = 'the URL redirects in a loop; correct it';
-  if (kind === 'body-too-long') text = `${message}; check that the URL is that of the service`;
-  if (isCertificate)
-    text = `the certificate is not trusted: ${message}; set ca-file to its authority, or replace it`;
-  return new ZuulError(CODES[kind], `${name}: ${text}`, { cause });
+  const failure = (code: ZuulErrorCode, text: string): ZuulError =>
+    new ZuulError(code, `${name}: ${text}`, { cause });
+  if (isCertificate) {
+    const text = `the certificate is not trusted: ${message}; set ca-file to its authority, or replace it`;
+    return failure('certificate-untrusted', text);
+  }
+  if (kind === 'redirect-loop') return failure('redirected', 'the URL redirects in a loop; correct it');
+  if (kind !== 'body-too-long') return failure('connection-failed', `no answer: ${message}`);
+  return failure('invalid-answer', `${message}; check that the URL is that of the service`);
 }
 
 /** The content type distinguishes an answer from a login page with status 200. */

@@ -88,7 +88,7 @@ export function withImported(history: ProcessedHistory, update: HistoryUpdate): 
   return { newest, builds: withBuilds(history, [...passedOver, ...same]) };
 }
 
-/** The history after the image of a build proved to be unavailable. */
+/** The history after the artifacts of a build expired: it is not tried again, but an older one may be. */
 export function withSkipped(
   history: ProcessedHistory,
   { same }: Pick<HistoryUpdate, 'same'>,
@@ -150,27 +150,23 @@ export class ProcessedBuilds {
     return processed;
   }
 
-  /** The current history; later changes create another. */
+  /** The current history; {@link write} replaces it. */
   get history(): ProcessedHistory {
     return this.#history;
   }
 
   /**
-   * Records that the image of a build was imported. The record survives a loss of power once this resolves.
+   * Replaces the history. The record survives a loss of power once this resolves.
    *
-   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
+   * @throws ImageError `disk-full`, `directory-not-usable`; then the history is unchanged
    */
-  async imported(update: HistoryUpdate): Promise<void> {
-    await this.#write(withImported(this.#history, update));
-  }
-
-  /**
-   * Records that the image of a build is unavailable, so that it is not tried again. An older one may still be imported.
-   *
-   * @throws ImageError `disk-full`, `directory-not-usable`; then nothing is recorded
-   */
-  async skipped(update: HistoryUpdate): Promise<void> {
-    await this.#write(withSkipped(this.#history, update));
+  async write(history: ProcessedHistory): Promise<void> {
+    const { newest, builds } = history;
+    const record = { version: 1, ...(newest && { newest }), builds: [...builds.values()] } as const;
+    await this.#records.write(this.#name, record).catch((error: unknown) => {
+      throw asImageError(error, `writing ${this.#file}`);
+    });
+    this.#history = history;
   }
 
   async #read(): Promise<void> {
@@ -190,15 +186,6 @@ export class ProcessedBuilds {
         { cause },
       );
     }
-  }
-
-  async #write(history: ProcessedHistory): Promise<void> {
-    const { newest, builds } = history;
-    const record = { version: 1, ...(newest && { newest }), builds: [...builds.values()] } as const;
-    await this.#records.write(this.#name, record).catch((error: unknown) => {
-      throw asImageError(error, `writing ${this.#file}`);
-    });
-    this.#history = history;
   }
 
   get #file(): string {

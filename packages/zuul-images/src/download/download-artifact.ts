@@ -14,13 +14,12 @@ import {
   signalOf,
   steadyProgress,
 } from '@nodepool-builder/image-builder/module-kit';
-import { DiskSpaceGuard } from './disk-space-guard.ts';
 import { fetchObject } from './fetch-object.ts';
 import { type ArtifactAccess, HttpSource } from './http-source.ts';
 import { Retries, TransientFailure } from './retries.ts';
 import { Spool } from './spool.ts';
 import { findObject } from './stored-object.ts';
-import { tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
+import { checkFreeSpace, tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
 import { codingOf } from './unpacking.ts';
 
 const CONNECTIONS = 4;
@@ -127,21 +126,20 @@ async function attempt(
     const coding = codingOf(source.name, object.contentEncoding);
     if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = await Spool.open(directory, object);
-    const space = new DiskSpaceGuard(directory, leaveFree);
-    await space.check((object.size ?? 0) - spool.present);
+    await checkFreeSpace(spool.path, (object.size ?? 0) - spool.present + leaveFree);
     const size = object.size ?? 'an unknown number of';
     logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
 
     const progress = onProgress && steadyProgress(onProgress);
     const path = coding === undefined ? spool.path : unpackedPath(directory);
-    const fetching = { source, object, spool, space, connections, retryPolicy, logger };
+    const fetching = { source, object, spool, connections, retryPolicy, logger };
     const unpacking = {
       spool,
       coding,
       path,
       name,
       limit,
-      space,
+      leaveFree,
       withCrc32: request.crc32 !== undefined,
       onProgress: (done: number) => progress?.({ done, total: object.size ?? 0 }),
     };

@@ -1,6 +1,5 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { type RetryLimits, runTaskGroup } from '@nodepool-builder/image-builder/module-kit';
-import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Answer, HttpSource } from './http-source.ts';
 import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
@@ -14,7 +13,6 @@ export interface FetchOptions {
   readonly source: HttpSource;
   readonly object: RangedObject | WholeObject;
   readonly spool: Spool;
-  readonly space: DiskSpaceGuard;
   /** Number of ranges fetched concurrently. */
   readonly connections: number;
   readonly retryPolicy: RetryLimits | undefined;
@@ -84,14 +82,13 @@ async function fetchRange(
 async function receive(
   answer: Answer,
   range: Range,
-  { source, spool, space }: FetchOptions,
+  { source, spool }: FetchOptions,
   signal: AbortSignal,
 ): Promise<void> {
   for await (const chunk of source.body(answer, signal)) {
     if (range.position + chunk.length > range.end) {
       throw new TransientFailure(`${source.name}: the server sent more than it announced`);
     }
-    await space.count(chunk.length);
     await spool.write(chunk, range.position);
     range.position += chunk.length;
   }

@@ -8,16 +8,12 @@ import { ObjectReplaced } from './retries.ts';
 /** Milliseconds after a modification from which on its date identifies the content (RFC 9110, 8.8.2.2). */
 const DATE_IS_STRONG = 1000;
 
-/** The content of an object on its server. */
-export interface ObjectIdentity {
+/** An object that is fetched in ranges. */
+export interface RangedObject {
   /** Bytes. */
   readonly size: number;
-  /** Entity tag or date, for If-Range. */
+  /** Identifies the content: entity tag or date, for If-Range. */
   readonly validator: string;
-}
-
-/** An object that is fetched in ranges. */
-export interface RangedObject extends ObjectIdentity {
   readonly contentEncoding: string | undefined;
 }
 
@@ -85,7 +81,7 @@ async function wholeObject(answer: Answer): Promise<WholeObject> {
  */
 export async function getRange(
   source: HttpSource,
-  { size, validator }: ObjectIdentity,
+  { size, validator }: RangedObject,
   { begin, end }: { readonly begin: number; readonly end: number },
   signal: AbortSignal,
 ): Promise<Answer> {

@@ -1,8 +1,8 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
 import { Digester, STATE_FILE, writeSparse } from '@nodepool-builder/image-builder/module-kit';
-import type { DiskSpaceGuard } from './disk-space-guard.ts';
 import type { Spool } from './spool.ts';
 import { type Coding, unpack } from './unpacking.ts';
 
@@ -11,13 +11,14 @@ export interface UnpackOptions {
   readonly spool: Spool;
   /** Undefined if the object is not compressed. */
   readonly coding: Coding | undefined;
-  /** Path of the unpacked file; unused if the object is not compressed. */
+  /** Path of the unpacked file; that of the spool if the object is not compressed. */
   readonly path: string;
   /** Name of the artifact in messages. */
   readonly name: string;
   /** Size limit of the unpacked file in bytes. */
   readonly limit: number;
-  readonly space: DiskSpaceGuard;
+  /** Bytes that stay free on the file system. */
+  readonly leaveFree: number;
   /** Whether to compute the checksum of the stored object. */
   readonly withCrc32: boolean;
   /** Called with the number of bytes of the object that have been unpacked. */
@@ -40,7 +41,7 @@ export interface UnpackedObject {
  * @throws the signal's reason
  */
 export async function unpackObject(options: UnpackOptions, signal: AbortSignal): Promise<UnpackedObject> {
-  const { spool, coding, path, space, withCrc32, onProgress } = options;
+  const { spool, coding, path, leaveFree, withCrc32, onProgress } = options;
   // The unpacked size of a compressed object is unknown.
   const expected = coding === undefined ? spool.size : undefined;
   const digester = new Digester(expected);
@@ -59,7 +60,8 @@ export async function unpackObject(options: UnpackOptions, signal: AbortSignal):
     file = coding === undefined ? undefined : await open(path, 'w', STATE_FILE);
     const chunks = coding === undefined ? stored() : unpacked(coding, stored(), options, signal);
     const size = await digestChunks(chunks, digester, options, async (bytes, position) => {
-      if (file !== undefined) await space.count(await writeSparse(file, bytes, position));
+      await checkFreeSpace(path, leaveFree);
+      if (file !== undefined) await writeSparse(file, bytes, position);
     });
     await file?.truncate(size); // the end may be a hole
     const checksums = await digester.digest();
@@ -131,6 +133,22 @@ async function digestChunks(
   }
   failed.signal.throwIfAborted();
   return size;
+}
+
+/**
+ * Checks the free space of the file system of a path.
+ *
+ * @throws ImageError `disk-full`
+ */
+export async function checkFreeSpace(path: string, needed: number): Promise<void> {
+  const directory = dirname(path);
+  const { bavail, bsize } = await statfs(directory);
+  const missing = needed - bavail * bsize;
+  if (missing <= 0) return;
+  throw new ImageError(
+    'disk-full',
+    `an artifact does not fit into "${directory}": ${missing} more bytes must be free; make room there`,
+  );
 }
 
 /** Error for an artifact above the size limit. */

@@ -3,7 +3,7 @@ import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ChosenBuild, UnusableBuild } from '../builds/choose-build.ts';
 import { findBuild, type ImageSource } from '../builds/find-build.ts';
-import type { ProcessedBuilds } from '../builds/processed-builds.ts';
+import { type ProcessedBuilds, withImported, withSkipped } from '../builds/processed-builds.ts';
 
 /** Settings of a {@link BuildImporter}. */
 export interface BuildImporterOptions {
@@ -11,7 +11,7 @@ export interface BuildImporterOptions {
   readonly name: string;
   readonly api: Pick<ZuulApi, 'builds'>;
   readonly source: ImageSource;
-  readonly processed: Pick<ProcessedBuilds, 'history' | 'imported' | 'skipped'>;
+  readonly processed: Pick<ProcessedBuilds, 'history' | 'write'>;
   readonly site: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
   /** Whether the artifacts of a build have expired. */
   readonly isExpired: (chosen: ChosenBuild, signal: AbortSignal) => Promise<boolean>;
@@ -51,7 +51,7 @@ export class BuildImporter {
     const title = `build ${uuid} of ${name}, which ended ${new Date(endTime).toISOString()}`;
     if (await site.isOffered(imageId, signal)) {
       logger.info(`${title}: a builder already has it as image ${imageId}`);
-      await processed.imported(chosen);
+      await processed.write(withImported(processed.history, chosen));
       return;
     }
     logger.info(`${title}: requesting its import as image ${imageId}`);
@@ -59,12 +59,12 @@ export class BuildImporter {
     const failure = await site.requestBuild({ name, imageId, key: uuid }, signal);
     if (failure === undefined) {
       logger.info(`${title}: imported as image ${imageId}`);
-      await processed.imported(chosen);
+      await processed.write(withImported(processed.history, chosen));
       return;
     }
     if (!(await this.#isExpired(chosen, title, signal))) throw failure;
     logger.warn(`${title}: skipped for good, because its artifacts have expired`);
-    await processed.skipped(chosen);
+    await processed.write(withSkipped(processed.history, chosen));
   }
 
   /** If the servers of the artifacts do not answer, the import is retried. */

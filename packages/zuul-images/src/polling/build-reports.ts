@@ -32,11 +32,6 @@ export interface Subscriber {
   readonly wake: () => void;
 }
 
-/** A subscription. After {@link close} the subscriber is not called again. */
-export interface Subscription {
-  close(): Promise<void>;
-}
-
 /** Reports of Zuul's MQTT reporter. Subscriptions with the same settings share a connection. */
 export class BuildReports {
   readonly #logger: Logger;
@@ -46,18 +41,17 @@ export class BuildReports {
     this.#logger = logger;
   }
 
-  subscribe(settings: MqttSettings, subscriber: Subscriber): Subscription {
+  /** Returns a function that ends the subscription. */
+  subscribe(settings: MqttSettings, subscriber: Subscriber): () => Promise<void> {
     const key = JSON.stringify(settings, Object.keys(settings).toSorted());
     const connection = this.#connections.get(key) ?? this.#listen(settings);
     this.#connections.set(key, connection);
     connection.subscribers.add(subscriber);
-    return {
-      close: async () => {
-        connection.subscribers.delete(subscriber);
-        if (connection.subscribers.size > 0 || this.#connections.get(key) !== connection) return;
-        this.#connections.delete(key);
-        await connection.listener.close();
-      },
+    return async () => {
+      connection.subscribers.delete(subscriber);
+      if (connection.subscribers.size > 0 || this.#connections.get(key) !== connection) return;
+      this.#connections.delete(key);
+      await connection.listener.close();
     };
   }
 

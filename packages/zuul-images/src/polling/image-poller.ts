@@ -4,10 +4,10 @@ import { ProcessedBuilds } from '../builds/processed-builds.ts';
 import { isImageExpired } from '../zuul-artifact/available-artifacts.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { BuildImporter, type BuildImporterOptions } from './build-importer.ts';
-import type { BuildReports, Subscription } from './build-reports.ts';
+import type { BuildReports } from './build-reports.ts';
 import { Poller } from './poller.ts';
 
-/** Settings of an {@link ImagePoller}. */
+/** Settings of {@link pollImage}. */
 export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 'logger'> {
   /** Directory of the records of processed builds. */
   readonly directory: string;
@@ -15,44 +15,19 @@ export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 
   readonly reports: BuildReports | undefined;
 }
 
-/** Polls for new builds of one image until it is closed. */
-export class ImagePoller {
-  readonly entry: BuilderEntry<ZuulSettings>;
-  readonly #options: ImagePollerOptions;
-  readonly #poller: Poller;
-  readonly #subscription: Subscription | undefined;
-  #importer: BuildImporter | undefined;
-
-  constructor(entry: BuilderEntry<ZuulSettings>, options: ImagePollerOptions) {
-    const { job, mqtt, 'poll-interval': pollInterval } = entry.settings;
-    const { reports, logger } = options;
-    this.entry = entry;
-    this.#options = options;
-    // Before the poller starts: a subscription that throws must leave nothing running.
-    this.#subscription = mqtt && reports?.subscribe(mqtt, { job, wake: () => this.#poller.wake() });
-    this.#poller = new Poller({
-      name: entry.diskimage.name,
-      poll: async (signal) => {
-        this.#importer ??= await this.#createImporter();
-        await this.#importer.run(signal);
-      },
-      interval: pollInterval * 1000,
-      logger,
-    });
-  }
-
-  /** Does not wait for a requested build: it continues, and the next poller waits for the same job. */
-  async close(): Promise<void> {
-    await this.#subscription?.close();
-    await this.#poller.close();
-  }
-
-  /** Runs in a poll: an unreadable file is logged, and read again by the next poll. */
-  async #createImporter(): Promise<BuildImporter> {
-    const { diskimage, settings } = this.entry;
-    const { name } = diskimage;
-    const { directory, site, logger } = this.#options;
-    return new BuildImporter({
+/**
+ * Polls for new builds of one image.
+ *
+ * @returns a function that stops. It does not wait for a requested build: the next poller waits for the same job.
+ */
+export function pollImage(
+  { diskimage, settings }: BuilderEntry<ZuulSettings>,
+  { directory, site, reports, logger }: ImagePollerOptions,
+): () => Promise<void> {
+  const { name } = diskimage;
+  const { job, mqtt, 'poll-interval': seconds } = settings;
+  const createImporter = async (): Promise<BuildImporter> =>
+    new BuildImporter({
       name,
       api: await openZuulApi(settings, logger),
       source: imageSourceOf(name, settings),
@@ -61,5 +36,20 @@ export class ImagePoller {
       isExpired: ({ artifacts }, signal) => isImageExpired(artifacts, diskimage, settings, signal),
       logger,
     });
-  }
+  let importer: BuildImporter | undefined;
+  // Before the poller starts: a subscription that throws must leave nothing running.
+  const unsubscribe = mqtt && reports?.subscribe(mqtt, { job, wake: () => poller.wake() });
+  const poller = new Poller({
+    name,
+    poll: async (signal) => {
+      importer ??= await createImporter(); // an unreadable file is logged, and read again by the next poll
+      await importer.run(signal);
+    },
+    interval: seconds * 1000,
+    logger,
+  });
+  return async () => {
+    await unsubscribe?.();
+    await poller.close();
+  };
 }

@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BuilderEntry, BuilderService, BuilderSite, Logger } from '@nodepool-builder/image-builder';
 import type { ZuulSettings } from '../zuul-settings.ts';
 import type { BuildReports } from './build-reports.ts';
-import type { ImagePoller } from './image-poller.ts';
+
+/** A running poller. */
+interface RunningPoller {
+  readonly entry: BuilderEntry<ZuulSettings>;
+  readonly close: () => Promise<void>;
+}
 
 /** Polls for new builds of all images that Zuul jobs build. The HTTP and MQTT clients are loaded with the first image. */
 export class ZuulPollers implements BuilderService<ZuulSettings> {
@@ -10,7 +15,7 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
   /** Directory of the records of processed builds, a file for each image. */
   readonly #directory: string;
   readonly #logger: Logger;
-  readonly #pollers = new Map<string, ImagePoller>();
+  readonly #pollers = new Map<string, RunningPoller>();
   #reports: BuildReports | undefined;
   #changes: Promise<void> = Promise.resolve();
 
@@ -47,11 +52,9 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
   }
 
   async #change(entries: readonly BuilderEntry<ZuulSettings>[]): Promise<void> {
-    const isCurrent = (poller: ImagePoller): boolean =>
-      entries.some((entry) => isDeepStrictEqual(entry, poller.entry));
     await Promise.all(
       [...this.#pollers].map(async ([name, poller]) => {
-        if (isCurrent(poller)) return;
+        if (entries.some((entry) => isDeepStrictEqual(entry, poller.entry))) return;
         await poller.close();
         this.#pollers.delete(name);
       }),
@@ -62,13 +65,13 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
     }
   }
 
-  async #start(entry: BuilderEntry<ZuulSettings>): Promise<ImagePoller> {
+  async #start(entry: BuilderEntry<ZuulSettings>): Promise<RunningPoller> {
     if (entry.settings.mqtt !== undefined && this.#reports === undefined) {
       const { BuildReports: Reports } = await import('./build-reports.ts');
       this.#reports = new Reports(this.#logger);
     }
-    const { ImagePoller: Poller } = await import('./image-poller.ts');
+    const { pollImage } = await import('./image-poller.ts');
     const [directory, site, reports, logger] = [this.#directory, this.#site, this.#reports, this.#logger];
-    return new Poller(entry, { directory, site, reports, logger });
+    return { entry, close: pollImage(entry, { directory, site, reports, logger }) };
   }
 }

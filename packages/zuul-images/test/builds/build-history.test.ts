@@ -123,7 +123,7 @@ describe('during weeks of builds', () => {
       assert.equal(chosen?.build.uuid, next?.uuid);
       if (chosen === undefined || next === undefined) continue;
       expectation.imported.push(next);
-      await processed.imported(chosen);
+      await processed.write(withImported(processed.history, chosen));
     }
     assert.ok(expectation.imported.length > 50, `${expectation.imported.length} imported`);
   });

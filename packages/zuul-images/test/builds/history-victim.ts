@@ -1,9 +1,9 @@
 /** Records one build after the other until it is killed, and prints its number: `history-victim.ts DIRECTORY`. */
-import { ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import { ProcessedBuilds, withImported } from '../../src/builds/processed-builds.ts';
 
 const processed = await ProcessedBuilds.open(process.argv[2] ?? '', 'noble');
 for (let id = (processed.history.newest?.id ?? 0) + 1; ; id += 1) {
   const build = { uuid: `build-${id}`, id, endTime: id * 1000, pipeline: 'periodic', content: [] };
-  await processed.imported({ same: [build], passedOver: [] });
+  await processed.write(withImported(processed.history, { same: [build], passedOver: [] }));
   console.log(id);
 }

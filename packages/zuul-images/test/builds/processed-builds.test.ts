@@ -7,7 +7,13 @@ import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import { type BuildRecord, type HistoryUpdate, ProcessedBuilds } from '../../src/builds/processed-builds.ts';
+import {
+  type BuildRecord,
+  type HistoryUpdate,
+  ProcessedBuilds,
+  withImported,
+  withSkipped,
+} from '../../src/builds/processed-builds.ts';
 import { zuulFailure } from '../api/zuul-failure.ts';
 
 function entry(id: number, more: Partial<BuildRecord> = {}): BuildRecord {
@@ -25,7 +31,7 @@ describe('the processed builds of an image', () => {
     const processed = await ProcessedBuilds.open(directory, 'noble');
     assert.deepEqual(processed.history, { newest: undefined, builds: new Map() });
     const noHash = entry(2, { content: [{ format: 'raw', url: 's3://b/k' }] });
-    await processed.imported({ same: [entry(1)], passedOver: [noHash] });
+    await processed.write(withImported(processed.history, { same: [entry(1)], passedOver: [noHash] }));
     const again = await ProcessedBuilds.open(directory, 'noble');
     assert.deepEqual(again.history, processed.history);
     assert.deepEqual(again.history.newest, { endTime: 1000, id: 1 });
@@ -34,14 +40,14 @@ describe('the processed builds of an image', () => {
 
   test('have a newest build that never becomes older', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
-    await processed.imported(chosen(5));
-    await processed.imported(chosen(3));
+    await processed.write(withImported(processed.history, chosen(5)));
+    await processed.write(withImported(processed.history, chosen(3)));
     assert.deepEqual(processed.history.newest, { endTime: 5000, id: 5 });
   });
 
   test('have no newest build after one was skipped', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
-    await processed.skipped(chosen(9));
+    await processed.write(withSkipped(processed.history, chosen(9)));
     assert.equal(processed.history.newest, undefined);
     assert.ok(processed.history.builds.has('build-9'));
   });
@@ -50,7 +56,9 @@ describe('the processed builds of an image', () => {
     const directory = await temporaryDirectory(t);
     const processed = await ProcessedBuilds.open(directory, 'noble');
     const many = Array.from({ length: 599 }, (_, index) => entry(index + 1));
-    await processed.imported({ same: [entry(600)], passedOver: many.toReversed() });
+    await processed.write(
+      withImported(processed.history, { same: [entry(600)], passedOver: many.toReversed() }),
+    );
     const { builds } = (await ProcessedBuilds.open(directory, 'noble')).history;
     assert.equal(builds.size, 500);
     assert.ok(builds.has('build-600') && builds.has('build-101') && !builds.has('build-100'));
@@ -59,7 +67,7 @@ describe('the processed builds of an image', () => {
   test('are not changed in an earlier history', async (t) => {
     const processed = await ProcessedBuilds.open(await temporaryDirectory(t), 'noble');
     const before = processed.history;
-    await processed.imported(chosen(1));
+    await processed.write(withImported(processed.history, chosen(1)));
     assert.equal(before.builds.size, 0);
   });
 

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { BuildReports, type Subscription } from '../../src/polling/build-reports.ts';
+import { BuildReports } from '../../src/polling/build-reports.ts';
 import type { MqttSettings } from '../../src/zuul-settings.ts';
 import { OldBroker } from './old-broker.ts';
 
@@ -27,11 +27,11 @@ class Listeners {
   readonly logger = new RecordingLogger();
   readonly #reports = new BuildReports(this.logger);
 
-  listen(t: TestContext, settings: MqttSettings, job: string): Subscription {
+  listen(t: TestContext, settings: MqttSettings, job: string): () => Promise<void> {
     const wake = (): unknown => this.woken.push(job);
-    const subscription = this.#reports.subscribe(settings, { job, wake });
-    undoAfter(t, () => subscription.close());
-    return subscription;
+    const unsubscribe = this.#reports.subscribe(settings, { job, wake });
+    undoAfter(t, unsubscribe);
+    return unsubscribe;
   }
 
   async wokenTimes(count: number): Promise<void> {
@@ -70,7 +70,7 @@ describe('reports of builds over MQTT', () => {
       /^debug ignored an MQTT message that is not a report of Zuul: [^\n]*$/,
     );
 
-    await jammy.close();
+    await jammy();
     await broker.publish(TOPIC, report('jammy', 'SUCCESS'));
     await broker.publish(TOPIC, report('noble', 'SUCCESS'));
     await listeners.wokenTimes(4);

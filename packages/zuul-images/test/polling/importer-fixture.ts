@@ -7,13 +7,7 @@ import type { BuildRow } from '../../../../test/fixtures/zuul/build-row.ts';
 import { QUERY } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { ChosenBuild } from '../../src/builds/choose-build.ts';
 import type { ImageSource } from '../../src/builds/find-build.ts';
-import {
-  EMPTY_HISTORY,
-  ProcessedBuilds,
-  type ProcessedHistory,
-  withImported,
-  withSkipped,
-} from '../../src/builds/processed-builds.ts';
+import { EMPTY_HISTORY, ProcessedBuilds, type ProcessedHistory } from '../../src/builds/processed-builds.ts';
 import { BuildImporter, type BuildImporterOptions } from '../../src/polling/build-importer.ts';
 import { ON } from '../api/api-fixture.ts';
 
@@ -73,12 +67,8 @@ export function jobLost(): Error {
 export class DisklessProcessedBuilds {
   history: ProcessedHistory = EMPTY_HISTORY;
 
-  async imported(chosen: ChosenBuild): Promise<void> {
-    this.history = withImported(this.history, chosen);
-  }
-
-  async skipped(chosen: ChosenBuild): Promise<void> {
-    this.history = withSkipped(this.history, chosen);
+  async write(history: ProcessedHistory): Promise<void> {
+    this.history = history;
   }
 }
 
