@@ -24,7 +24,7 @@ const REMEDIES: Partial<Record<ZuulErrorCode, string>> = {
 /** Remedies by the error in Zuul's 401. */
 const TOKEN_REMEDIES: Readonly<Record<string, string>> = {
   UnauthorizedZuulAdminClaimError:
-    'the token has the claim zuul.admin, like all tokens of zuul-admin create-auth-token; configure shared-secret instead',
+    'the token has the claim zuul.admin, like all of zuul-admin create-auth-token; configure shared-secret instead',
 };
 
 /** Text of the 404 for an unknown tenant, since Zuul 8.0 and before. Other 404s have another text. */

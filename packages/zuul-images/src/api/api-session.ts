@@ -46,7 +46,6 @@ export class ApiSession {
    * Sends a GET and reads its answer with `read`, whose errors name the invalid field.
    *
    * @throws ZuulError
-   * @throws the signal's reason
    */
   async get<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
     return await this.#retries.run(() => this.#send(url, read, signal), {

@@ -46,7 +46,6 @@ export class ZuulHttp {
    *
    * @param name of the request in messages: the API, the method and the path
    * @throws ZuulError, also for a redirect to another host
-   * @throws the signal's reason
    */
   async json<T>(name: string, request: HttpRequest, read: (value: unknown) => T): Promise<T> {
     const headers = { accept: 'application/json', ...request.headers };
@@ -76,10 +75,9 @@ function requestError(name: string, error: unknown): ZuulError {
 function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value: unknown) => T): T {
   const type = headers['content-type'] ?? 'no content type';
   if (!JSON_TYPE.test(type)) {
-    throw new ZuulError(
-      'invalid-answer',
-      `${name}: the answer is ${type.replace(/;.*/s, '')} instead of application/json; check the URL, and whether the server requires a login`,
-    );
+    const reason = `the answer is ${type.replace(/;.*/s, '')} instead of application/json`;
+    const remedy = 'check the URL, and whether the server requires a login';
+    throw new ZuulError('invalid-answer', `${name}: ${reason}; ${remedy}`);
   }
   try {
     return read(parseJson(body));

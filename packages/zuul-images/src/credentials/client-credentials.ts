@@ -38,7 +38,6 @@ const TOKEN = new JsonReader({
  * Requests a token from an OpenID provider by the client credentials grant (RFC 6749, section 4.4).
  *
  * @throws ZuulError
- * @throws the signal's reason
  */
 export async function requestToken(
   { issuer, 'client-id': id, scope }: NonNullable<AuthSettings['client-credentials']>,

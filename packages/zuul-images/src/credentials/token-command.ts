@@ -12,7 +12,6 @@ const LONGEST_OUTPUT = 65_536;
  * Runs a command that prints a token. Messages contain nothing of its output.
  *
  * @throws ZuulError `credentials-unusable`
- * @throws the signal's reason
  */
 export async function tokenOfCommand(
   [command = '', ...args]: readonly string[],

@@ -27,7 +27,6 @@ export class ZuulCredentials {
    * Returns the bearer token for a request that begins now.
    *
    * @throws ZuulError `credentials-unusable`, and those of the issuer
-   * @throws the signal's reason
    */
   async token(signal: AbortSignal): Promise<string> {
     const { value, expiresAt = Number.POSITIVE_INFINITY } = this.#token ?? {};

@@ -32,7 +32,6 @@ interface Range {
  *
  * @throws TransientFailure if the download has to start over
  * @throws ImageError `artifact-expired`, `artifact-refused`, `download-failed`, `disk-full`
- * @throws the signal's reason
  */
 export async function fetchObject(options: FetchOptions, signal: AbortSignal): Promise<void> {
   const { object, spool, connections } = options;

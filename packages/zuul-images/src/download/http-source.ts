@@ -11,10 +11,10 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MOST_REDIRECTS = 5;
 
-/** Bytes a second below which a connection counts as lost. */
+/** Bytes a second, on average over the time of {@link STALL}, below which a connection counts as lost. */
 const LOWEST_RATE = 1024;
 
-/** Default time without data, in milliseconds, after which a connection counts as lost. */
+/** Default time in milliseconds after which a connection without an answer, or with too few bytes, counts as lost. */
 const STALL = 60_000;
 
 /** How artifacts are requested: without credentials, because a job decides where they are. */
@@ -48,7 +48,7 @@ export class HttpSource {
 
   /**
    * @param url absolute: http, https or s3
-   * @param stall milliseconds without data after which a connection counts as lost
+   * @param stall milliseconds after which a connection without an answer, or with too few bytes, counts as lost
    * @throws ImageError `invalid-configuration`
    */
   constructor(url: string, { guard, s3Endpoint, ca }: ArtifactAccess, stall: number = STALL) {
@@ -65,7 +65,6 @@ export class HttpSource {
    *
    * @throws TransientFailure
    * @throws ImageError `artifact-refused`
-   * @throws the signal's reason
    */
   async get(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Answer> {
     let url = this.#url;
@@ -83,34 +82,28 @@ export class HttpSource {
    * Yields a body in chunks.
    *
    * @throws TransientFailure if the body is interrupted or too slow
-   * @throws the signal's reason
    */
   async *body({ url, response }: Answer, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
-    const silence = new Error(`no data arrived for ${this.#stall / 1000} s`);
-    const timer = setTimeout(() => response.destroy(silence), this.#stall);
-    // Only the time spent waiting for the server counts.
-    let waited = 0;
+    const seconds = this.#stall / 1000;
     let received = 0;
-    let since = performance.now();
+    let isWaiting = true;
+    const timer = setInterval(() => {
+      if (isWaiting && received < seconds * LOWEST_RATE) {
+        response.destroy(new Error(`only ${received} bytes arrived in ${seconds} s`));
+      }
+      received = isWaiting ? 0 : Number.POSITIVE_INFINITY; // a slow reader is not an error of the server
+    }, this.#stall);
     try {
       for await (const chunk of response as AsyncIterable<Buffer>) {
-        waited += performance.now() - since;
         received += chunk.length;
-        if (waited >= this.#stall) {
-          const seconds = waited / 1000;
-          if (received < seconds * LOWEST_RATE) {
-            throw new Error(`only ${received} bytes arrived in ${seconds.toFixed(1)} s`);
-          }
-          [waited, received] = [0, 0];
-        }
+        isWaiting = false;
         yield chunk;
-        since = performance.now();
-        timer.refresh();
+        isWaiting = true;
       }
     } catch (error) {
       throw failure(url, error, signal);
     } finally {
-      clearTimeout(timer);
+      clearInterval(timer);
       response.destroy(); // no effect on a response that was read to its end
     }
   }

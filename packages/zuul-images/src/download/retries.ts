@@ -44,7 +44,6 @@ export class Retries {
    *
    * @param progress grows with new data; after a failure with new data the count restarts
    * @throws ImageError `download-failed` after the last attempt
-   * @throws the signal's reason
    */
   async pause(failure: TransientFailure, progress: number, signal: AbortSignal): Promise<void> {
     const { attempts, longestRetryAfter } = this.#policy.limits;

@@ -99,11 +99,7 @@ export class Spool {
     this.#notify();
   }
 
-  /**
-   * Yields the object from its beginning. The memory of a piece is reused for the next one.
-   *
-   * @throws the signal's reason
-   */
+  /** Yields the object from its beginning. The memory of a piece is reused for the next one. */
   async *pieces(signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
     const memory = Buffer.allocUnsafe(PIECE);
     for (let position = 0; this.size === undefined || position < this.size; ) {

@@ -31,7 +31,6 @@ export interface WholeObject {
  *
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
- * @throws the signal's reason
  */
 export async function findObject(
   source: HttpSource,
@@ -77,7 +76,6 @@ async function wholeObject(answer: Answer): Promise<WholeObject> {
  * @throws ObjectReplaced
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
- * @throws the signal's reason
  */
 export async function getRange(
   source: HttpSource,

@@ -38,7 +38,6 @@ export interface UnpackedObject {
  * Unpacks and digests an object while it is fetched.
  *
  * @throws ImageError `artifact-damaged`, `artifact-too-large`, `disk-full`, `command-not-found`
- * @throws the signal's reason
  */
 export async function unpackObject(options: UnpackOptions, signal: AbortSignal): Promise<UnpackedObject> {
   const { spool, coding, path, leaveFree, withCrc32, onProgress } = options;

@@ -46,8 +46,6 @@ export async function artifactAccessOf(settings: ZuulSettings): Promise<Artifact
 /**
  * Asks the servers of artifacts which of them exist, and for their sizes. An artifact counts as available if its server
  * fails or refuses: it may send the artifact later.
- *
- * @throws the signal's reason
  */
 export async function availableArtifacts(
   artifacts: readonly ImageArtifact[],
@@ -88,7 +86,6 @@ async function lookUp(
  *
  * @throws ImageError `invalid-configuration`, `format-unknown`, `format-unavailable`
  * @throws ZuulError `invalid-settings`
- * @throws the signal's reason
  */
 export async function isImageExpired(
   artifacts: readonly ImageArtifact[],

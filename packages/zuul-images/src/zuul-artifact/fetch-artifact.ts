@@ -36,7 +36,6 @@ export interface FetchOptions extends OperationOptions {
  * Downloads an artifact, checks its format, and keeps it.
  *
  * @throws ImageError
- * @throws the signal's reason
  */
 export async function fetchArtifact(
   artifact: ImageArtifact,

@@ -15,7 +15,6 @@ import { type WantedBuild, wantedBuilds } from './wanted-builds.ts';
  * Creates the image of a Zuul build in the needed formats.
  *
  * @throws ImageError
- * @throws the signal's reason
  */
 export async function fetchImage(settings: ZuulSettings, context: BuildContext): Promise<void> {
   const { log, imageName } = context;

@@ -22,7 +22,6 @@ export interface WantedBuild {
  *
  * @throws ImageError `build-unknown`, `build-unusable`
  * @throws ZuulError
- * @throws the signal's reason
  */
 export async function* wantedBuilds(
   api: Pick<ZuulApi, 'builds' | 'name'>,
