@@ -145,7 +145,7 @@ export interface CandidateOptions extends OperationOptions {
 }
 
 /** Partial image or data of an interrupted upload in a provider. */
-export interface Leftover {
+export interface PartialUpload {
   /** Id of its upload. */
   readonly uploadId: string;
   /** Description for people: `image 5b1e… (saving)`. */
@@ -193,5 +193,5 @@ export interface ImageProvider {
    */
   candidates(filter: ImageFilter, options?: CandidateOptions): Promise<readonly ImageCandidate[]>;
   /** Lists partial images of interrupted uploads. Absent where uploads leave none. */
-  leftovers?(options?: OperationOptions): Promise<readonly Leftover[]>;
+  partialUploads?(options?: OperationOptions): Promise<readonly PartialUpload[]>;
 }

@@ -51,7 +51,7 @@ export function importByTask({ objects, segmentSize = SEGMENT_SIZE }: ImportByTa
       const { name } = placeOf(uploadId);
       for (const { id } of await images.list({ name }, signal)) await images.delete(id, signal);
     },
-    async leftovers(images, signal) {
+    async partialUploads(images, signal) {
       const found = await listLargeObjects(objects, { container: CONTAINER, prefix: PREFIX }, signal);
       return Array.from(found, ([name, changedAt]) => {
         const uploadId = name.slice(PREFIX.length);

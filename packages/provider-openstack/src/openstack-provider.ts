@@ -5,9 +5,9 @@ import type {
   ImageFilter,
   ImageFormat,
   ImageProvider,
-  Leftover,
   Logger,
   OperationOptions,
+  PartialUpload,
   ProviderImage,
   UploadRequest,
   UploadResult,
@@ -19,8 +19,8 @@ import type { CloudSettings } from './cloud-settings.ts';
 import type { GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
 import { importByTask } from './import-task.ts';
-import { findLeftovers } from './leftovers.ts';
 import { ObjectStore } from './object-store.ts';
+import { findPartialUploads } from './partial-uploads.ts';
 import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
 import type { OnTask } from './task-timing.ts';
 import { ByteProgress } from './upload/byte-progress.ts';
@@ -196,10 +196,10 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   /** @throws OpenStackError */
-  async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
+  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
     const { images, carrier } = await this.#open(signal);
-    return await findLeftovers({ provider: this.name, images, carrier, signal });
+    return await findPartialUploads({ provider: this.name, images, carrier, signal });
   }
 
   /** Aborts running operations; they reject with `aborted`. */

@@ -11,9 +11,9 @@ import { asImageError } from '../system-error.ts';
 import type {
   ImageCandidate,
   ImageProvider,
-  Leftover,
   Logger,
   OperationOptions,
+  PartialUpload,
   ProviderImage,
   UploadRequest,
   UploadResult,
@@ -29,9 +29,9 @@ import {
   toProviderImage,
 } from './manifest.ts';
 import {
-  leftoverOf,
   listPartials,
   PUBLISHED,
+  partialUploadOf,
   removePartials,
   stateOf,
   type UploadFile,
@@ -145,11 +145,11 @@ export class DirectoryProvider implements ImageProvider {
     return images.map(toCandidate);
   }
 
-  async leftovers(options: OperationOptions = {}): Promise<readonly Leftover[]> {
-    return await this.#run('list of leftovers', options, async () => {
+  async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
+    return await this.#run('list of partial uploads', options, async () => {
       const files = [...(await listPartials(this.#directory)), ...(await this.#lonelyManifests())];
-      const leftovers = await Promise.all(files.map(leftoverOf));
-      return leftovers.filter((leftover) => leftover !== undefined);
+      const partialUploads = await Promise.all(files.map(partialUploadOf));
+      return partialUploads.filter((partialUpload) => partialUpload !== undefined);
     });
   }
 

@@ -3,7 +3,7 @@ import type { Stats } from 'node:fs';
 import { chmod, lstat, readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { unlessMissing } from '../system-error.ts';
-import type { Leftover } from '../types.ts';
+import type { PartialUpload } from '../types.ts';
 import { manifestPath } from './manifest.ts';
 
 /**
@@ -97,7 +97,7 @@ function uploadOf(fileName: string): string | undefined {
 }
 
 /** Undefined if the file is gone. */
-export async function leftoverOf(file: UploadFile): Promise<Leftover | undefined> {
+export async function partialUploadOf(file: UploadFile): Promise<PartialUpload | undefined> {
   const { path, uploadId } = file;
   const state = await stateOf(path);
   if (state === undefined) return undefined;

@@ -71,7 +71,7 @@ async function publish(copy: Copy): Promise<void> {
 
 /**
  * Publishes an image that other processes may publish, too. The first file stays, so that every manifest fits it. Until it
- * has a manifest it keeps its hidden name, by which other processes, a discard and a list of leftovers find it.
+ * has a manifest it keeps its hidden name, by which other processes, a discard and a list of partial uploads find it.
  */
 async function publishShared(copy: Copy): Promise<void> {
   const { request, target, options, partial, hidden, checksums } = copy;

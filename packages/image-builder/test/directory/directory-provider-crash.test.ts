@@ -59,17 +59,18 @@ describe('a crash', () => {
       );
       assert.ok(!left.includes('debian-0001.qcow2'), left.join());
       assert.deepEqual(await site.provider.list(), []);
-      const leftovers = await site.provider.leftovers();
-      assert.ok(leftovers.every(({ uploadId }) => uploadId === 'upload-0001'));
-      assert.equal(leftovers.length, left.length);
+      const partialUploads = await site.provider.partialUploads();
+      assert.ok(partialUploads.every(({ uploadId }) => uploadId === 'upload-0001'));
+      assert.equal(partialUploads.length, left.length);
       await site.provider.discard('upload-0001');
       assert.deepEqual(await readdir(site.pool), []);
     });
 
-    it(`before ${name} has its name is repaired by the next try, or by removing the leftovers`, async () => {
+    it(`before ${name} has its name is repaired by the next try, or by removing the partial uploads`, async () => {
       await site.imageFile('0001', '2016-05-01');
       killedBefore(name);
-      for (const leftover of await site.provider.leftovers()) assert.equal(await leftover.remove(), true);
+      for (const partialUpload of await site.provider.partialUploads())
+        assert.equal(await partialUpload.remove(), true);
       assert.deepEqual(await readdir(site.pool), []);
       killedBefore(name);
       await site.upload('0001', '2016-05-01');
@@ -81,12 +82,12 @@ describe('a crash', () => {
     });
   }
 
-  it('during a deletion leaves a manifest that is listed as a leftover', async () => {
+  it('during a deletion leaves a manifest that is listed as a partial upload', async () => {
     await site.upload('0001', '2016-05-01');
     await rm(join(site.pool, 'debian-0001.qcow2'));
-    const [leftover] = await site.provider.leftovers();
-    assert.equal(leftover?.subject, 'file debian-0001.qcow2.json');
-    await leftover?.remove();
+    const [partialUpload] = await site.provider.partialUploads();
+    assert.equal(partialUpload?.subject, 'file debian-0001.qcow2.json');
+    await partialUpload?.remove();
     assert.ok(!(await readdir(site.pool)).includes('debian-0001.qcow2.json'));
   });
 });

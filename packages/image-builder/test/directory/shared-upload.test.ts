@@ -100,7 +100,7 @@ describe('a shared upload to a directory', () => {
   });
 });
 
-describe('the leftovers in a directory', () => {
+describe('partial uploads in a directory', () => {
   it('are the temporary files of shared uploads, which go with the name of an image that has no manifest', async () => {
     await openProvider().upload(await request('whole', { imageId: '0002' }));
     const whole = await names();
@@ -110,25 +110,25 @@ describe('the leftovers in a directory', () => {
     await utimes(join(pool, PARTIAL), old, old);
     await writeFile(join(pool, '.upload-host.1.0123abcd.part'), 'of a builder');
     await writeFile(join(pool, '.upload-%zz.0123abcd.part'), 'of somebody');
-    const [leftover, ...others] = await openProvider().leftovers();
+    const [partialUpload, ...others] = await openProvider().partialUploads();
     assert.deepEqual(
-      [leftover?.uploadId, leftover?.subject, leftover?.changedAt, others],
+      [partialUpload?.uploadId, partialUpload?.subject, partialUpload?.changedAt, others],
       [UPLOAD_ID, `file ${PARTIAL}`, old, []],
     );
-    assert.equal(await leftover?.remove(), true);
+    assert.equal(await partialUpload?.remove(), true);
     const theirs = ['.upload-%zz.0123abcd.part', '.upload-host.1.0123abcd.part'];
     assert.deepEqual(await names(), [...theirs, ...whole]);
-    assert.equal(await leftover?.remove(), false);
+    assert.equal(await partialUpload?.remove(), false);
   });
 
   it('stay if they have changed since they were listed, and when they are whole', async () => {
     await openProvider().upload(await request('whole'));
     await link(join(pool, IMAGE), join(pool, PARTIAL));
-    const [whole] = await openProvider().leftovers();
+    const [whole] = await openProvider().partialUploads();
     assert.equal(await whole?.remove(), true);
     assert.deepEqual(await names(), [IMAGE, MANIFEST, LATEST]);
     await writeFile(join(pool, PARTIAL), 'half');
-    const [moving] = await openProvider().leftovers();
+    const [moving] = await openProvider().partialUploads();
     await utimes(join(pool, PARTIAL), new Date(), new Date('2030-01-01'));
     assert.equal(await moving?.remove(), false);
     assert.ok((await names()).includes(PARTIAL));

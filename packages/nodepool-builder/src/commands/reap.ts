@@ -77,7 +77,7 @@ interface Orphan {
 }
 
 async function orphansOfUploads(provider: ImageProvider, signal: AbortSignal): Promise<readonly Orphan[]> {
-  const orphans = (await provider.leftovers?.({ signal })) ?? [];
+  const orphans = (await provider.partialUploads?.({ signal })) ?? [];
   return orphans.filter(({ uploadId }) => isJobUploadId(uploadId));
 }
 

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { Checksums, Leftover } from '@nodepool-builder/image-builder';
+import type { Checksums, PartialUpload } from '@nodepool-builder/image-builder';
 import type { GlanceImage } from '../glance-image.ts';
 import type { ImageApi, ImageData, ImportMethod } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
@@ -36,7 +36,7 @@ export interface Carrier {
   /** Removes what it left besides images that have the upload's id. */
   clear?(images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void>;
   /** What is there of what {@link clear} removes, of all uploads. */
-  leftovers?(images: ImageApi, signal: AbortSignal): Promise<readonly Leftover[]>;
+  partialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
 }
 
 /** The file is put, and stored as it is. */

@@ -1,4 +1,4 @@
-import type { Leftover, OperationOptions } from '@nodepool-builder/image-builder';
+import type { OperationOptions, PartialUpload } from '@nodepool-builder/image-builder';
 import { signalOf } from '@nodepool-builder/image-builder/module-kit';
 import type { GlanceImage } from './glance-image.ts';
 import type { ImageApi } from './image-api.ts';
@@ -9,8 +9,8 @@ import { PROVIDER_NAME, UPLOAD_ID } from './upload/image-properties.ts';
 /** The statuses of an image that may yet become whole, or never. */
 const UNFINISHED: readonly string[] = ['queued', 'saving', 'uploading', 'importing', 'killed'];
 
-/** Where leftovers are looked for. */
-export interface LeftoverPlace {
+/** Where to look for partial uploads. */
+export interface PartialUploadPlace {
   /** `providers[].name`. */
   readonly provider: string;
   readonly images: ImageApi;
@@ -19,16 +19,16 @@ export interface LeftoverPlace {
 }
 
 /** The images of a provider that are not whole, and what its carrier keeps beside images. */
-export async function findLeftovers(place: LeftoverPlace): Promise<readonly Leftover[]> {
+export async function findPartialUploads(place: PartialUploadPlace): Promise<readonly PartialUpload[]> {
   const { provider, images, carrier, signal } = place;
   const found = await images.list({ [PROVIDER_NAME]: provider }, signal);
   const unfinished = found
     .filter(({ status }) => UNFINISHED.includes(status))
-    .flatMap((image) => toLeftover(images, image) ?? []);
-  return [...unfinished, ...((await carrier.leftovers?.(images, signal)) ?? [])];
+    .flatMap((image) => toPartialUpload(images, image) ?? []);
+  return [...unfinished, ...((await carrier.partialUploads?.(images, signal)) ?? [])];
 }
 
-function toLeftover(images: ImageApi, image: GlanceImage): Leftover | undefined {
+function toPartialUpload(images: ImageApi, image: GlanceImage): PartialUpload | undefined {
   const { id, status, updatedAt, properties } = image;
   const { [UPLOAD_ID]: uploadId } = properties;
   if (typeof uploadId !== 'string') return undefined;

@@ -4,7 +4,7 @@ import { CloudDouble } from './cloud-double/cloud-double.ts';
 import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
-describe('the leftovers in a cloud', () => {
+describe('partial uploads in a cloud', () => {
   test('are the images of this provider that never became whole, as long as they stay so', async (t) => {
     const { settings, account, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
@@ -18,14 +18,15 @@ describe('the leftovers in a cloud', () => {
     await begun({ nodepool_provider_name: 'cloud' });
     const left = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u3' });
     const moving = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u4' });
-    const leftovers = await provider.leftovers();
+    const partialUploads = await provider.partialUploads();
     assert.deepEqual(
-      new Set(leftovers.map(({ uploadId, subject }) => `${uploadId}: ${subject}`)),
+      new Set(partialUploads.map(({ uploadId, subject }) => `${uploadId}: ${subject}`)),
       new Set([`u3: image ${left} (queued)`, `u4: image ${moving} (queued)`]),
     );
     await glance.request('PUT', `/images/${moving}/file`, {}, { 'content-type': 'application/octet-stream' });
     const removed = [];
-    for (const leftover of leftovers) if (await leftover.remove()) removed.push(leftover.uploadId);
+    for (const partialUpload of partialUploads)
+      if (await partialUpload.remove()) removed.push(partialUpload.uploadId);
     assert.deepEqual(removed, ['u3']);
     const ids = (await images()).map(({ id }) => id);
     assert.ok(ids.includes(whole.externalId) && ids.includes(moving) && !ids.includes(left));
@@ -42,7 +43,7 @@ describe('the leftovers in a cloud', () => {
     await put('images', '/nodepool-upload-u1');
     await put('images_segments', '/nodepool-upload-u1/000000');
     await put('images_segments', '/nodepool-upload-u2/000000');
-    const [one, other, ...others] = await provider.leftovers();
+    const [one, other, ...others] = await provider.partialUploads();
     assert.deepEqual([one?.uploadId, other?.uploadId, others], ['u1', 'u2', []]);
     assert.equal(one?.subject, 'object images/nodepool-upload-u1');
     assert.equal(await one?.remove(), true);
