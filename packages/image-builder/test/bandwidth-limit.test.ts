@@ -6,7 +6,7 @@ import { BandwidthLimit, metered } from '../src/bandwidth-limit.ts';
 
 const { signal } = new AbortController();
 
-test('all that share a limit stay below it together', async () => {
+test('streams that share a limit stay below it together', async () => {
   const limit = new BandwidthLimit(100_000);
   const begun = performance.now();
   const stream = async (): Promise<void> => {
@@ -67,7 +67,7 @@ test('a limit spreads large pieces over their time', async () => {
   assert.ok(passed >= 130, `after ${passed} ms`);
 });
 
-test('its end ends the source', async () => {
+test('ending the iteration ends the source', async () => {
   let ended = false;
   async function* source(): AsyncGenerator<Buffer> {
     try {

@@ -107,7 +107,7 @@ const FAILURES: readonly Failure[] = [
 ];
 
 for (const { what, script, code, message, diskimage } of FAILURES) {
-  test(`a build fails by ${what}, and leaves nothing but its log`, async (t) => {
+  test(`a build that fails by ${what} leaves nothing but its log`, async (t) => {
     const fixture = await RepositoryFixture.open(t);
     const { repository } = fixture;
     const build = new ScriptedBuilder(script, diskimage).build({ imageId: 'debian-1', repository });
@@ -118,7 +118,7 @@ for (const { what, script, code, message, diskimage } of FAILURES) {
   });
 }
 
-test('what a builder throws is the outcome', async (t) => {
+test('the error of a builder is the result of its build', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const fault = new TypeError('a fault of the builder');
   const builder = new ScriptedBuilder(() => Promise.reject(fault));
@@ -170,7 +170,7 @@ test('a repository that is closed ends its builds with all their processes', asy
   await assertClean(fixture);
 });
 
-test('what a build that is done leaves running ends as well', async (t) => {
+test('processes that a finished build leaves running are ended', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const time = uniqueSleep();
   let started = 0;
@@ -200,7 +200,7 @@ test('a build of a user other than root has no namespaces: its log says so', asy
   );
 });
 
-test('a builder that does not heed its signal is given up', async (t) => {
+test('a build rejects even if its builder ignores the signal', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -232,7 +232,7 @@ function finishAfter(end: () => void): ScriptedBuilder {
   );
 }
 
-test('an image that is finished after the abort, or after its time, is not offered', async (t) => {
+test('an image that is finished after the abort or the time limit is not offered', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -252,7 +252,7 @@ const WRITERS: Readonly<Record<string, (context: BuildContext) => Promise<void>>
 };
 
 for (const [who, script] of Object.entries(WRITERS)) {
-  test(`a disk that ${who} fills is told as such, and has room again`, async (t) => {
+  test(`a disk that ${who} fills is reported as full, and its space is freed`, async (t) => {
     const fixture = await RepositoryFixture.create(t);
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', fixture.directory]);
     const repository = await fixture.open();
@@ -262,7 +262,7 @@ for (const [who, script] of Object.entries(WRITERS)) {
   });
 }
 
-test('a directory that became read-only is told as such, and used again when it is not', async (t) => {
+test('a read-only directory is reported, and used again once it is writable', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', fixture.directory]);
   const repository = await fixture.open();
@@ -273,7 +273,7 @@ test('a directory that became read-only is told as such, and used again when it 
   await assertClean(fixture);
 });
 
-test('a mount that a builder leaves goes before its files: what it shows stays', async (t) => {
+test('a mount that a builder leaves is undone before its files are removed', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await mkdir(join(fixture.outside, 'dev'));
   await writeFile(join(fixture.outside, 'dev', 'null'), 'the host’s own');

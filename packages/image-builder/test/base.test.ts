@@ -39,7 +39,7 @@ test('a built image is offered with its checksums, and described by its manifest
   assert.deepEqual(image.builtAt, new Date(finished));
 });
 
-test('nothing is there under the image’s name before it is whole', async (t) => {
+test("no file has the image's name before the image is complete", async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const seen: string[][] = [];
   const builder = new ScriptedBuilder(async (context) => {
@@ -51,7 +51,7 @@ test('nothing is there under the image’s name before it is whole', async (t) =
   assert.deepEqual(fixture.events, ['added debian-1']);
 });
 
-test('the log has the commands, their output and what the builder says, and goes where it is told', async (t) => {
+test("the log has the commands, their output and the builder's lines, in the chosen directory", async (t) => {
   const { repository, outside } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(async (context) => {
     context.log('a word of the builder');
@@ -73,13 +73,13 @@ test('the log has the commands, their output and what the builder says, and goes
   assert.deepEqual(log.trimEnd().split('\n').slice(2), lines);
 });
 
-test('without a place of its own the log lies in the repository', async (t) => {
+test('by default the log is in the repository', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
   assert.deepEqual(await readdir(repository.logDirectory), ['debian-1.log']);
 });
 
-test('progress is what the builder says, scaled, and then that of the checksums', async (t) => {
+test('progress is that of the builder, scaled, and then that of the checksums', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(async (context) => {
     context.progress(1, 2);
@@ -91,7 +91,7 @@ test('progress is what the builder says, scaled, and then that of the checksums'
   assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
 });
 
-test('two who ask at a time share one build, and a job that comes again finds its image', async (t) => {
+test('concurrent calls share one build, and a repeated job finds its image', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   let runs = 0;
@@ -115,7 +115,7 @@ test('two who ask at a time share one build, and a job that comes again finds it
   assert.deepEqual(fixture.events, ['added debian-1']);
 });
 
-test('one of two who leaves does not end the build of the other', async (t) => {
+test('aborting one of two calls does not end the shared build', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const abort = new AbortController();
   const builder = new ScriptedBuilder(async (context) => {
@@ -128,7 +128,7 @@ test('one of two who leaves does not end the build of the other', async (t) => {
   assert.equal((await stays).id, 'debian-1');
 });
 
-test('an id that is another image’s is refused, and so is one that can be none', async (t) => {
+test('an id of another image and an invalid id are refused', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await new ScriptedBuilder(makeImage).build({ imageId: 'debian-1', repository });
   const fedora = new ScriptedBuilder(makeImage, { name: 'fedora' });
@@ -137,7 +137,7 @@ test('an id that is another image’s is refused, and so is one that can be none
   assert.equal(repository.get('debian-1')?.name, 'debian');
 });
 
-test('formats that cannot be had are refused before anything begins', async (t) => {
+test('unavailable formats are refused before the build begins', async (t) => {
   class RawBuilder extends ScriptedBuilder {
     override readonly nativeFormats = ['raw'] as const;
   }
@@ -147,7 +147,7 @@ test('formats that cannot be had are refused before anything begins', async (t) 
   assert.deepEqual(await readdir(repository.directory), ['.nodepool-builder']);
 });
 
-test('a time limit longer than a timer can take is none that is over at once', async (t) => {
+test('a time limit beyond the range of timers does not end the build at once', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const builder = new ScriptedBuilder(
     async (context) => {

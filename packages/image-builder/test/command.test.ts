@@ -64,7 +64,7 @@ describe('the builder command', () => {
     assert.ok(lines.some((line) => line.endsWith(` ${rest.join(' ')}`)));
   });
 
-  it('has no shell read the arguments', async (t) => {
+  it('runs no shell on the arguments', async (t) => {
     const command = ['cp', '/etc/hostname', '{output.raw}'];
     const { fixture } = await build(t, {
       command: [...command.slice(0, 1), '--suffix=$(id);', ...command.slice(1)],

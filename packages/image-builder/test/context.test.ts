@@ -34,7 +34,7 @@ async function outputOf(
   return lines;
 }
 
-test('a builder is told what to make', async (t) => {
+test('the context names the image and its formats', async (t) => {
   await build(
     t,
     async ({ imageId, imageName, diskimage, formats }) => {
@@ -49,7 +49,7 @@ test('a builder is told what to make', async (t) => {
   );
 });
 
-test('its directory is on the file system of the images, and goes away', async (t) => {
+test('the directory is on the file system of the images, and is removed', async (t) => {
   let path = '';
   await build(t, async ({ directory, output }, fixture) => {
     path = directory;
@@ -60,14 +60,14 @@ test('its directory is on the file system of the images, and goes away', async (
   assert.ok(!existsSync(path));
 });
 
-test('a command runs in that directory, or where it is told', async (t) => {
+test('a command runs in that directory, or in the given one', async (t) => {
   await build(t, async ({ run, directory }, { outside }) => {
     assert.deepEqual(await outputOf(run, 'pwd'), [directory]);
     assert.deepEqual(await outputOf(run, 'pwd', [], { cwd: outside }), [outside]);
   });
 });
 
-test('a command has the environment of the job, what it is given, and no more than the mark of its build', async (t) => {
+test('a command has the environment of the job, its own variables, and the marker of its build', async (t) => {
   const environment = { PATH: process.env.PATH, ONE: '1', TWO: '2' };
   await build(
     t,
@@ -84,11 +84,11 @@ test('a command has the environment of the job, what it is given, and no more th
   );
 });
 
-test('without one the environment is that of this process', async (t) => {
+test('the default environment is that of this process', async (t) => {
   await build(t, async ({ environment }) => assert.equal(environment.PATH, process.env.PATH));
 });
 
-test('a directory below another place is the build’s alone, and goes away with it', async (t) => {
+test('a temporary directory elsewhere is private, and is removed with the build', async (t) => {
   const { outside } = await build(t, async ({ run, temporaryDirectory }, fixture) => {
     const paths = [await temporaryDirectory(fixture.outside), await temporaryDirectory(fixture.outside)];
     assert.equal(new Set(paths).size, 2);
@@ -101,7 +101,7 @@ test('a directory below another place is the build’s alone, and goes away with
   assert.deepEqual(await readdir(outside), []);
 });
 
-test('what a failed build leaves in the state directory is there for the next one, until an image is published', async (t) => {
+test('the state directory of a failed build is kept for the next one, until an image is published', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const found: string[][] = [];
   let isGood = false;

@@ -76,7 +76,7 @@ const OPERATIONS: readonly Operation[] = [
 
 describe('SIGKILL at each step, and a successor', () => {
   for (const { name, outcomes, again } of OPERATIONS) {
-    test(`of a ${name}: all or nothing is there, and the job that comes again is done`, async (t) => {
+    test(`of a ${name} leaves the complete result or none, and the repeated job succeeds`, async (t) => {
       const fixture = await RepositoryFixture.create(t);
       const left = new Set<string>();
       for (let step = 1; step < MANY; step += 1) {
@@ -102,7 +102,7 @@ describe('SIGKILL at each step, and a successor', () => {
   }
 });
 
-test('SIGKILL of a real build: its processes, mounts and loop devices are undone before a file is removed', async (t) => {
+test('after SIGKILL of a real build its processes, mounts and loop devices are undone before a file is removed', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   const victim = startVictim(fixture, ['build-mini-hang']);
   assert.ok(victim.stdout);
@@ -123,7 +123,7 @@ test('SIGKILL of a real build: its processes, mounts and loop devices are undone
   assert.match(fixture.logger.lines.join('\n'), /cleaned up after an interrupted build/);
 });
 
-test('SIGKILL: a process with another session, environment and directory ends, and a mount elsewhere goes', async (t) => {
+test('SIGKILL also ends a process with another session, environment and directory, and undoes a mount elsewhere', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   const seconds = `600.${process.pid}`;
   const victim = startVictim(fixture, ['build-mini-escape'], {
@@ -143,7 +143,7 @@ test('SIGKILL: a process with another session, environment and directory ends, a
   await assertNoRemains(fixture.directory);
 });
 
-test('SIGKILL while an image is booted to validate it: the machine is ended, and nothing is published', async (t) => {
+test('SIGKILL during a boot test ends the machine, and the image is not published', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   const victim = startVictim(fixture, ['build-hanging-boot']);
   assert.ok(victim.stdout);

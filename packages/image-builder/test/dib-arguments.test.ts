@@ -11,7 +11,7 @@ function argumentsFor(
   return dibArguments({ elements }, formats, '/images/debian-1');
 }
 
-test('the arguments are those that nodepool has always given', () => {
+test('the arguments are the same as those of nodepool', () => {
   assert.deepEqual(argumentsFor(['qcow2']), [
     '-x',
     '-t',
@@ -54,7 +54,7 @@ const OPTIONS: readonly (readonly [
 ];
 
 for (const [qemuImgOptions, formats, expected] of OPTIONS) {
-  test(`with the options "${qemuImgOptions}" for ${formats.join(', ')} nodepool's are left out`, () => {
+  test(`the options "${qemuImgOptions}" for ${formats.join(', ')} replace those of nodepool`, () => {
     const args = dibArguments({ 'qemu-img-options': qemuImgOptions }, formats, '/images/debian-1');
     assert.deepEqual(args.slice(args.indexOf('--no-tmpfs') + 1, args.indexOf('-o')), expected);
   });
@@ -111,7 +111,7 @@ test('progress grows over the lines of a build', () => {
   assert.equal(seen.at(-1), 100);
 });
 
-test('other lines tell nothing', () => {
+test('other lines report no progress', () => {
   for (const line of [
     '',
     'Setting up libc6',

@@ -18,7 +18,7 @@ imageBuilderContract(
   ['qcow2', 'raw'],
 );
 
-test('an element that fails is told with its exit code, and leaves nothing', async (t) => {
+test('a failed element is reported with its exit code, and leaves no file', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const builder = new DibBuilder(MINI_OS, { elements: 'mini-fail' });
   await assert.rejects(
@@ -29,7 +29,7 @@ test('an element that fails is told with its exit code, and leaves nothing', asy
   await assertNoRemains(fixture.directory);
 });
 
-test('a build that is aborted in its chroot, in TMP_DIR, leaves no process, mount or loop device', async (t) => {
+test('an aborted build in a chroot below TMP_DIR leaves no process, mount or loop device', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;
   const waiting = Promise.withResolvers<void>();
@@ -56,7 +56,7 @@ test('a build that is aborted in its chroot, in TMP_DIR, leaves no process, moun
   assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
 });
 
-test('a process with another session, environment and directory ends with its build, and a mount elsewhere goes', async (t) => {
+test('the end of a build ends a process with another session, environment and directory, and undoes a mount elsewhere', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const seconds = `600.${process.pid}`;
   const variables = { MINI_ESCAPE_MOUNT: fixture.outside, MINI_ESCAPE_SECONDS: seconds };
@@ -88,7 +88,7 @@ mkdir "$2.d"
 echo packages > "$2.d/dib-manifest"
 `;
 
-test('another command takes the same arguments, and what it leaves beside the image is kept', async (t) => {
+test('another command gets the same arguments, and its files beside the image are kept', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const command = join(fixture.outside, 'my-image-create');
   await writeFile(command, STAND_IN, { mode: 0o755 });
@@ -112,7 +112,7 @@ test('another command takes the same arguments, and what it leaves beside the im
   assert.equal(await readFile(fixture.path('debian-1.d/dib-manifest'), 'utf8'), 'packages\n');
 });
 
-test('a command that is not installed is told as such', async (t) => {
+test('a missing command is reported as not installed', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   const builder = new DibBuilder(MINI_OS, { 'dib-cmd': 'no-such-image-create' });
   await assert.rejects(
@@ -121,7 +121,7 @@ test('a command that is not installed is told as such', async (t) => {
   );
 });
 
-test('a secret reaches the command, and neither the log nor the error', async (t) => {
+test('a secret reaches the command, but neither the log nor the error', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const command = join(fixture.outside, 'my-image-create');
   const kept = join(fixture.outside, 'kept');
@@ -154,14 +154,14 @@ for (const [what, diskimage, settings] of [
   ['elements', MINI_OS, { elements: `mini-os 'vm` }],
   ['envVars', { ...MINI_OS, envVars: { DIB_JOURNAL_SIZE: 4 } }, MINI_OS_ELEMENTS],
 ] as const) {
-  test(`${what} that make no sense are refused`, async (t) => {
+  test(`invalid ${what} are refused`, async (t) => {
     const { repository } = await RepositoryFixture.open(t);
     const builder = new DibBuilder(diskimage, settings);
     await assert.rejects(builder.build({ imageId: 'mini-1', repository }), withCode('invalid-configuration'));
   });
 }
 
-test('the log of a build names the variables of this process that the build does not get', async (t) => {
+test('the log names the variables of this process that the build does not get', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   process.env.OS_PASSWORD_OF_TEST = 'correct-horse';
   t.after(() => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { IMAGE_ERRORS } from '../src/errors.ts';
 import { ImageError, type ImageErrorCode } from '../src/index.ts';
 
-test('an error tells by its code whether it is worth another try', () => {
+test('the code of an error determines whether it is retriable', () => {
   for (const [code, { retriable }] of Object.entries(IMAGE_ERRORS)) {
     assert.equal(new ImageError(code as ImageErrorCode, 'message').retriable, retriable, code);
   }

@@ -9,7 +9,7 @@ import {
   parseImportedImageId,
 } from '../src/image-id.ts';
 
-test('ids as nodepool and Zuul make them are fine', () => {
+test('ids of nodepool and Zuul are valid', () => {
   for (const id of [
     '1',
     '0000000042',
@@ -41,7 +41,7 @@ for (const [id, message] of REFUSED) {
   });
 }
 
-test('what is not a string is refused', () => {
+test('a value that is not a string is refused', () => {
   for (const id of [1, null, undefined, ['1']])
     assert.throws(() => checkImageId(id), withCode('invalid-image-id'));
 });
@@ -55,13 +55,13 @@ test('the longest id leaves room for the longest companion of its files', () => 
 const UUID = '0123456789abcdef0123456789abcdef';
 const ENDED = Date.parse('2025-11-22T01:01:01Z');
 
-test('an image-id names the image, when the build ended, and the build', () => {
+test('an image-id names the image, the end of the build, and the build', () => {
   const id = importedImageId({ image: 'debian-13', uuid: UUID, endTime: ENDED });
   assert.equal(id, `debian-13-1763773261-${UUID}`);
   assert.deepEqual(parseImportedImageId(id), { image: 'debian-13', uuid: UUID, endTime: ENDED });
 });
 
-test('the image-ids of others name no build', () => {
+test('other image-ids name no build', () => {
   for (const id of [
     'debian',
     'debian-1763773261',

@@ -14,7 +14,7 @@ const PERSON = new JsonReader({
   },
 });
 
-test('a valid text is read, with unknown keys', () => {
+test('a valid text with unknown keys is read', () => {
   const person = { name: 'Ada', born: '1815-12-10T00:00:00Z', pets: ['cat'], 'a/b': null, more: 1 };
   assert.deepEqual(PERSON.parse(JSON.stringify(person)), person);
 });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Progress } from '../src/index.ts';
 import { portion, steadyProgress } from '../src/progress.ts';
 
-test('progress is told in whole hundredths, and never goes back', () => {
+test('progress is reported in whole percent, and never decreases', () => {
   const seen: Progress[] = [];
   const tell = steadyProgress((progress) => seen.push(progress));
   for (const done of [0, 10.4, 5, 1000, 999]) tell({ done, total: 1000 });
@@ -13,7 +13,7 @@ test('progress is told in whole hundredths, and never goes back', () => {
   ]);
 });
 
-test('progress is told a few times a second, but its end always', () => {
+test('progress is reported a few times a second, and always at the end', () => {
   const seen: number[] = [];
   const tell = steadyProgress(({ done }) => seen.push(done));
   for (let done = 0; done <= 1000; done += 1) tell({ done, total: 1000 });
@@ -21,13 +21,13 @@ test('progress is told a few times a second, but its end always', () => {
   assert.equal(seen.at(-1), 100);
 });
 
-test('a step of unknown length has not begun', () => {
+test('a step of unknown length reports its beginning', () => {
   const seen: Progress[] = [];
   portion((progress) => seen.push(progress), 40, 60)({ done: 5, total: 0 });
   assert.deepEqual(seen, [{ done: 40, total: 100 }]);
 });
 
-test('a step is a portion of the whole', () => {
+test('a step reports a portion of the whole', () => {
   const seen: Progress[] = [];
   const tell = portion((progress) => seen.push(progress), 40, 60);
   tell({ done: 1, total: 2 });

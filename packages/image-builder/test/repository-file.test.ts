@@ -28,14 +28,14 @@ function stagingOf({ directory }: RepositoryFixture): Promise<string[]> {
   return readdir(join(directory, '.nodepool-builder', 'staging'));
 }
 
-test('the first format that is there is given as it is', async (t) => {
+test('the first present format is returned', async (t) => {
   const fixture = await setUp(t);
   const file = await fixture.repository.file('a', ['qcow2', 'raw']);
   assert.equal(file, fixture.repository.get('a')?.files[0]);
   assert.deepEqual(fixture.events, []);
 });
 
-test('one that is not there is made once for all who ask meanwhile, and stays', async (t) => {
+test('a missing format is converted once for concurrent calls, and kept', async (t) => {
   const fixture = await setUp(t);
   const { repository } = fixture;
   const ask = () => repository.file('a', ['tar', 'qcow2']);
@@ -48,7 +48,7 @@ test('one that is not there is made once for all who ask meanwhile, and stays', 
   assert.deepEqual(await stagingOf(fixture), []);
 });
 
-test('what is known of an image outlasts a conversion, and a restart', async (t) => {
+test('the metadata of an image survives a conversion and a restart', async (t) => {
   const fixture = await setUp(t);
   const before = fixture.repository.get('a');
   await fixture.repository.file('a', ['vhd']);
@@ -64,7 +64,7 @@ test('what is known of an image outlasts a conversion, and a restart', async (t)
   );
 });
 
-test('a format that was removed by hand is made again', async (t) => {
+test('a format that was removed by hand is converted again', async (t) => {
   const fixture = await setUp(t);
   await fixture.repository.file('a', ['qcow2']);
   const changed = fixture.next('changed');
@@ -79,7 +79,7 @@ test('a format that was removed by hand is made again', async (t) => {
   );
 });
 
-test('an image that was put there by hand is converted as well, and has no name then either', async (t) => {
+test('an image that was put there by hand is converted, and still has no name', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw', Buffer.alloc(MEBIBYTE, 'x'));
   const repository = await fixture.open();
@@ -93,7 +93,7 @@ test('an image that was put there by hand is converted as well, and has no name 
   );
 });
 
-test('an image that names a file of the host is neither converted nor offered', async (t) => {
+test('an image that refers to a file of the host is neither converted nor offered', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('secret', Buffer.alloc(MEBIBYTE, 'x'));
   const args = ['create', '-q', '-f', 'qcow2', '-b', fixture.path('secret'), '-F', 'raw'];
@@ -112,7 +112,7 @@ test('an image that names a file of the host is neither converted nor offered', 
   ]);
 });
 
-test('what cannot be had is refused', async (t) => {
+test('unavailable images and formats are refused', async (t) => {
   const fixture = await setUp(t);
   await fixture.write('b.tar');
   const { repository } = fixture;
@@ -132,7 +132,7 @@ test('what cannot be had is refused', async (t) => {
   await refuse('b', ['raw'], /image b is there as tar/, 'format-unavailable');
 });
 
-test('a conversion that everybody leaves is aborted, one that somebody waits for goes on', async (t) => {
+test('a conversion is aborted once its last caller aborts', async (t) => {
   const fixture = await setUp(t);
   const { repository } = fixture;
   const abort = new AbortController();
@@ -150,7 +150,7 @@ test('a conversion that everybody leaves is aborted, one that somebody waits for
   assert.equal((await stays).format, 'qcow2');
 });
 
-test('an image that is deleted is converted no further', async (t) => {
+test('deleting an image aborts its conversion', async (t) => {
   const fixture = await setUp(t);
   const { repository } = fixture;
   const conversion = repository.file('a', ['qcow2']);
@@ -161,7 +161,7 @@ test('an image that is deleted is converted no further', async (t) => {
   assert.deepEqual(await readdir(fixture.directory), ['.nodepool-builder']);
 });
 
-test('a conversion that fails leaves nothing, and may be tried again', async (t) => {
+test('a failed conversion leaves no file, and can be retried', async (t) => {
   const fixture = await setUp(t);
   // In the way of the manifest.
   const manifest = new Layout(fixture.repository.directory).manifest('a');

@@ -43,7 +43,7 @@ test('a directory belongs to one repository at a time', async (t) => {
   await fixture.open();
 });
 
-test('a directory that is not there, is none or may not be written is refused', async (t) => {
+test('a missing, unwritable or non-directory images-dir is refused', async (t) => {
   const directory = await temporaryDirectory(t);
   await writeFile(join(directory, 'file'), '');
   const readOnly = await mountTmpfs(t, 'ro');
@@ -56,12 +56,12 @@ test('a directory that is not there, is none or may not be written is refused', 
   assert.deepEqual(await readdir(directory), ['file']);
 });
 
-test('a file system that is full is told as such', async (t) => {
+test('a full file system is reported as full', async (t) => {
   const directory = await mountTmpfs(t, 'nr_inodes=3');
   await assert.rejects(ImageRepository.open(directory), withCode('disk-full', /make room there/));
 });
 
-test('an abort before it is open leaves the directory free', async (t) => {
+test('an abort before the repository is open unlocks the directory', async (t) => {
   const { directory } = await RepositoryFixture.create(t);
   await assert.rejects(ImageRepository.open(directory, { signal: AbortSignal.abort() }), {
     name: 'AbortError',
@@ -80,7 +80,7 @@ test('a lock whose keeper is killed is taken again', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /error .* was killed; locking it again/);
 });
 
-test('an image is made once for all who ask for it meanwhile, and not again', async (t) => {
+test('concurrent and repeated calls make an image once', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   const image = new Maker('a');
@@ -92,7 +92,7 @@ test('an image is made once for all who ask for it meanwhile, and not again', as
   assert.deepEqual(await stagingOf(fixture), []);
 });
 
-test('an id belongs to the name that it was first asked for with', async (t) => {
+test('an id belongs to the first image name that it was used with', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('by-hand.raw');
   const repository = await fixture.open();
@@ -109,7 +109,7 @@ test('an id belongs to the name that it was first asked for with', async (t) => 
   assert.equal(image.runs, 1);
 });
 
-test('a file that is not whole yet is not written over', async (t) => {
+test('an incomplete file is not overwritten', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await fixture.write('a.vmdk', '');
   const image = new Maker('a');
@@ -117,7 +117,7 @@ test('a file that is not whole yet is not written over', async (t) => {
   assert.equal(image.runs, 0);
 });
 
-test('an image that could not be made may be asked for again', async (t) => {
+test('a failed image can be added again', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const fault = new Error('fault');
   await assert.rejects(
@@ -129,7 +129,7 @@ test('an image that could not be made may be asked for again', async (t) => {
   assert.deepEqual(fixture.events, ['added a']);
 });
 
-test('a deleted image is gone, and its delete may be asked for again until it is forgotten', async (t) => {
+test('a delete can be repeated until it is forgotten', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -145,7 +145,7 @@ test('a deleted image is gone, and its delete may be asked for again until it is
   assert.deepEqual(fixture.events, ['added a', 'removed a', 'deleteForgotten a']);
 });
 
-test('an image that comes again is not about to be deleted', async (t) => {
+test('an image that appears again is no longer a pending delete', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -156,7 +156,7 @@ test('an image that comes again is not about to be deleted', async (t) => {
   assert.deepEqual([...repository.pendingDeletes], []);
 });
 
-test('a delete that fails has not been done', async (t) => {
+test('a failed delete leaves the image', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository } = fixture;
   await repository.add('a', 'debian', new Maker('a').make);
@@ -166,12 +166,12 @@ test('a delete that fails has not been done', async (t) => {
   assert.deepEqual([...repository.pendingDeletes], []);
 });
 
-test('an image that was never there cannot be deleted', async (t) => {
+test('deleting an unknown image fails', async (t) => {
   const { repository } = await RepositoryFixture.open(t);
   await assert.rejects(repository.delete('a'), withCode('image-not-found'));
 });
 
-test('closing aborts what is being made, and gives the directory free', async (t) => {
+test('closing aborts builds and unlocks the directory', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const begun = Promise.withResolvers<void>();
   const build = fixture.repository.add('a', 'debian', async ({ signal }) => {

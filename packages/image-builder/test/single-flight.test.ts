@@ -16,7 +16,7 @@ function controlledWork() {
   return { work, flights, finish: resolve };
 }
 
-test('all who ask share one piece of work, and its progress', async () => {
+test('concurrent callers share one run and its progress', async () => {
   const { work, flights, finish } = controlledWork();
   const flight = new SingleFlight<string>();
   const seen: [string, Progress][] = [];
@@ -33,7 +33,7 @@ test('all who ask share one piece of work, and its progress', async () => {
   ]);
 });
 
-test('other keys are other work, and so is the same key afterwards', async () => {
+test('other keys and later calls start another run', async () => {
   const flight = new SingleFlight<string>();
   let runs = 0;
   const work = async (): Promise<string> => {
@@ -46,7 +46,7 @@ test('other keys are other work, and so is the same key afterwards', async () =>
   assert.ok(!flight.has('one'));
 });
 
-test('one who aborts leaves, and the others get their result', async () => {
+test('aborting detaches one caller, and the others get their result', async () => {
   const { work, flights, finish } = controlledWork();
   const flight = new SingleFlight<string>();
   const abort = new AbortController();
@@ -59,7 +59,7 @@ test('one who aborts leaves, and the others get their result', async () => {
   assert.equal(await staying, 'result');
 });
 
-test('when the last one aborts the work is aborted', async () => {
+test('the run is aborted when the last caller aborts', async () => {
   const { work, flights } = controlledWork();
   const flight = new SingleFlight<string>();
   const aborts = [new AbortController(), new AbortController()];
@@ -69,7 +69,7 @@ test('when the last one aborts the work is aborted', async () => {
   assert.equal(flights[0]?.signal.aborted, true);
 });
 
-test('who asks while aborted work is still ending gets new work', async () => {
+test('a call during the end of an aborted run starts a new run', async () => {
   const flight = new SingleFlight<string>();
   const abort = new AbortController();
   const ending = Promise.withResolvers<string>();
@@ -81,13 +81,13 @@ test('who asks while aborted work is still ending gets new work', async () => {
   assert.equal(await second, 'new');
 });
 
-test('an aborted signal begins nothing', async () => {
+test('an aborted signal starts no run', async () => {
   const flight = new SingleFlight<string>();
   const run = flight.run('key', () => assert.fail('it began'), { signal: AbortSignal.abort() });
   await assert.rejects(run, { name: 'AbortError' });
 });
 
-test('all work, or that of some keys, is aborted from outside', async () => {
+test('the runs of all or some keys can be aborted', async () => {
   const flight = new SingleFlight<string>();
   const [one, two] = [controlledWork(), controlledWork()];
   const results = [flight.run('a 1', one.work), flight.run('b 1', two.work)];

@@ -26,7 +26,7 @@ for (const [errno, code] of CODES) {
   });
 }
 
-test('an error that the administrator cannot mend stays as it is', () => {
+test('an error that the administrator cannot correct is returned unchanged', () => {
   for (const error of [
     new TypeError('a defect'),
     systemError('EIO'),

@@ -22,15 +22,17 @@ export async function bootImage(
   const { buildLog: log } = context;
   const over = AbortSignal.timeout(timeout * 1_000);
   const devices = deviceArguments(format, context.output(format));
-  const boot = (by: Accelerator): Promise<Boot> =>
+  const boot = (by: Accelerator): Promise<FailedBoot | undefined> =>
     runMachine([...machineArguments({ memory, accelerator: by }), ...devices], expect, over, context);
   let outcome = await boot(accelerator ?? 'kvm');
-  if (accelerator === undefined && isQemuFailure(outcome)) {
+  // QEMU exits with 0 when the machine is switched off.
+  const isFailure = outcome?.ended !== undefined && outcome.ended.exitCode !== 0;
+  if (accelerator === undefined && isFailure) {
     context.log('KVM cannot be used; QEMU interprets the machine, which takes many times as long');
     outcome = await boot('tcg');
   }
-  const { seen, ended, lastLines } = outcome;
-  if (seen) return;
+  if (outcome === undefined) return;
+  const { ended, lastLines } = outcome;
   const end = ended === undefined ? `within ${timeout} s` : `before QEMU ${describeEnd(ended)}`;
   const shown = lastLines.length === 0 ? 'nothing' : log.mask(lastLines.join(' / '));
   throw new ImageError(
@@ -40,27 +42,20 @@ export async function bootImage(
   );
 }
 
-interface Boot {
-  /** Whether the expected line was seen. */
-  readonly seen: boolean;
+interface FailedBoot {
   /** Result of QEMU, unless this process ended it. */
   readonly ended?: CommandResult;
   /** Last lines of the console, including an incomplete one. */
   readonly lastLines: readonly string[];
 }
 
-/** QEMU exits with 0 when the machine is switched off. */
-function isQemuFailure({ seen, ended }: Boot): boolean {
-  return !seen && ended !== undefined && ended.exitCode !== 0;
-}
-
-/** Runs a machine until the expected line is seen, QEMU ends, or the time is over. */
+/** Runs a machine until the expected line is seen, QEMU ends, or the time is over. Returns undefined for a success. */
 async function runMachine(
   args: readonly string[],
   expect: RegExp,
   over: AbortSignal,
   context: CoreContext,
-): Promise<Boot> {
+): Promise<FailedBoot | undefined> {
   const lines: string[] = [];
   let unfinished = '';
   const seen = new AbortController();
@@ -68,10 +63,12 @@ async function runMachine(
   const look = (line: string): void => {
     if (line.search(expect) >= 0) seen.abort();
   };
-  const outcome = (): Boot => ({
-    seen: seen.signal.aborted,
-    lastLines: [...lines, unfinished.trim()].filter((line) => line !== '').slice(-LAST_LINES),
-  });
+  const outcome = (ended?: CommandResult): FailedBoot | undefined => {
+    const lastLines = [...lines, unfinished.trim()].filter((line) => line !== '').slice(-LAST_LINES);
+    return seen.signal.aborted
+      ? undefined
+      : { lastLines, ...(ended && { ended: { ...ended, lastLines: [] } }) };
+  };
   try {
     const ended = await context.runLogged(QEMU, args, {
       env: { TMPDIR: context.directory },
@@ -91,7 +88,7 @@ async function runMachine(
         look(line);
       },
     });
-    return { ...outcome(), ended: { ...ended, lastLines: [] } };
+    return outcome(ended);
   } catch (error) {
     context.signal.throwIfAborted();
     if (!stop.aborted) throw error;

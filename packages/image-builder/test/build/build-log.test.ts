@@ -19,7 +19,7 @@ function openLog(directory: string, options: Partial<BuildLogOptions> = {}): Pro
   });
 }
 
-test('each line is written, and told', async (t) => {
+test('each line is written, and passed to onLine', async (t) => {
   const directory = await temporaryDirectory(t);
   const told: string[] = [];
   const log = await openLog(directory, { onLine: (line) => told.push(line) });
@@ -40,7 +40,7 @@ test('a second attempt at an image continues the log of the first', async (t) =>
   assert.equal(await readFile(join(directory, 'debian-1.log'), 'utf8'), `${HEADER}first\n${HEADER}second\n`);
 });
 
-test('a writer who waits for the promise is held back until the disk has caught up', async (t) => {
+test('the promise of a write is fulfilled once the disk has caught up', async (t) => {
   const log = await openLog(await temporaryDirectory(t));
   const line = 'x'.repeat(10_000);
   let held: Promise<void> | undefined;
@@ -51,7 +51,7 @@ test('a writer who waits for the promise is held back until the disk has caught 
   await log.close();
 });
 
-test('a log is closed once, and nobody waits for the disk then', async (t) => {
+test('a log can be closed twice, and writes to a closed log do not wait', async (t) => {
   const logger = new RecordingLogger();
   const log = await openLog(await temporaryDirectory(t), { logger });
   const held = log.write('x'.repeat(1_000_000));
@@ -64,7 +64,7 @@ test('a log is closed once, and nobody waits for the disk then', async (t) => {
   assert.deepEqual(logger.lines, []);
 });
 
-test('the newest seven logs of an image name are kept, and those of others', async (t) => {
+test('the newest seven logs of an image name and all logs of other names are kept', async (t) => {
   const directory = await temporaryDirectory(t);
   for (let day = 1; day <= 9; day += 1) {
     const path = join(directory, `debian-old-${day}.log`);
@@ -84,7 +84,7 @@ test('the newest seven logs of an image name are kept, and those of others', asy
   );
 });
 
-test('how many are kept can be chosen', async (t) => {
+test('the number of kept logs can be chosen', async (t) => {
   const directory = await temporaryDirectory(t);
   for (const day of [1, 2, 3]) {
     const path = join(directory, `debian-old-${day}.log`);
@@ -97,7 +97,7 @@ test('how many are kept can be chosen', async (t) => {
   assert.deepEqual(await readdir(directory), ['debian-1.log'], 'never its own');
 });
 
-test('a log that a full disk cuts short stops nobody, and is said once', async (t) => {
+test('a full disk truncates the log with one warning, and the build continues', async (t) => {
   const directory = await temporaryDirectory(t);
   await symlink('/dev/full', join(directory, 'debian-1.log'));
   const logger = new RecordingLogger();
@@ -127,7 +127,7 @@ test('a log above its limit keeps its beginning and its end', async (t) => {
   assert.match(text, /^# \d+ bytes are left out here/m);
 });
 
-test('terminal escapes are replaced in the log and for its reader, and a text with line ends becomes several lines', async (t) => {
+test('terminal escapes are replaced in the log and for onLine, and a text with line ends becomes several lines', async (t) => {
   const told: string[] = [];
   const log = await openLog(await temporaryDirectory(t), {
     onLine: (line) => told.push(line),

@@ -14,7 +14,7 @@ for (const value of [1, true, null, ['a']]) {
   });
 }
 
-test('a variable whose value holds a NUL is refused, and not shown', () => {
+test('a variable whose value contains a NUL is refused, and not shown', () => {
   assert.throws(
     () => checkedVariables({ ...DISKIMAGE, envVars: { TOKEN: 'correct\0horse' } }),
     withCode('invalid-configuration', /variable "TOKEN" in env-vars contains a NUL; remove it$/),

@@ -35,7 +35,7 @@ const REFUSED: readonly Pick<Row, 'wanted' | 'native'>[] = [
 ];
 
 for (const { wanted, native } of REFUSED) {
-  test(`${wanted.join(' and ')} cannot be had of a builder of ${native?.join(' and ')}`, () => {
+  test(`a builder of ${native?.join(' and ')} refuses ${wanted.join(' and ')}`, () => {
     assert.throws(
       () => formatsToMake({ name: 'debian', formats: wanted }, native),
       withCode('format-unavailable', /disk image "debian" is requested as .*choose another/),
@@ -43,7 +43,7 @@ for (const { wanted, native } of REFUSED) {
   });
 }
 
-test('a format that nobody knows is refused', () => {
+test('an unknown format is refused', () => {
   const formats = ['qcow3'] as unknown as readonly ImageFormat[];
   assert.throws(() => formatsToMake({ name: 'debian', formats }, undefined), withCode('format-unknown'));
 });

@@ -19,7 +19,7 @@ for (const [what, secrets, text, shown] of CASES) {
   test(`hides ${what}`, () => assert.equal(createMask(secrets)(text), shown));
 }
 
-test('leaves alone what is shorter than four characters, and all if there is no secret', () => {
+test('keeps secrets of fewer than four characters, and all text without secrets', () => {
   assert.equal(createMask(['yes', ''])('yes'), 'yes');
   assert.equal(createMask()('hunter2'), 'hunter2');
 });

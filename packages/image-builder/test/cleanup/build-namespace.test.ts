@@ -16,7 +16,7 @@ async function openNamespace(t: TestContext): Promise<BuildNamespace> {
   return namespace;
 }
 
-test('the next command sees a mount of the one before; processes of the host do not', async (t) => {
+test('a command sees the mounts of the preceding one; processes of the host do not', async (t) => {
   const cwd = await temporaryDirectory(t);
   const namespace = await openNamespace(t);
   const wrap: BuildNamespace['enter'] = (...args) => namespace.enter(...args);
@@ -72,7 +72,7 @@ test('exit status, signal and SIGTERM of a command are the same as without a nam
   assert.deepEqual(lines, ['ready', 'cleaned']);
 });
 
-test('a loop device whose file lay on a mount of the namespace is freed', async (t) => {
+test('a loop device with a file on a mount of the namespace is freed', async (t) => {
   const images = await mountTmpfs(t, 'size=64m');
   const staging = await Staging.create(images);
   const namespace = await staging.namespace(assert.fail);

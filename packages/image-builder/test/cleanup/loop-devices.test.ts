@@ -29,12 +29,12 @@ async function attach(t: TestContext, args: readonly string[], file: string): Pr
   return loop;
 }
 
-test('the devices of files below a directory are found, parts before wholes', () => {
+test('the devices of files below a directory are found, partitions before their devices', () => {
   const names = loopsBelow(DEVICES, ['/staging']).map(({ name }) => name);
   assert.deepEqual(names, ['loop11', 'loop10', 'loop0']);
 });
 
-test('real devices are found and detached, of files that are removed as well', async (t) => {
+test('real devices are found and detached, including those of removed files', async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, '');
@@ -48,7 +48,7 @@ test('real devices are found and detached, of files that are removed as well', a
   assert.deepEqual(loopsBelow(await loopDevices(), [directory]), []);
 });
 
-test('a link in the place of a partition’s mapping goes with the device', async (t) => {
+test("a link to a partition's device is removed with the device", async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, Buffer.alloc(1024 * 1024));
@@ -61,7 +61,7 @@ test('a link in the place of a partition’s mapping goes with the device', asyn
   await assert.rejects(rm(link), { code: 'ENOENT' });
 });
 
-test('a device that shows another file by now is left alone', async (t) => {
+test('a device that has another backing file by now is left alone', async (t) => {
   const directory = await temporaryDirectory(t);
   const file = join(directory, 'image0.raw');
   await writeFile(file, Buffer.alloc(1024 * 1024));

@@ -18,7 +18,7 @@ async function mountTmpfs(path: string): Promise<void> {
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', path]);
 }
 
-test('mount points are read with their blanks, line ends and backslashes', () => {
+test('mount points are read with their spaces, line ends and backslashes', () => {
   assert.deepEqual(parseMountPoints(MOUNTINFO), ['/', '/images/a b/tmp', '/images/a b/tmp/new\nline\\']);
 });
 
@@ -30,7 +30,7 @@ test('mounts at and below a directory are found, the last one first, and no othe
   assert.deepEqual(await mountsBelow([one]), [join(one, 'inner'), join(one, 'inner'), one]);
 });
 
-test('a mount that is in use goes away lazily only', async (t) => {
+test('a mount that is in use is undone only lazily', async (t) => {
   const path = join(await temporaryDirectory(t), 'mount');
   await mountTmpfs(path);
   await writeFile(join(path, 'file'), '');

@@ -25,21 +25,21 @@ async function start(t: TestContext, script: string, options: SpawnOptions = {})
 
 const WAIT = 'echo ready; exec sleep 600';
 
-test('a process that works in one of the directories is found, one beside it is not', async (t) => {
+test('a process with its working directory in one of the directories is found, one beside it is not', async (t) => {
   const [root, other] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   const inside = await start(t, WAIT, { cwd: root });
   await start(t, WAIT, { cwd: other });
   assert.deepEqual(findProcesses({ roots: [root], groups: [] }), [inside.pid]);
 });
 
-test('a process whose environment names the build is found, in whatever session it is', async (t) => {
+test('a process whose environment names the build is found in any session', async (t) => {
   const root = await temporaryDirectory(t);
   const marked = await start(t, WAIT, { env: { ...process.env, [MARKER]: root }, detached: true });
   await start(t, WAIT, { env: { ...process.env, [MARKER]: `${root}-2` } });
   assert.deepEqual(findProcesses({ roots: [root], groups: [] }), [marked.pid]);
 });
 
-test('a recorded group is found, and the descendants that have left it', async (t) => {
+test('a recorded group is found, including descendants that left it', async (t) => {
   const leader = await start(t, 'setsid sleep 600 & echo ready; wait', { detached: true });
   const record = recordOf(leader.pid);
   assert.ok(record);
@@ -48,7 +48,7 @@ test('a recorded group is found, and the descendants that have left it', async (
   assert.ok(await endProcesses({ roots: [], groups: [record] }));
 });
 
-test('a group of another boot, or whose leader is another by now, is not', async (t) => {
+test('a group of another boot, or with another leader by now, is not found', async (t) => {
   const leader = await start(t, WAIT, { detached: true });
   const record = recordOf(leader.pid);
   assert.ok(record);
@@ -60,7 +60,7 @@ test('a group of another boot, or whose leader is another by now, is not', async
   }
 });
 
-test('processes are asked to end', async (t) => {
+test('processes get SIGTERM', async (t) => {
   const root = await temporaryDirectory(t);
   const child = await start(t, 'trap "exit 7" TERM; echo ready; while :; do sleep 0.01; done', { cwd: root });
   const exit = once(child.process, 'exit');
@@ -68,7 +68,7 @@ test('processes are asked to end', async (t) => {
   assert.deepEqual(await exit, [7, null]);
 });
 
-test('those that do not are killed', async (t) => {
+test('processes that ignore SIGTERM get SIGKILL', async (t) => {
   const root = await temporaryDirectory(t);
   const child = await start(t, 'trap "" TERM; echo ready; while :; do sleep 1; done', { cwd: root });
   const exit = once(child.process, 'exit');
@@ -76,7 +76,7 @@ test('those that do not are killed', async (t) => {
   assert.deepEqual(await exit, [null, 'SIGKILL']);
 });
 
-test('this process is never among them', async (t) => {
+test('this process is never found', async (t) => {
   const root = await temporaryDirectory(t);
   const before = process.cwd();
   process.chdir(root);

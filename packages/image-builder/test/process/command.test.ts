@@ -13,7 +13,7 @@ async function shell(t: TestContext, script: string, options: Partial<CommandOpt
   return await runCommand('sh', ['-c', script], { cwd: await temporaryDirectory(t), ...options });
 }
 
-test('the end of a command is told with its last lines', async (t) => {
+test('the result of a command has its exit code and last lines', async (t) => {
   const lines: string[] = [];
   const result = await shell(t, 'echo one; echo; echo two >&2; exit 3', {
     onLine: (line) => void lines.push(line),
@@ -23,17 +23,17 @@ test('the end of a command is told with its last lines', async (t) => {
   assert.equal(lines.length, 3);
 });
 
-test('a signal that ends a command is told', async (t) => {
+test('the result names the signal that ended a command', async (t) => {
   const { exitCode, signal } = await shell(t, 'kill -KILL $$');
   assert.deepEqual({ exitCode, signal }, { exitCode: undefined, signal: 'SIGKILL' });
 });
 
-test('a command that says so has met a full disk', async (t) => {
+test('the result tells whether the output mentions a full disk', async (t) => {
   assert.equal((await shell(t, 'echo "cp: write error: No space left on device"; exit 1')).diskFull, true);
   assert.equal((await shell(t, 'echo fine')).diskFull, false);
 });
 
-test('its input is closed, and it leads a process group of its own', async (t) => {
+test('a command has closed input, and leads a process group of its own', async (t) => {
   const lines: string[] = [];
   let pid = 0;
   await shell(t, 'cat; cut -d" " -f5 /proc/self/stat', {
@@ -43,7 +43,7 @@ test('its input is closed, and it leads a process group of its own', async (t) =
   assert.deepEqual(lines, [`${pid}`]);
 });
 
-test('it gets the environment that is given, and no other', async (t) => {
+test('a command gets only the given environment', async (t) => {
   const lines: string[] = [];
   await runCommand('/usr/bin/env', [], {
     cwd: '/',
@@ -108,7 +108,7 @@ async function writeProgram(directory: string, mode = 0o755): Promise<string> {
 }
 
 for (const { what, prepare, args = [], message } of NOT_STARTED) {
-  test(`a command that cannot be started fails at once, in namespaces, too: ${what}`, async (t) => {
+  test(`a command that cannot be started fails at once, also in a namespace: ${what}`, async (t) => {
     const cwd = await temporaryDirectory(t);
     const command = await prepare(cwd);
     await assert.rejects(runCommand(command, args, { cwd }), withCode('command-not-found', message));
@@ -152,7 +152,7 @@ test('an abort ends the whole group, and rejects with the reason', async (t) => 
   await untilGone(child);
 });
 
-test('who is deaf to SIGTERM gets SIGKILL', async (t) => {
+test('a command that ignores SIGTERM gets SIGKILL', async (t) => {
   const abort = new AbortController();
   const run = shell(t, 'trap "" TERM; echo deaf; while :; do sleep 600; done', {
     signal: abort.signal,
@@ -162,23 +162,23 @@ test('who is deaf to SIGTERM gets SIGKILL', async (t) => {
   await assert.rejects(run, /enough/);
 });
 
-test('a command that is to be aborted already is not started', async () => {
+test('a command with an aborted signal is not started', async () => {
   const options = { cwd: '/', signal: AbortSignal.abort(), onStart: () => assert.fail('it was started') };
   await assert.rejects(runCommand('true', [], options), { name: 'AbortError' });
 });
 
-test('what a command leaves behind in its group is ended', async (t) => {
+test('processes that a command leaves in its group are ended', async (t) => {
   const { lastLines, exitCode } = await shell(t, 'sleep 600 & echo $!');
   assert.equal(exitCode, 0);
   await untilGone(Number(lastLines[0]));
 });
 
-test('a process that left the group with the pipe does not hold the end up', async (t) => {
+test('a process that left the group with the pipe does not delay the result', async (t) => {
   const { lastLines } = await shell(t, 'setsid sleep 600 & sleep 0.1; echo $!');
   process.kill(Number(lastLines[0]));
 });
 
-test('a fault of the listener ends the command', async (t) => {
+test('an error of the listener ends the command', async (t) => {
   const run = shell(t, 'yes', {
     onLine: () => {
       throw new Error('fault');
@@ -187,7 +187,7 @@ test('a fault of the listener ends the command', async (t) => {
   await assert.rejects(run, /fault/);
 });
 
-test('what a line begins with is told before it ends', async () => {
+test('the beginning of a line is passed on before the line ends', async () => {
   const stop = new AbortController();
   const partial: string[] = [];
   const running = runCommand('sh', ['-c', 'echo ready; printf "login: "; exec sleep 600'], {

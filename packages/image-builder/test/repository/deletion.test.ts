@@ -26,12 +26,12 @@ async function imageFiles(layout: Layout): Promise<string[]> {
 const OWN = ['a.qcow2', 'a.raw', 'a.squash', 'a.qcow2.md5', 'a.raw.sha256', 'a.md5', 'a.d', 'a.qcow2-new'];
 const FOREIGN = ['a', 'ab.qcow2', 'a.b.qcow2', 'a.qcow2.bak', 'a.txt', '.a.qcow2', 'a-1.qcow2'];
 
-test('an image’s files are known by the id and by what follows it', () => {
+test('the files of an image are recognised by the id and its suffix', () => {
   for (const name of OWN) assert.ok(belongsTo('a', name), name);
   for (const name of FOREIGN) assert.ok(!belongsTo('a', name), name);
 });
 
-test('a withdrawn image is gone with all its files, and no other file is', async (t) => {
+test('withdrawing an image moves all its files, and no others', async (t) => {
   const layout = await layoutWith(t, [...OWN.filter((name) => name !== 'a.d'), ...FOREIGN]);
   await mkdir(join(layout.root, 'a.d', 'dib-manifests'), { recursive: true });
   await writeFile(layout.manifest('a'), '{}');
@@ -45,7 +45,7 @@ test('a withdrawn image is gone with all its files, and no other file is', async
   assert.deepEqual(await readdir(layout.trash), []);
 });
 
-test('what an earlier delete left in the trash is in nobody’s way', async (t) => {
+test('leftover files in the trash do not disturb a delete', async (t) => {
   const layout = await layoutWith(t, []);
   for (const directory of [join(layout.trash, 'a.d', 'old'), join(layout.root, 'a.d', 'new')]) {
     await mkdir(directory, { recursive: true });
@@ -54,7 +54,7 @@ test('what an earlier delete left in the trash is in nobody’s way', async (t) 
   assert.deepEqual(await readdir(join(layout.trash, 'a.d')), ['new']);
 });
 
-test('a delete that fails has not begun', async (t) => {
+test('a failed delete is not completed later', async (t) => {
   const layout = await layoutWith(t, ['a.raw']);
   await rm(layout.trash, { recursive: true });
   await assert.rejects(withdraw(layout, 'a'), { code: 'ENOENT' });

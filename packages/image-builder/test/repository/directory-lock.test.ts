@@ -17,7 +17,7 @@ async function layoutOf(t: TestContext): Promise<Layout> {
   return layout;
 }
 
-test('a second owner is refused, and told who the first one is', async (t) => {
+test('a second owner is refused with the name of the first', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   t.after(() => lock.release());
@@ -32,7 +32,7 @@ test('a released lock can be taken again', async (t) => {
   await assert.rejects(readFile(layout.owner), { code: 'ENOENT' });
 });
 
-test('an owner that was killed has no lock any more', async (t) => {
+test('a killed owner no longer holds the lock', async (t) => {
   const layout = await layoutOf(t);
   const program = `
     import { DirectoryLock } from ${JSON.stringify(import.meta.resolve('../../src/repository/directory-lock.ts'))};
@@ -52,7 +52,7 @@ test('an owner that was killed has no lock any more', async (t) => {
   await (await DirectoryLock.take(layout)).release();
 });
 
-test('signals for the whole terminal or service do not reach the keeper of the lock', async (t) => {
+test('the keeper of the lock ignores signals to the whole terminal or service', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   t.after(() => lock.release());
@@ -64,7 +64,7 @@ test('signals for the whole terminal or service do not reach the keeper of the l
   await assert.rejects(DirectoryLock.take(layout), withCode('directory-locked'));
 });
 
-test('the loss of the lock is told', async (t) => {
+test('the loss of the lock is reported', async (t) => {
   const layout = await layoutOf(t);
   const lock = await DirectoryLock.take(layout);
   const lost = new Promise<void>((resolve) => lock.onLost(resolve));
@@ -75,7 +75,7 @@ test('the loss of the lock is told', async (t) => {
   await lock.release();
 });
 
-test('a lock file that cannot be opened is a directory that cannot be used', async (t) => {
+test('an unusable lock file is reported as an unusable directory', async (t) => {
   const layout = new Layout(join(await temporaryDirectory(t), 'missing'));
   await assert.rejects(
     DirectoryLock.take(layout),

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { RepositoryFixture } from '../../../../test/fixtures/repository-fixture.ts';
 
-test('a file that is moved in is offered, one that is removed is not any more', async (t) => {
+test('a file that is moved in is offered, and no longer once it is removed', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   await writeFile(join(fixture.outside, 'a.raw'), 'content');
   const added = fixture.next('added');
@@ -45,7 +45,7 @@ test('the files of one id are one image', async (t) => {
   );
 });
 
-test('what is no image breaks nothing, and an id that is refused is said once', async (t) => {
+test('other files are ignored, and an invalid id is logged once', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   for (const name of ['lost+found', 'b.raw', 'c.d']) await mkdir(fixture.path(name));
   for (const name of ['.x', '.x.raw', 'a.raw.md5', 'a.qcow2-new', 'noextension', 'a b.raw'])
@@ -62,7 +62,7 @@ test('what is no image breaks nothing, and an id that is refused is said once', 
   assert.match(warnings[1] ?? '', /"b\.raw" is not offered as an image: it is not a regular file/);
 });
 
-test('a symbolic link does not publish a file of the host, and an image that is emptied is withdrawn', async (t) => {
+test('a symbolic link is not offered, and an emptied image is withdrawn', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await symlink('/etc/shadow', fixture.path('there.raw'));
   await fixture.write('empty.raw', '');
@@ -82,7 +82,7 @@ test('a symbolic link does not publish a file of the host, and an image that is 
   assert.equal(refused.length, 2);
 });
 
-test('a file is offered when its writer closes it, however long it pauses, and not before', async (t) => {
+test('a file is offered when its writer closes it, and not during a pause', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const handle = await open(fixture.path('slow.raw'), 'w');
   t.after(() => handle.close().catch(() => undefined));
@@ -104,7 +104,7 @@ test('a file is offered when its writer closes it, however long it pauses, and n
   );
 });
 
-test('an image that cp makes of a big file is offered once, whole', async (t) => {
+test('a large image that cp writes is offered once, when it is complete', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const size = 200 * 1024 * 1024;
   await writeFile(join(fixture.outside, 'big.raw'), Buffer.alloc(size, 'x'));
@@ -116,7 +116,7 @@ test('an image that cp makes of a big file is offered once, whole', async (t) =>
   assert.deepEqual(fixture.events, ['added big']);
 });
 
-test('an image that is written anew is taken back, and offered again when it is whole', async (t) => {
+test('an image that is rewritten is withdrawn, and offered again when it is complete', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw');
   await fixture.open();
@@ -129,7 +129,7 @@ test('an image that is written anew is taken back, and offered again when it is 
   assert.equal((await added).files[0]?.size, 5);
 });
 
-test('what does not touch the content of an image is no event', async (t) => {
+test('changes of mode and links are no event', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw');
   await fixture.open();
@@ -141,7 +141,7 @@ test('what does not touch the content of an image is no event', async (t) => {
   assert.deepEqual(fixture.events, ['added b']);
 });
 
-test('a directory that vanishes is said, and its images come back with it', async (t) => {
+test('the disappearance of the directory is logged, and its images come back with it', async (t) => {
   const fixture = await RepositoryFixture.create(t);
   await fixture.write('a.raw');
   await fixture.open();

@@ -63,7 +63,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return fixture;
 }
 
-test('at the start it tells of all that is there, and drops manifests of what is not', async (t) => {
+test('the start reports all images, and removes manifests without an image', async (t) => {
   const fixture = await setUp(t);
   for (const name of ['a.raw', 'a.vhd', 'b.qcow2']) await fixture.put(name);
   for (const imageId of ['a', 'gone']) await fixture.putManifest(imageId);
@@ -73,7 +73,7 @@ test('at the start it tells of all that is there, and drops manifests of what is
   assert.deepEqual(await readdir(fixture.layout.manifests), ['a.json']);
 });
 
-test('more images than are read at a time are all told', async (t) => {
+test('all of more images than are read at a time are reported', async (t) => {
   const fixture = await setUp(t);
   const ids = Array.from({ length: 150 }, (_, index) => `image-${index}`);
   await Promise.all(ids.map((id) => fixture.put(`${id}.raw`)));
@@ -81,7 +81,7 @@ test('more images than are read at a time are all told', async (t) => {
   assert.deepEqual([...fixture.catalog.images.keys()].toSorted(), ids.toSorted());
 });
 
-test('a published image is told once, with all its formats and checksums', async (t) => {
+test('a published image is reported once, with all its formats and checksums', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   const image = await fixture.publish('a');
@@ -91,7 +91,7 @@ test('a published image is told once, with all its formats and checksums', async
   assert.deepEqual(fixture.events, ['added a qcow2,raw', 'added last raw']);
 });
 
-test('a publication that fails is told to nobody', async (t) => {
+test('a failed publication is not reported', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await mkdir(join(fixture.layout.manifest('a'), 'in the way'), { recursive: true });
@@ -101,7 +101,7 @@ test('a publication that fails is told to nobody', async (t) => {
   assert.deepEqual([...fixture.catalog.images.keys()], ['last']);
 });
 
-test('a withdrawn image is told once', async (t) => {
+test('a withdrawn image is reported once', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.publish('a');
@@ -111,7 +111,7 @@ test('a withdrawn image is told once', async (t) => {
   assert.deepEqual(fixture.events.slice(1), ['removed a qcow2,raw', 'added last raw']);
 });
 
-test('a withdrawal that fails leaves the image, and tells nobody', async (t) => {
+test('a failed withdrawal leaves the image, and is not reported', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.publish('a');
@@ -121,7 +121,7 @@ test('a withdrawal that fails leaves the image, and tells nobody', async (t) => 
   assert.deepEqual(fixture.events, ['added a qcow2,raw', 'added last raw']);
 });
 
-test('a format that is removed by hand changes the image, the last one removes it with its manifest', async (t) => {
+test('removing a format changes the image; removing the last one removes the image and its manifest', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.publish('a');
@@ -135,7 +135,7 @@ test('a format that is removed by hand changes the image, the last one removes i
   assert.deepEqual(await readdir(fixture.layout.manifests), []);
 });
 
-test('an image whose only file is written anew keeps its manifest meanwhile', async (t) => {
+test('an image whose only file is rewritten keeps its manifest meanwhile', async (t) => {
   const fixture = await setUp(t);
   await fixture.put('a.raw');
   await fixture.putManifest('a');
@@ -151,7 +151,7 @@ test('an image whose only file is written anew keeps its manifest meanwhile', as
   assert.equal(fixture.catalog.images.get('a')?.name, 'debian');
 });
 
-test('after it is closed nothing is told', async (t) => {
+test('a closed catalog reports nothing', async (t) => {
   const fixture = await setUp(t);
   await fixture.catalog.start();
   await fixture.catalog.close();

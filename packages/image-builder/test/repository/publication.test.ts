@@ -58,7 +58,7 @@ test('files are described by their checksums, and the progress counts all bytes'
   assert.deepEqual(seen.at(-1), { done: 12, total: 12 });
 });
 
-test('a file that is not there, empty or no regular file is missing', async (t) => {
+test('a missing, empty or irregular file is refused', async (t) => {
   const { staging } = await setUp(t);
   await writeFile(staging.path('a.vhd'), '');
   await symlink('a.raw', staging.path('a.vmdk'));
@@ -71,7 +71,7 @@ test('a file that is not there, empty or no regular file is missing', async (t) 
   }
 });
 
-test('all files and the manifest are published, and checksum files name them where they are', async (t) => {
+test('all files and the manifest are published, and checksum files have the published paths', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await publish(fixture.layout, fixture.staging, manifest, files);
@@ -81,7 +81,7 @@ test('all files and the manifest are published, and checksum files name them whe
   assert.equal(line, `9a0364b9e99bb480dd25e1f0284c8555  ${join(fixture.layout.root, 'a.raw')}\n`);
 });
 
-test('a file that is there already is not replaced', async (t) => {
+test('an existing file is not replaced', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await writeFile(join(fixture.layout.root, 'a.raw'), 'of another');
@@ -93,7 +93,7 @@ test('a file that is there already is not replaced', async (t) => {
   assert.equal(await readFile(join(fixture.layout.root, 'a.raw'), 'utf8'), 'of another');
 });
 
-test('what an image that is no more has left beside it is replaced', async (t) => {
+test('the directory of a deleted image is replaced', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await mkdir(join(fixture.layout.root, 'a.d', 'old'), { recursive: true });
@@ -101,7 +101,7 @@ test('what an image that is no more has left beside it is replaced', async (t) =
   assert.deepEqual(await readdir(join(fixture.layout.root, 'a.d')), ['dib-manifest']);
 });
 
-test('a publication that fails on its way takes everything back', async (t) => {
+test('a failed publication is rolled back', async (t) => {
   const fixture = await setUp(t);
   const { manifest, files } = await describe(fixture);
   await mkdir(fixture.layout.manifest('a')); // the last rename fails
@@ -111,7 +111,7 @@ test('a publication that fails on its way takes everything back', async (t) => {
   assert.equal(await completePublication(fixture.layout, fixture.staging), undefined);
 });
 
-test('without a journal nothing was ready', async (t) => {
+test('nothing is published without a journal', async (t) => {
   const fixture = await setUp(t);
   await describe(fixture);
   assert.equal(await completePublication(fixture.layout, fixture.staging), undefined);
@@ -119,7 +119,7 @@ test('without a journal nothing was ready', async (t) => {
 });
 
 for (let done = 0; done <= ALL.length + 1; done += 1) {
-  test(`a publication that was cut short after ${done} renames is completed`, async (t) => {
+  test(`a publication that was interrupted after ${done} renames is completed`, async (t) => {
     const fixture = await setUp(t);
     const { layout, staging } = fixture;
     const { manifest, files } = await describe(fixture);

@@ -36,7 +36,7 @@ async function cutShortPublication({ layout }: Fixture, imageId: string): Promis
   await rename(layout.image(imageId, 'raw'), staging.path(`${imageId}.raw`));
 }
 
-test('a directory that was left in order stays as it is', async (t) => {
+test('a clean directory is not changed', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.layout.image('a', 'raw'), 'content');
   await recover(fixture.layout, fixture.logger);
@@ -44,7 +44,7 @@ test('a directory that was left in order stays as it is', async (t) => {
   assert.deepEqual(fixture.logger.lines, []);
 });
 
-test('what a build left is removed', async (t) => {
+test('files of an interrupted build are removed', async (t) => {
   const fixture = await setUp(t);
   const staging = await Staging.create(fixture.layout.staging);
   await writeFile(staging.path('a.raw'), 'half an im');
@@ -57,7 +57,7 @@ test('what a build left is removed', async (t) => {
   );
 });
 
-test('an image that was ready is published', async (t) => {
+test('an interrupted publication is completed', async (t) => {
   const fixture = await setUp(t);
   await cutShortPublication(fixture, 'a');
   assert.deepEqual(await imageFiles(fixture), ['a.qcow2']);
@@ -68,7 +68,7 @@ test('an image that was ready is published', async (t) => {
   assert.match(fixture.logger.lines.join('\n'), /^info image a: completed its interrupted publication$/);
 });
 
-test('a delete that had begun is carried out, and what one left in the trash is removed', async (t) => {
+test('an interrupted delete is completed, and the trash is emptied', async (t) => {
   const fixture = await setUp(t);
   const { layout } = fixture;
   for (const name of ['a.raw', 'ab.raw']) await writeFile(join(layout.root, name), 'content');
@@ -82,7 +82,7 @@ test('a delete that had begun is carried out, and what one left in the trash is 
   assert.deepEqual(await readdir(layout.deleted), ['a'], 'its job may come again');
 });
 
-test('an image that was ready, and then was to be deleted, is deleted', async (t) => {
+test('an interrupted publication with a delete ends with the delete', async (t) => {
   const fixture = await setUp(t);
   await cutShortPublication(fixture, 'a');
   await writeFile(join(fixture.layout.deletes, 'a'), '');
@@ -91,7 +91,7 @@ test('an image that was ready, and then was to be deleted, is deleted', async (t
   assert.deepEqual(await readdir(fixture.layout.manifests), []);
 });
 
-test('what cannot be cleared stays as it is, is logged, and stops nothing else', async (t) => {
+test('a failed cleanup is logged, and does not stop the others', async (t) => {
   const fixture = await setUp(t);
   const [stuck, fine] = [
     await Staging.create(fixture.layout.staging),
@@ -105,7 +105,7 @@ test('what cannot be cleared stays as it is, is logged, and stops nothing else',
   assert.match(fixture.logger.lines.join('\n'), /error ".*" could not be cleaned up: Error: it is not JSON/);
 });
 
-test('mounts are undone before anything is removed: what they show of the host stays', async (t) => {
+test('mounts are undone before files are removed, so that files of the host stay', async (t) => {
   const fixture = await setUp(t);
   const host = join(await temporaryDirectory(t), 'dev');
   await mkdir(host);

@@ -51,7 +51,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
   return fixture;
 }
 
-test('a file that nobody writes is settled at once', async (t) => {
+test('a file without a writer is settled at once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   assert.deepEqual(await fixture.check('moved'), [NAME]);
@@ -59,7 +59,7 @@ test('a file that nobody writes is settled at once', async (t) => {
   assert.deepEqual(await fixture.check('changed'), [], 'nothing changed since');
 });
 
-test('a file that is written is looked at again by itself until it is settled', async (t) => {
+test('a file with a writer is checked again until it is settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   fixture.writers = { files: new Set([fileKey(await stat(fixture.path))]), complete: true };
@@ -71,7 +71,7 @@ test('a file that is written is looked at again by itself until it is settled', 
   assert.deepEqual(await fixture.check('again'), [NAME]);
 });
 
-test('a settled file that someone begins to write is settled no longer', async (t) => {
+test('a settled file that is opened for writing is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.check('moved');
@@ -84,7 +84,7 @@ test('a settled file that someone begins to write is settled no longer', async (
   assert.deepEqual(fixture.files.names(), [NAME]);
 });
 
-test('a file that changes while the processes are looked through is not settled', async (t) => {
+test('a file that changes during the scan of processes is not settled', async (t) => {
   const directory = await temporaryDirectory(t);
   const path = join(directory, NAME);
   await writeFile(path, 'content');
@@ -98,7 +98,7 @@ test('a file that changes while the processes are looked through is not settled'
   assert.deepEqual(await files.check([NAME], () => 'moved'), []);
 });
 
-test('a removed file is gone, settled or not', async (t) => {
+test('a removed file is reported once', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
   await fixture.check('moved');
@@ -177,7 +177,7 @@ const QUIET_RULES: readonly (readonly [occasion: Occasion, complete: boolean, qu
 
 for (const [occasion, complete, quiet] of QUIET_RULES) {
   const seen = complete ? 'all processes are visible' : 'some processes are invisible';
-  test(`a file that is ${occasion}, while ${seen}, ${quiet ? 'has to be quiet' : 'is settled'}`, async (t) => {
+  test(`a file that is ${occasion}, while ${seen}, ${quiet ? 'must be quiet first' : 'is settled'}`, async (t) => {
     const fixture = await setUp(t);
     fixture.writers = { files: new Set(), complete };
     await writeFile(fixture.path, 'x');
@@ -191,7 +191,7 @@ for (const [occasion, complete, quiet] of QUIET_RULES) {
   });
 }
 
-test('each change begins the quiet time anew', async (t) => {
+test('each change restarts the quiet period', async (t) => {
   const fixture = await setUp(t);
   fixture.writers = { files: new Set(), complete: false };
   await writeFile(fixture.path, 'x');

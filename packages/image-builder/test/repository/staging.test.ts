@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { Staging } from '../../src/repository/staging.ts';
 
-test('a staging directory goes away with all that is in it', async (t) => {
+test('a staging directory is removed with all its files', async (t) => {
   const parent = await temporaryDirectory(t);
   const staging = await Staging.create(parent);
   assert.match(basename(staging.directory), /^stage-\w+$/, 'a name that means nothing to a shell');
@@ -16,7 +16,7 @@ test('a staging directory goes away with all that is in it', async (t) => {
   assert.deepEqual(await readdir(parent), []);
 });
 
-test('so do its temporary directories elsewhere, whoever clears it', async (t) => {
+test('its temporary directories elsewhere are removed, also by another process', async (t) => {
   const [parent, elsewhere] = [await temporaryDirectory(t), await temporaryDirectory(t)];
   const staging = await Staging.create(parent);
   const temporary = await staging.temporaryDirectory(elsewhere);
@@ -27,13 +27,13 @@ test('so do its temporary directories elsewhere, whoever clears it', async (t) =
   assert.deepEqual(await readdir(elsewhere), ['of another']);
 });
 
-test('a record that was cut short is passed over', async (t) => {
+test('a truncated record is ignored', async (t) => {
   const staging = await Staging.create(await temporaryDirectory(t));
   await writeFile(staging.path('.temporary-directories'), '"/no/such/directory"\n"/etc');
   await staging.clear();
 });
 
-test('recorded process groups are ended, whoever clears it', async (t) => {
+test('recorded process groups are ended, also by another process', async (t) => {
   const staging = await Staging.create(await temporaryDirectory(t));
   const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore', cwd: '/' });
   assert.ok(child.pid);

@@ -19,7 +19,7 @@ async function openFile(t: TestContext, path: string, flags: string): Promise<vo
   t.after(() => handle.close());
 }
 
-test('files that are open for writing are found, those that are read or closed are not', async (t) => {
+test('files that are open for writing are found, files that are read or closed are not', async (t) => {
   const directory = await temporaryDirectory(t);
   const paths = ['w', 'a', 'r+', 'r', 'closed'].map((name) => join(directory, name));
   for (const path of paths) await (await open(path, 'w')).close();
@@ -27,7 +27,7 @@ test('files that are open for writing are found, those that are read or closed a
   assert.deepEqual(await written(paths), ['w', 'a', 'r+']);
 });
 
-test('a file that got another name while it is written is found', async (t) => {
+test('a file that is renamed while it is written is found', async (t) => {
   const directory = await temporaryDirectory(t);
   const [before, after] = [join(directory, 'before'), join(directory, 'after')];
   await openFile(t, before, 'w');
@@ -42,7 +42,7 @@ test('a file with the same name in another directory is another file', async (t)
   assert.deepEqual(await written([join(two, 'image.raw')]), []);
 });
 
-test('what a symbolic link leads to counts by its own name', async (t) => {
+test('the target of a symbolic link is found by its own name', async (t) => {
   const directory = await temporaryDirectory(t);
   await openFile(t, join(directory, 'target'), 'w');
   await symlink('target', join(directory, 'link'));

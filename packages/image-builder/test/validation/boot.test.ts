@@ -95,7 +95,7 @@ describe('an image whose machine says what is expected', () => {
   }
 });
 
-test('where QEMU fails with KVM, the machine is interpreted', async (t) => {
+test('if QEMU fails with KVM, it interprets the machine', async (t) => {
   const fixture = await RepositoryFixture.open(t);
   const { repository, outside } = fixture;
   const bin = join(outside, 'bin');
