@@ -1,5 +1,6 @@
 import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
 import type { OfferedFunctions } from './planning/pass.ts';
+
 export interface FleetMonitorOptions {
   readonly fleet: Pick<BuilderFleet, 'status'>;
   /** Status to begin with. */

@@ -5,6 +5,7 @@ import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { ManagerStore } from './store/state-store.ts';
+
 export interface ImageManagerOptions {
   readonly configuration: ManagerConfiguration;
   /** Returns the configured provider of that name, for listing and deleting. Builders do the uploads. */

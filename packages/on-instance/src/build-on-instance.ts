@@ -48,6 +48,7 @@ interface EarlierBuild {
   readonly entry: InstanceRecord;
   readonly instance: Instance;
 }
+
 interface BuildParts {
   readonly settings: OnInstance;
   readonly context: BuildContext;

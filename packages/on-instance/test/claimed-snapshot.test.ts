@@ -13,21 +13,21 @@ for (const isClaimed of [true, false]) {
       externalId: 'snapshot',
       capturedAt: new Date(),
       formats: [],
-      save: () => Promise.reject(new Error('nobody asks for it')),
+      save: () => Promise.reject(new Error('not expected')),
       discard: async () => {
         discarded += 1;
       },
     };
     const provider: InstanceProvider = {
       name: 'cloud',
-      launch: () => Promise.reject(new Error('nobody asks for it')),
+      launch: () => Promise.reject(new Error('not expected')),
       list: async () => [],
       captures: async () => {
         listed += 1;
         return isClaimed && listed > 1 ? [] : [capture];
       },
     };
-    const keeper = await InstanceReaper.start({
+    const reaper = await InstanceReaper.start({
       repository: {
         recordDirectory: () => `${import.meta.dirname}/no-records`,
         images: new Map(),
@@ -36,8 +36,8 @@ for (const isClaimed of [true, false]) {
       instanceProviders: () => [provider],
       logger: () => new RecordingLogger(),
     });
-    t.after(() => keeper[Symbol.asyncDispose]());
-    await keeper.scan();
+    t.after(() => reaper[Symbol.asyncDispose]());
+    await reaper.scan();
     assert.equal(discarded, isClaimed ? 0 : 1);
   });
 }

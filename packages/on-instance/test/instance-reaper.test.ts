@@ -19,7 +19,7 @@ const RESUME: Partial<OnInstance> = {
   ],
 };
 
-/** A build that was killed in its second step, as the next process finds it. */
+/** Kills a build in its second step; returns the site of the next process. */
 async function killed(t: TestContext): Promise<OnInstanceSite> {
   const site = await OnInstanceSite.start(t);
   const waiting = Promise.withResolvers<void>();
@@ -40,8 +40,8 @@ async function killed(t: TestContext): Promise<OnInstanceSite> {
 }
 
 async function look(t: TestContext, site: OnInstanceSite): Promise<void> {
-  const keeper = await site.keeper();
-  undoAfter(t, () => keeper[Symbol.asyncDispose]());
+  const reaper = await site.reaper();
+  undoAfter(t, () => reaper[Symbol.asyncDispose]());
 }
 
 function inTenMinutes(): string {
@@ -54,7 +54,7 @@ describe('after a crash', () => {
     await site.leaveBehind({}, {});
     await look(t, site);
     assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
     assert.deepEqual(site.repository.logger.lines, [
       `info image ${IMAGE_ID}: the instances of an earlier build are deleted`,
     ]);
@@ -77,7 +77,7 @@ describe('after a crash', () => {
     assert.equal(site.provider.launched.length, 1);
     assert.equal(site.read(image, 'opt/first'), 'begun\n');
     assert.equal(site.read(image, 'opt/second'), 'begun\nbegun\n');
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
   });
 
   test('the build starts over if its configuration has changed', async (t) => {
@@ -125,15 +125,15 @@ describe('after a crash', () => {
     const site = await OnInstanceSite.start(t);
     await site.leaveBehind(RESUME, {});
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
-    const keeper = await site.keeper();
-    undoAfter(t, () => keeper[Symbol.asyncDispose]());
+    const reaper = await site.reaper();
+    undoAfter(t, () => reaper[Symbol.asyncDispose]());
     t.mock.timers.tick(59 * 60_000);
-    await keeper.scan();
+    await reaper.scan();
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(60_000);
-    await keeper.scan();
+    await reaper.scan();
     assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
   });
 
   test('the snapshot of an unpublished image is deleted', async (t) => {
@@ -152,16 +152,16 @@ describe('a kept instance of a failed build', () => {
     const site = await OnInstanceSite.start(t);
     t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.now() });
     await site.leaveBehind({}, { keptUntil: inTenMinutes() });
-    const keeper = await site.keeper();
-    undoAfter(t, () => keeper[Symbol.asyncDispose]());
+    const reaper = await site.reaper();
+    undoAfter(t, () => reaper[Symbol.asyncDispose]());
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(590_000);
-    await keeper.scan();
+    await reaper.scan();
     assert.equal(site.provider.instances.length, 1);
     t.mock.timers.tick(310_000);
-    await keeper.scan();
+    await reaper.scan();
     assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
   });
 
   test('is deleted by the next build of the same image', async (t) => {
@@ -177,11 +177,11 @@ describe('a kept instance of a failed build', () => {
 test('a snapshot stays as long as its image exists', async (t) => {
   const site = await OnInstanceSite.start(t, { makesSnapshots: true });
   await site.build(site.builder());
-  const keeper = await site.keeper();
-  undoAfter(t, () => keeper[Symbol.asyncDispose]());
+  const reaper = await site.reaper();
+  undoAfter(t, () => reaper[Symbol.asyncDispose]());
   assert.equal(site.provider.snapshots.size, 1);
   await site.repository.repository.delete(IMAGE_ID);
-  await keeper.scan();
+  await reaper.scan();
   assert.deepEqual([...site.provider.snapshots], []);
 });
 
@@ -191,21 +191,21 @@ test('after a crash, the snapshot of a published image stays, and the record is 
   await site.leaveBehind({}, { phase: 'captured' });
   await look(t, site);
   assert.deepEqual(site.provider.instances, []);
-  assert.deepEqual(await site.remembered(), []);
+  assert.deepEqual(await site.recordFiles(), []);
   assert.equal(site.provider.snapshots.size, 1);
 });
 
 test('the record is written before the launch', async (t) => {
-  let remembered = '';
+  let record = '';
   const site: OnInstanceSite = await OnInstanceSite.start(t, {
     onLaunch: async () => {
       const { directory } = new InstanceRecords(site.repository.repository);
-      remembered = await readFile(join(directory, `${IMAGE_ID}.json`), 'utf8');
+      record = await readFile(join(directory, `${IMAGE_ID}.json`), 'utf8');
       throw new Error('no quota');
     },
   });
   await assert.rejects(site.build(site.builder()), /no quota/);
-  const { provider, phase } = JSON.parse(remembered) as Record<string, unknown>;
+  const { provider, phase } = JSON.parse(record) as Record<string, unknown>;
   assert.deepEqual([provider, phase], ['sshds', 'launching']);
 });
 
@@ -248,34 +248,34 @@ test('an instance that cannot be deleted does not delay the others', async (t) =
   };
   t.mock.method(stuck, 'destroy', destroy, { times: 1 });
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const looked = site.keeper();
+  const looked = site.reaper();
   await asked.promise;
   t.mock.timers.tick(120_000);
-  const keeper = await looked;
-  undoAfter(t, () => keeper[Symbol.asyncDispose]());
+  const reaper = await looked;
+  undoAfter(t, () => reaper[Symbol.asyncDispose]());
   assert.deepEqual(site.provider.instances, [stuck]);
   assert.match(
     site.repository.logger.lines[0] ?? '',
     /^error instance \S+ of provider sshds could not be checked for orphans: .*took longer than 120 s/,
   );
-  await keeper.scan();
+  await reaper.scan();
   assert.deepEqual(site.provider.instances, []);
 });
 
 test('a failed scan is logged, and the next scan succeeds', async (t) => {
   const site = await OnInstanceSite.start(t);
   const { directory } = new InstanceRecords(site.repository.repository);
-  const keeper = await site.keeper();
-  undoAfter(t, () => keeper[Symbol.asyncDispose]());
+  const reaper = await site.reaper();
+  undoAfter(t, () => reaper[Symbol.asyncDispose]());
   await writeFile(directory, 'no directory');
-  await keeper.scan();
+  await reaper.scan();
   assert.match(
     site.repository.logger.lines[0] ?? '',
     /^error the records of instances could not be checked for orphans: .*ENOTDIR/,
   );
   await rm(directory);
   await site.leaveBehind({}, {});
-  await keeper.scan();
+  await reaper.scan();
   assert.deepEqual(site.provider.instances, []);
 });
 

@@ -18,7 +18,7 @@ interface Launched {
   readonly lines: string[];
 }
 
-/** A machine that nobody is logged in to yet. */
+/** Launches a machine without logging in. */
 async function launch(
   t: TestContext,
   options: SshdInstancesOptions = {},
@@ -49,7 +49,7 @@ async function launch(
   return { instance, logIn, lines };
 }
 
-/** A machine that somebody is logged in to. */
+/** Launches a machine and logs in. */
 async function start(t: TestContext): Promise<Launched & { readonly machine: Machine }> {
   const launched = await launch(t);
   return { ...launched, machine: await launched.logIn() };

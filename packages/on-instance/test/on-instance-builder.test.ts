@@ -62,7 +62,7 @@ describe('an image built on an instance', () => {
     assert.deepEqual(site.provider.instances, []);
     assert.equal(site.provider.instance.pushes, 0);
     assert.equal(site.provider.instance.request.userData, '#cloud-config\ndisable_root: false\n');
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
     assert.equal(image.snapshots, undefined);
   });
 
@@ -141,7 +141,7 @@ describe('a step', () => {
     assert.ok(existsSync(join(site.repository.repository.logDirectory, `${IMAGE_ID}.png`)));
     assert.ok(!existsSync(join(site.provider.instance.disk, 'opt/reached')));
     assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
   });
 
   test('that a signal ends is reported', async (t) => {
@@ -202,7 +202,7 @@ describe('a cancelled build', () => {
       });
       await assert.rejects(build, withCode('build-aborted'));
       await waitUntil('the instance to go', () => site.provider.instances.length === 0);
-      await waitUntil('its record to go', async () => (await site.remembered()).length === 0);
+      await waitUntil('its record to go', async () => (await site.recordFiles()).length === 0);
     });
   }
 });
@@ -248,7 +248,7 @@ describe('a snapshot in the provider', () => {
     const [externalId] = site.provider.snapshots.keys();
     assert.deepEqual(image.snapshots, [{ provider: 'sshds', externalId }]);
     assert.deepEqual(site.provider.instances, []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
     const [again] = await readImages(site.repository.directory);
     assert.deepEqual(again?.snapshots, image.snapshots);
   });
@@ -259,7 +259,7 @@ describe('a snapshot in the provider', () => {
     await assert.rejects(site.build(builder), withCode('validation-failed'));
     assert.equal(site.provider.launched.length, 1);
     assert.deepEqual([...site.provider.snapshots], []);
-    assert.deepEqual(await site.remembered(), []);
+    assert.deepEqual(await site.recordFiles(), []);
   });
 });
 

@@ -11,7 +11,7 @@ import { generateKeyPair } from '../src/ssh/identity.ts';
 import { configurationDigest } from '../src/step-inputs.ts';
 import { type SshdInstance, SshdInstances, type SshdInstancesOptions } from './sshd-instances.ts';
 
-/** What a build is asked for with, unless a test says otherwise. */
+/** Default image-id of builds. */
 export const IMAGE_ID = 'custom-0000000001';
 
 const DISKIMAGE: DiskImage = { name: 'custom', formats: ['raw'] };
@@ -32,15 +32,15 @@ export function onInstanceOf(baseImage: string): OnInstance {
   };
 }
 
-/** A host that builds on instances, a provider, and what was built. */
+/** A host that builds on instances, with its provider and its images. */
 export class OnInstanceSite {
   readonly repository: RepositoryFixture;
   readonly provider: SshdInstances;
-  /** What comes on the disk of each instance. */
+  /** Directory with the content of the disk of each instance. */
   readonly base: string;
   /** `script-dir`. */
   readonly scripts: string;
-  /** All lines of all build logs, as they came. */
+  /** Lines of all build logs. */
   readonly lines: string[] = [];
 
   private constructor(repository: RepositoryFixture, provider: SshdInstances, outside: string) {
@@ -62,8 +62,8 @@ export class OnInstanceSite {
   }
 
   /**
-   * What the next process finds after this one was killed: the files as they are now, and the instances. What is under
-   * way here goes on, but has no effect on them.
+   * Returns the site of the next process after a crash of this one: with the files as they are now, and the instances.
+   * What runs in this site continues, but has no effect on them.
    */
   async crash(t: TestContext): Promise<OnInstanceSite> {
     const next = await RepositoryFixture.open(t);
@@ -72,7 +72,7 @@ export class OnInstanceSite {
     return new OnInstanceSite(next, this.provider.crash(), this.repository.outside);
   }
 
-  /** A builder, as a process that has just started has it. */
+  /** Returns a builder as a new process has it. */
   builder(settings: Partial<OnInstance> = {}, diskimage: Partial<DiskImage> = {}): OnInstanceBuilder {
     return new OnInstanceBuilder({ ...DISKIMAGE, ...diskimage }, this.#settings(settings), {
       instanceProvider: () => this.provider,
@@ -80,8 +80,7 @@ export class OnInstanceSite {
   }
 
   /**
-   * An instance that nobody can log in to, and what a process that ended as suddenly as a machine does remembers of the
-   * build.
+   * Leaves an instance that accepts no login, with the record of its build, as a crash of the host does.
    */
   async leaveBehind(settings: Partial<OnInstance>, entry: Partial<InstanceRecord>): Promise<SshdInstance> {
     const silent = { ...this.provider.options, isDead: true };
@@ -122,49 +121,49 @@ export class OnInstanceSite {
     });
   }
 
-  /** A file of an image. */
+  /** Content of a file of an image. */
   read({ files }: Image, name: string): string {
     return execFileSync('tar', ['-xOf', files[0]?.path ?? '', `./${name}`], { encoding: 'utf8' });
   }
 
-  /** The names of all files of an image. */
+  /** Names of all files of an image. */
   names({ files }: Image): readonly string[] {
     return execFileSync('tar', ['-tf', files[0]?.path ?? ''], { encoding: 'utf8' }).split('\n');
   }
 
-  /** What is remembered of instances: the names of the files. */
-  async remembered(): Promise<readonly string[]> {
+  /** Names of the files with records of instances. */
+  async recordFiles(): Promise<readonly string[]> {
     return await readdir(new InstanceRecords(this.repository.repository).directory).catch(() => []);
   }
 
-  /** What is remembered of the build, changed for the next one to find. */
+  /** Changes the record of the build. */
   async changeEntry(change: Partial<InstanceRecord>): Promise<void> {
     const claim = new InstanceRecords(this.repository.repository).tryClaim(IMAGE_ID);
     const entry = await claim?.read();
-    if (claim === undefined || entry === undefined) throw new Error('nothing is remembered');
+    if (claim === undefined || entry === undefined) throw new Error('the build has no record');
     await claim.write({ ...entry, ...change });
     claim.release();
   }
 
-  /** What has looked after the instances once, as a process that has just started has it. */
-  async keeper(): Promise<InstanceReaper> {
+  /** Starts a reaper, as a new process does, and waits for its first scan. */
+  async reaper(): Promise<InstanceReaper> {
     const { repository, logger } = this.repository;
-    const keeper = await InstanceReaper.start({
+    const reaper = await InstanceReaper.start({
       repository: repository,
       instanceProviders: () => [this.provider],
       logger: () => logger,
     });
-    await keeper.scan();
-    return keeper;
+    await reaper.scan();
+    return reaper;
   }
 
-  /** Has the system of the base image stay on when it is told to power off. */
+  /** Makes the system of the base image ignore the command to power off. */
   async keepOn(): Promise<void> {
     await mkdir(join(this.base, 'usr-local/sbin'), { recursive: true });
     await writeFile(join(this.base, 'usr-local/sbin/poweroff'), '#!/bin/sh\n', { mode: 0o755 });
   }
 
-  /** A key that the base image knows. */
+  /** Creates a key pair for the base image. */
   async makeKey(): Promise<{ privateKey: string; publicKey: string }> {
     const privateKey = join(this.repository.outside, 'key');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', privateKey]);

@@ -18,7 +18,7 @@ import {
 import { type Probe, waitForPort } from '@nodepool-builder/image-builder/module-kit';
 import { makeDisk, type Sshd, startSshd } from '../../../test/fixtures/sshd.ts';
 
-/** How a {@link SshdInstances} differs from one where all goes well. */
+/** Deviations of a {@link SshdInstances} from the normal case. */
 export interface SshdInstancesOptions {
   readonly sftp?: boolean;
   /** Whether its instances run without anything that answers. */
@@ -27,7 +27,7 @@ export interface SshdInstancesOptions {
   readonly ignoresButton?: boolean;
   /** Whether what it captures stays in it. */
   readonly makesSnapshots?: boolean;
-  /** What the instances write to their console. */
+  /** Console output of the instances. */
   readonly console?: string;
   /** Whether they write their host key there, as cloud-init does. */
   readonly announcesHostKey?: boolean;
@@ -53,7 +53,7 @@ export class SshdInstances implements InstanceProvider {
     this.snapshots = before?.snapshots ?? new Map();
   }
 
-  /** What the next process has of it. Whoever works with this one does nothing to the instances any more. */
+  /** Returns the provider of the next process. Calls of this one have no effect on the instances from then on. */
   crash(): SshdInstances {
     this.#isCrashed = true;
     return new SshdInstances(this.directory, this.options, this);
@@ -116,7 +116,7 @@ export class SshdInstance implements Instance {
   /** Its root directory. */
   readonly disk: string;
   isDestroyed = false;
-  /** How often somebody pushed its power button. */
+  /** Number of presses of the power button. */
   pushes = 0;
   readonly #provider: SshdInstances;
   #sshd: Sshd | undefined;

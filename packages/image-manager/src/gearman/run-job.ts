@@ -20,6 +20,7 @@ export interface RunLimits {
    */
   readonly signal: AbortSignal;
 }
+
 export interface RunOptions extends RunLimits {
   /** Cancels the job with this handle, so that no builder starts it later. */
   readonly cancel?: (handle: string) => Promise<void>;

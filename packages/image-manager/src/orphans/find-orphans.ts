@@ -18,6 +18,7 @@ export type UnrecordedImage =
       readonly isOurs: boolean;
     }
   | { readonly location: 'builder'; readonly imageId: string; readonly isOurs: boolean };
+
 export interface FindOptions {
   readonly owner: string;
   readonly state: ManagerState;
@@ -90,6 +91,7 @@ export function compareUploads(
 function mayHaveImage(upload: Upload | undefined): boolean {
   return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
 }
+
 export interface ListOptions {
   readonly providers: readonly { readonly name: string }[];
   readonly provider: (name: string) => ImageProvider | undefined;

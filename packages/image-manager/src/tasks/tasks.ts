@@ -63,6 +63,7 @@ export class RetryTimes {
     this.#retryAt.delete(id);
   }
 }
+
 export interface TasksOptions {
   readonly retries: RetryTimes;
   readonly logger: Logger;

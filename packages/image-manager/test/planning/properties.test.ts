@@ -195,7 +195,7 @@ function untroubledProvider(name: string): ManagedProvider {
   };
 }
 
-test('a year of daily builds, of which every third fails once, leaves few records', () => {
+test('a year of daily builds leaves few records, even if every third fails once', () => {
   const simulation = new Simulation(
     [untroubledDiskImage('debian')],
     ['cloud', 'other'].map(untroubledProvider),

@@ -21,6 +21,7 @@ import { instanceArguments, QEMU_SETTINGS, type QemuSettings } from './instance-
 import { INSTANCE_FILES, InstanceDirectory, writeConfigDrive } from './instance-directory.ts';
 import { QemuInstance } from './qemu-instance.ts';
 import { startMachine } from './start-machine.ts';
+
 export interface QemuInstanceProviderOptions extends Partial<QemuSettings> {
   /** `providers[].name`. */
   readonly name: string;
@@ -123,15 +124,7 @@ export const QEMU_MODULE: ProviderModule<typeof QEMU_SETTINGS> = {
   settings: QEMU_SETTINGS,
   implicit: true,
   bootsFiles: true,
-  openInstances: ({ name, memory, cpus, accelerator, 'direct-boot': directBoot }, { directory }) =>
-    new QemuInstanceProvider({
-      name,
-      directory,
-      memory,
-      cpus,
-      ...(accelerator && { accelerator }),
-      ...(directBoot && { 'direct-boot': directBoot }),
-    }),
+  openInstances: (entry, { directory }) => new QemuInstanceProvider({ ...entry, directory }),
 };
 
 interface BaseImage {

@@ -114,7 +114,7 @@ function changed(key: string, expected: ReadonlySet<string>): ImageError {
   return new ImageError(
     'host-key-changed',
     `the machine has the host key ${fingerprint(key)} instead of ${list(expected)}: ` +
-      'a step made new ones, or somebody else answers; nothing more is sent there',
+      'a step made new ones, or another machine answers; nothing more is sent there',
   );
 }
 

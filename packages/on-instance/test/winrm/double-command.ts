@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What a command has written, or how it ended. */
+/** Output of a command, or its end. */
 export interface DoubleOutput {
   readonly pieces: readonly { readonly stream: 'stdout' | 'stderr'; readonly bytes: Buffer }[];
   /** Undefined while it runs. */
   readonly exitCode: number | undefined;
 }
 
-/** What a program has to work with. */
+/** Input and output of a program. */
 export interface ProgramSite {
   readonly commandLine: string;
   /** All of its input; resolves when that has ended. */
   readonly input: Promise<Buffer>;
-  /** Aborts when somebody ends the command. */
+  /** Aborts when the client ends the command. */
   readonly signal: AbortSignal;
   /** Resolves once the piece was asked for. */
   readonly write: (stream: 'stdout' | 'stderr', bytes: Buffer | string) => Promise<void>;
 }
 
-/** What commands do. Resolves with the exit code. */
+/** Carries out a command. Resolves with the exit code. */
 export type Program = (site: ProgramSite) => Promise<number>;
 
 /** A command that runs in a shell of the double. */

@@ -11,7 +11,7 @@ const TRANSFER = 'http://schemas.xmlsoap.org/ws/2004/09/transfer';
 /** The ends of the actions that a shell has. */
 const ACTION = new RegExp(`^(?:${TRANSFER}/(Create|Delete)|${SHELL}/(Command|Receive|Send|Signal))$`);
 
-/** What was asked. */
+/** A request. */
 export interface WinrmRequest {
   readonly action: string;
   readonly messageId: string;
@@ -25,7 +25,7 @@ export interface WinrmRequest {
   readonly isLastInput: boolean;
 }
 
-/** What is answered. */
+/** A response. */
 export interface Answer {
   readonly status: number;
   readonly document: string;

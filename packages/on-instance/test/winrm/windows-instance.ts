@@ -6,7 +6,7 @@ import type { ProgramSite } from './double-command.ts';
 import { announcement, CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-/** What scripts of the builder do on such a machine. Resolves with the exit code. */
+/** Carries out a script of the builder on a machine. Resolves with the exit code. */
 export type RunScript = (
   name: string,
   script: string,

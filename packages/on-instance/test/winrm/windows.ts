@@ -26,7 +26,7 @@ export function announcement(certificate: { readonly cert: string }): string {
   ].join('\r\n');
 }
 
-/** A machine that takes files, and runs programs by the first word of their command line. */
+/** A machine that stores files and runs programs by the first word of their command line. */
 export class Windows {
   readonly files = new Map<string, Buffer>();
   readonly #programs: Readonly<Record<string, Program>>;
@@ -38,11 +38,11 @@ export class Windows {
   readonly program = async (site: ProgramSite): Promise<number> => {
     if (site.commandLine === PUT_COMMAND) return await this.#put(site);
     const program = this.#programs[site.commandLine.split(' ')[0] ?? ''];
-    if (program === undefined) throw new Error(`there is no ${site.commandLine}`);
+    if (program === undefined) throw new Error(`no program for ${site.commandLine}`);
     return await program(site);
   };
 
-  /** What the script does that is sent there, for no PowerShell is here. */
+  /** Does the work of the uploaded script, because this host has no PowerShell. */
   async #put({ input, write }: ProgramSite): Promise<number> {
     const names: string[] = [];
     for (const line of String(await input)
@@ -67,7 +67,7 @@ export class Windows {
   }
 }
 
-/** Somebody who is logged in to a double. */
+/** Starts a double and logs in. */
 export async function loggedIn(
   t: TestContext,
   programs: Readonly<Record<string, Program>> = {},

@@ -6,7 +6,7 @@ import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { CERTIFICATE, Windows } from './windows.ts';
 import { WinrmDouble } from './winrm-double.ts';
 
-/** What people use who run commands on Windows with Ansible. */
+/** The client that Ansible uses for Windows. */
 const PYWINRM = `
 import json, sys, warnings
 from winrm.protocol import Protocol

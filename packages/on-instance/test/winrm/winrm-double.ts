@@ -11,7 +11,7 @@ export interface WinrmDoubleOptions {
   /** PEM. */
   readonly cert: string;
   readonly key: string;
-  /** What commands do. */
+  /** Carries out the commands. */
   readonly program: Program;
   readonly username?: string;
   readonly password?: string;
@@ -26,11 +26,11 @@ export interface WinrmDoubleOptions {
 export class WinrmDouble implements AsyncDisposable {
   /** How many requests came, who ever sent them. */
   requests = 0;
-  /** What was asked, in order: the last part of each action. */
+  /** Requests, in order: the last part of each action. */
   readonly asked: string[] = [];
   /** The lines of all commands. */
   readonly commandLines: string[] = [];
-  /** What is offered to who is not known. */
+  /** Authentication schemes that a refusal offers. */
   schemes: readonly string[] = ['Negotiate', 'Basic realm="WSMAN"'];
   /** How many of the next questions for output find none in time. */
   timeouts = 0;
