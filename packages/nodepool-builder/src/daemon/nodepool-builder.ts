@@ -11,11 +11,9 @@ import {
 import type { Configuration } from '../configuration/configuration.ts';
 import { type BuildJobContext, runBuildJob } from '../jobs/build-job.ts';
 import { runDeleteJob } from '../jobs/delete-job.ts';
-import { OrphanedUploads } from '../jobs/orphaned-uploads.ts';
 import { Statistics } from '../jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../jobs/upload-job.ts';
-import { UploadRecords } from '../jobs/upload-records.ts';
-import { UploadTracker } from '../jobs/upload-tracker.ts';
+import { Uploads } from '../jobs/uploads.ts';
 import { Modules } from '../modules.ts';
 import { builderIdentity } from './builder-identity.ts';
 import { jobServers, startEmbeddedGearmand } from './embedded-gearmand.ts';
@@ -62,8 +60,6 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #options: NodepoolBuilderOptions;
   readonly #parts: Parts;
   readonly #logger: Logger;
-  readonly #orphanedUploads: OrphanedUploads;
-  readonly #uploadTracker: UploadTracker;
   readonly #formerImages: FormerImages;
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
@@ -78,7 +74,7 @@ export class NodepoolBuilder implements AsyncDisposable {
   #closed: Promise<void> | undefined;
 
   private constructor(options: NodepoolBuilderOptions, parts: Parts) {
-    const { repository, uploadRecords, providers, builders, servers } = parts;
+    const { repository, builders, servers, uploads } = parts;
     this.repository = repository;
     this.servers = servers;
     this.#options = options;
@@ -87,19 +83,9 @@ export class NodepoolBuilder implements AsyncDisposable {
     this.#builders = builders;
     this.#logger = options.logger('nodepool.builder');
     const logger = options.logger('nodepool.builder.UploadWorker');
-    this.#orphanedUploads = new OrphanedUploads({
-      records: uploadRecords,
-      provider: (name) => providers.get(name)?.provider,
-      logger,
-      gracePeriod: options.uploadGracePeriod,
-    });
-    this.#uploadTracker = new UploadTracker(uploadRecords, this.#orphanedUploads, logger);
     this.#buildWorker = this.#createWorker('Nodepool Builder Build Worker 1', options.buildWorkers ?? 1);
     this.#uploadWorker = this.#createWorker('Nodepool Builder Upload Worker 1', options.uploadWorkers ?? 4);
-    const { all } = uploadRecords;
-    this.#uploadWorker.once('connect', () => {
-      for (const record of all) this.#orphanedUploads.add(record);
-    });
+    this.#uploadWorker.once('connect', () => uploads.startGracePeriod());
     this.#formerImages = new FormerImages({ servers, onChange: () => this.#offer(), logger });
     for (const event of ['added', 'removed', 'deleteForgotten'] as const) {
       // Many images that appear or disappear at once are one change.
@@ -136,7 +122,7 @@ export class NodepoolBuilder implements AsyncDisposable {
     }
     this.#builders = createBuilders(this.#options, configuration, this.#parts.providers);
     this.#configuration = configuration;
-    this.#orphanedUploads.retry();
+    this.#parts.uploads.retry();
     this.#configure();
   }
 
@@ -161,7 +147,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       this.#uploadWorker.close(options),
       this.#parts.closeServices(),
     ]);
-    await this.#orphanedUploads.close();
     await closeAll(this.#parts.closers);
   }
 
@@ -207,14 +192,14 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #jobContext(): BuildJobContext & UploadJobContext {
-    const { repository, providers, services, statistics } = this.#parts;
+    const { repository, providers, services, statistics, uploads } = this.#parts;
     return {
       configuration: this.#configuration,
       repository,
       providers,
       services: services.values(),
       statistics,
-      tracker: this.#uploadTracker,
+      uploads,
       logger: this.#options.logger,
       builder: (diskimage) => this.#builders.get(diskimage),
       isOffered: (imageId, signal) => isImageOffered(this.servers, imageId, signal),
@@ -246,8 +231,6 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const repository = await ImageRepository.open(configuration.imagesDir, { logger: builderLogger });
   closers.push(() => repository.close());
   const { directory } = repository;
-  const uploads = join(directory, '.nodepool-builder/uploads');
-  const uploadRecords = await UploadRecords.open(uploads, logger('nodepool.builder.UploadWorker'));
   const providers = new Providers({
     logger,
     environment,
@@ -263,6 +246,12 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     ({ servers } = embedded);
   }
   closers.push(() => providers[Symbol.dispose]());
+  const uploads = await Uploads.open(join(directory, '.nodepool-builder/uploads'), {
+    provider: (name) => providers.get(name)?.provider,
+    logger: logger('nodepool.builder.UploadWorker'),
+    gracePeriod: options.uploadGracePeriod,
+  });
+  closers.push(() => uploads.close());
   const site: BuilderSite = {
     repository,
     logger,
@@ -286,7 +275,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
     const service = await module.start?.(site);
     if (service !== undefined) services.set(module.type, service);
   }
-  const parts = { repository, uploadRecords, providers, builders, services, statistics, servers };
+  const parts = { repository, uploads, providers, builders, services, statistics, servers };
   return { ...parts, closeServices, closers };
 }
 

@@ -18,18 +18,17 @@ import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
 import { JobError, jobResult, reasonOf, reportProgress, settleJob } from './job-reply.ts';
-import { newUploadRecord } from './new-upload-record.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
-import type { UploadRecord } from './upload-records.ts';
-import type { UploadTracker } from './upload-tracker.ts';
+import { newUploadRecord, type UploadRecord } from './upload-record.ts';
+import type { Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
   readonly configuration: Pick<Configuration, 'buildEnvironment' | 'largestDisk'>;
   readonly repository: ImageRepository;
   readonly providers: Pick<Providers, 'get'>;
-  readonly tracker: UploadTracker;
+  readonly uploads: Uploads;
   /** Services that may delete a snapshot. */
   readonly services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
@@ -115,7 +114,7 @@ async function upload(
   };
   const record = newUploadRecord(job, imageId, configuration, image.name);
   try {
-    const { externalId } = await context.tracker.run(job, record, run);
+    const { externalId } = await context.uploads.run(job, record, run);
     logger.info(`image ${imageId} has the external-id ${externalId}`);
     statistics.uploaded(image.name, configuration.name, performance.now() - started);
     return externalId;

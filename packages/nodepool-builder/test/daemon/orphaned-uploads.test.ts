@@ -10,8 +10,7 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
-import { UploadRecords } from '../../src/jobs/upload-records.ts';
-import { uploadRecord } from '../jobs/upload-record.ts';
+import { uploadRecord, writeUploadRecord } from '../jobs/upload-record.ts';
 
 /** Grace period in milliseconds, long enough for a job to arrive. */
 const GRACE = 500;
@@ -41,8 +40,7 @@ async function siteOfDeadBuilder(t: TestContext): Promise<Site> {
 
   const uploads = join(images, '.nodepool-builder/uploads');
   const logger = new RecordingLogger();
-  const records = await UploadRecords.open(uploads, logger);
-  await records.put(uploadRecord({ 'image-id': '1' }));
+  await writeUploadRecord(uploads, uploadRecord({ 'image-id': '1' }));
 
   const jobServer = new JobServer();
   const { port } = await jobServer.listen(0);

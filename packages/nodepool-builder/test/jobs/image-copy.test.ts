@@ -11,11 +11,9 @@ import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
 import { JobError } from '../../src/jobs/job-reply.ts';
-import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
-import { UploadRecords } from '../../src/jobs/upload-records.ts';
-import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
+import { Uploads } from '../../src/jobs/uploads.ts';
 import { fakeJob } from './fake-job.ts';
 
 const SHA256 = createHash('sha256').update('an image').digest('hex');
@@ -40,8 +38,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   const repository = await ImageRepository.open(directory);
   undoAfter(t, () => repository.close());
   const logger = new RecordingLogger();
-  const records = await UploadRecords.open(join(directory, 'uploads'), logger);
-  const orphaned = new OrphanedUploads({ records, provider: () => undefined, logger });
+  const uploads = await Uploads.open(join(directory, 'uploads'), { provider: () => undefined, logger });
   const source = {
     name: 'fake',
     type: 'directory',
@@ -55,7 +52,7 @@ async function setUp(t: TestContext): Promise<Setup> {
       ['fake', { configuration: await toProvider(source, DIRECTORY_MODULE, String, NO_HOST), provider }],
     ]),
     configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
-    tracker: new UploadTracker(records, orphaned, logger),
+    uploads,
     services: [],
     statistics: new Statistics({}, logger),
     logger: () => logger,

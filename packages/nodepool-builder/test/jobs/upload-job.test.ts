@@ -10,11 +10,9 @@ import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { toProvider } from '../../src/configuration/provider.ts';
-import { OrphanedUploads } from '../../src/jobs/orphaned-uploads.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
-import { UploadRecords } from '../../src/jobs/upload-records.ts';
-import { UploadTracker } from '../../src/jobs/upload-tracker.ts';
+import { Uploads } from '../../src/jobs/uploads.ts';
 import { fakeJob } from './fake-job.ts';
 
 const NO_HOST = { env: {}, cwd: '/', home: '/', warn: assert.fail };
@@ -28,8 +26,7 @@ async function setUp(
   const repository = await ImageRepository.open(directory);
   undoAfter(t, () => repository.close());
   const logger = new RecordingLogger();
-  const records = await UploadRecords.open(join(directory, 'uploads'), logger);
-  const orphaned = new OrphanedUploads({ records, provider: () => undefined, logger });
+  const uploads = await Uploads.open(join(directory, 'uploads'), { provider: () => undefined, logger });
   const source = {
     name: 'fake',
     type: 'directory',
@@ -41,7 +38,7 @@ async function setUp(
     repository,
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
-    tracker: new UploadTracker(records, orphaned, logger),
+    uploads,
     services: [],
     statistics: new Statistics({}, logger),
     logger: () => logger,

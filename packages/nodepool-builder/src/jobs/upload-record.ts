@@ -1,8 +1,35 @@
+import { createHash } from 'node:crypto';
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
-import { ImageError } from '@nodepool-builder/image-builder';
+import { ImageError, type SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import { toText } from '../configuration/scalar.ts';
-import type { UploadRecord } from './upload-records.ts';
+
+const TEXT = { type: 'string' } as const satisfies SettingsSchema;
+
+/** Schema of an {@link UploadRecord}. */
+export const UPLOAD_RECORD = {
+  type: 'object',
+  required: ['version', 'provider', 'upload-id', 'image-id', 'image-name', 'external-name', 'begun'],
+  properties: {
+    version: { const: 1 },
+    provider: TEXT, // providers[].name
+    'upload-id': TEXT, // derived from the Gearman job, see `UploadRequest.uploadId`
+    'image-id': TEXT,
+    'image-name': TEXT, // providers[].images[].name
+    'external-name': TEXT, // the image's name in the cloud
+    begun: TEXT, // start of the upload, in ISO 8601
+    'external-id': TEXT, // the cloud's id of the image, once the client may know it
+  },
+} as const satisfies SettingsSchema;
+
+/** An upload that has started, and whose end no job server has acknowledged. */
+export type UploadRecord = SettingsOf<typeof UPLOAD_RECORD>;
+
+/** Returns the name of a record on disk: a hash, because an upload id may have any characters and any length. */
+export function recordName({ provider, 'upload-id': uploadId }: UploadRecord): string {
+  return createHash('sha256').update(`${provider}\0${uploadId}`).digest('hex');
+}
 
 /**
  * Makes the record of an upload that has not started.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { externalName } from '../../src/jobs/new-upload-record.ts';
+import { externalName } from '../../src/jobs/upload-record.ts';
 
 const FIELDS = {
   image: { id: '0000000007', name: 'debian' },

@@ -1,0 +1,269 @@
+import type { WorkerJob } from '@nodepool-builder/gearman-node';
+import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
+import { DamagedRecord, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
+import { reasonOf } from './job-reply.ts';
+import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
+
+/** Time for the job of an orphaned upload to come back, in milliseconds. */
+const GRACE_PERIOD = 120_000;
+
+/** Pause after a round of discards with a failure, in milliseconds; each further failure doubles it up to the limit. */
+const FIRST_PAUSE = 10_000;
+const LAST_PAUSE = 600_000;
+
+/** Settings of {@link Uploads}. */
+export interface UploadsOptions {
+  /** Returns a provider; undefined if it is not configured. */
+  readonly provider: (name: string) => ImageProvider | undefined;
+  readonly logger: Logger;
+  /** Milliseconds. Default 120,000. */
+  readonly gracePeriod?: number | undefined;
+}
+
+/** The parts of a job that uploads need. */
+export type UploadingJob = Pick<WorkerJob, 'acknowledged' | 'connectionLost' | 'signal'>;
+
+/** An upload that has started, and whose end no job server has acknowledged. Without a job, it is an orphan. */
+interface Upload {
+  /** Name of its file. */
+  readonly name: string;
+  record: UploadRecord;
+  /** The latest job: a job server that lost its connection to this builder submits the job again. */
+  job?: UploadingJob | undefined;
+  running?: Promise<UploadResult> | undefined;
+  /** Timer of the grace period of an orphan. */
+  timer?: NodeJS.Timeout;
+  /** True for an orphan whose grace period is over. */
+  isDue: boolean;
+  /** Resolves to false if the discard failed. */
+  discard?: Promise<boolean> | undefined;
+}
+
+/**
+ * The uploads on record, in one small file each. A record is on disk before its provider gets the first request, and
+ * until the job server has acknowledged the result, so that a crash leaves no unknown image in a cloud.
+ *
+ * After a crash or the loss of a job server, an upload is an orphan. A job that comes back continues it. After the grace
+ * period, the provider discards it.
+ */
+export class Uploads {
+  readonly #options: UploadsOptions;
+  readonly #directory: RecordDirectory<typeof UPLOAD_RECORD>;
+  readonly #uploads = new Map<string, Upload>();
+  /** Writes happen in the order of the calls. */
+  readonly #writing = new Mutex();
+  readonly #rounds = new Mutex();
+  readonly #stop = new AbortController();
+  #pause = FIRST_PAUSE;
+  #nextRound: NodeJS.Timeout | undefined;
+
+  private constructor(directory: string, options: UploadsOptions) {
+    this.#options = options;
+    this.#directory = new RecordDirectory(directory, UPLOAD_RECORD);
+  }
+
+  /** Reads the records of an earlier process. A damaged record is logged and left alone. */
+  static async open(directory: string, options: UploadsOptions): Promise<Uploads> {
+    const uploads = new Uploads(directory, options);
+    const files = uploads.#directory;
+    for (const name of await files.names()) {
+      try {
+        const record = await files.read(name);
+        if (record !== undefined) uploads.#uploads.set(name, { name, record, isDue: false });
+        else await files.remove(name); // half-written: its upload never started
+      } catch (error) {
+        if (!(error instanceof DamagedRecord)) throw error;
+        options.logger.warn(`the upload record ${error.message}; it is left alone`);
+      }
+    }
+    return uploads;
+  }
+
+  /** Starts the grace period of all uploads without a job. */
+  startGracePeriod(): void {
+    for (const upload of this.#uploads.values()) if (upload.job === undefined) this.#orphan(upload);
+  }
+
+  /**
+   * Runs an upload on record. Jobs for an upload that is already running share it.
+   *
+   * @param fresh the record of a new upload
+   * @param work gets the record of an earlier attempt if one exists: a further attempt is the same upload, with the same
+   * name in the cloud
+   */
+  async run(
+    job: UploadingJob,
+    fresh: UploadRecord,
+    work: (record: UploadRecord) => Promise<UploadResult>,
+  ): Promise<UploadResult> {
+    const name = recordName(fresh);
+    const upload: Upload = this.#uploads.get(name) ?? { name, record: fresh, isDue: false };
+    this.#uploads.set(name, upload);
+    upload.job = job;
+    upload.running ??= this.#start(upload, fresh, work).finally(() => (upload.running = undefined));
+    try {
+      const result = await upload.running;
+      await this.#succeeded(upload, job, result.externalId);
+      return result;
+    } catch (error) {
+      // A provider cleans up after a failed upload, unless it could not reach the cloud or was aborted.
+      const isOrphan = isRetriable(error) || job.signal.aborted || job.connectionLost.aborted;
+      await this.#end(upload, job, isOrphan);
+      throw error;
+    }
+  }
+
+  /** Retries at once all discards that failed or had no provider. */
+  retry(): void {
+    this.#pause = FIRST_PAUSE;
+    this.#startRound();
+  }
+
+  /** Resolves when no discard is running. */
+  async idle(): Promise<void> {
+    await this.#rounds.idle();
+  }
+
+  /** Stops. The remaining uploads stay on record for the next process. */
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('the builder is being stopped'));
+    for (const { timer } of this.#uploads.values()) clearTimeout(timer);
+    clearTimeout(this.#nextRound);
+    await this.idle();
+  }
+
+  async #start(
+    upload: Upload,
+    fresh: UploadRecord,
+    work: (record: UploadRecord) => Promise<UploadResult>,
+  ): Promise<UploadResult> {
+    clearTimeout(upload.timer);
+    upload.isDue = false;
+    const isDiscarded = await upload.discard;
+    const { 'external-id': _, ...record } = isDiscarded ? fresh : upload.record;
+    await this.#write(upload, record);
+    return await work(record);
+  }
+
+  async #succeeded(upload: Upload, job: UploadingJob, externalId: string): Promise<void> {
+    if (upload.job !== job) return;
+    const { record } = upload;
+    // From here on the client may know the image, so it must not be discarded even if the result seems lost.
+    if (!job.connectionLost.aborted) await this.#write(upload, { ...record, 'external-id': externalId });
+    if (upload.job !== job) return;
+    if (!job.connectionLost.aborted) {
+      void job.acknowledged.then(() => this.#end(upload, job, job.connectionLost.aborted));
+      return;
+    }
+    // The result is lost. Either the job comes again, or the image becomes an orphan.
+    await this.#write(upload, record);
+    await this.#end(upload, job, true);
+  }
+
+  /** Ends an upload, unless a later job has taken it over. */
+  async #end(upload: Upload, job: UploadingJob, isOrphan: boolean): Promise<void> {
+    if (upload.job !== job) return;
+    upload.job = undefined;
+    if (isOrphan) {
+      this.#orphan(upload);
+      return;
+    }
+    await this.#remove(upload).catch((error: unknown) => {
+      const { 'image-id': imageId } = upload.record;
+      this.#options.logger.warn(`the record of the upload of ${imageId} was not removed: ${String(error)}`);
+    });
+  }
+
+  async #write(upload: Upload, record: UploadRecord): Promise<void> {
+    await this.#writing.run(async () => {
+      await this.#directory.write(upload.name, record);
+      upload.record = record;
+    });
+  }
+
+  async #remove(upload: Upload): Promise<void> {
+    await this.#writing.run(async () => {
+      await this.#directory.remove(upload.name);
+      if (upload.job === undefined) this.#uploads.delete(upload.name);
+    });
+  }
+
+  #orphan(upload: Upload): void {
+    if (this.#stop.signal.aborted) return;
+    const timer = setTimeout(() => {
+      upload.isDue = true;
+      this.#startRound();
+    }, this.#options.gracePeriod ?? GRACE_PERIOD);
+    upload.timer = timer.unref();
+  }
+
+  get #due(): readonly Upload[] {
+    return [...this.#uploads.values()].filter(({ isDue }) => isDue);
+  }
+
+  #startRound(): void {
+    clearTimeout(this.#nextRound);
+    if (this.#stop.signal.aborted || this.#due.length === 0) return;
+    void this.#rounds.run(() => this.#discardDue());
+  }
+
+  /** Discards all due uploads: providers in parallel, the uploads of one provider one after the other. */
+  async #discardDue(): Promise<void> {
+    const byProvider = Map.groupBy(this.#due, ({ record }) => record.provider);
+    const done = await Promise.all(Array.from(byProvider, (group) => this.#discardAll(...group)));
+    if (done.every(Boolean) || this.#stop.signal.aborted) {
+      this.#pause = FIRST_PAUSE;
+      return;
+    }
+    clearTimeout(this.#nextRound);
+    this.#nextRound = setTimeout(() => this.#startRound(), this.#pause).unref();
+    this.#pause = Math.min(this.#pause * 2, LAST_PAUSE);
+  }
+
+  /** Returns false if a retry may succeed. */
+  async #discardAll(providerName: string, uploads: readonly Upload[]): Promise<boolean> {
+    const provider = this.#options.provider(providerName);
+    if (provider === undefined) {
+      const ids = uploads.map(({ record }) => record['image-id']).join(', ');
+      this.#options.logger.warn(
+        `provider "${providerName}" is no longer configured; parts of the uploads of ${ids} may stay there; ` +
+          'add it again and reload, or delete the files there by hand',
+      );
+      return true;
+    }
+    for (const upload of uploads) {
+      // While others were discarded, its job may have come back, or the builder may have been stopped.
+      if (!upload.isDue || this.#stop.signal.aborted) continue;
+      upload.discard = this.#discard(provider, upload).finally(() => (upload.discard = undefined));
+      if (!(await upload.discard)) return false;
+    }
+    return true;
+  }
+
+  async #discard(provider: ImageProvider, upload: Upload): Promise<boolean> {
+    const { logger } = this.#options;
+    const { record } = upload;
+    const what = `upload of ${record['image-id']} to ${provider.name}, started ${record.begun}`;
+    try {
+      if (record['external-id'] === undefined) {
+        await provider.discard(record['upload-id'], { signal: this.#stop.signal });
+        logger.info(`${what}: discarded, because its job did not come back`);
+      } else {
+        // The result was sent but not acknowledged. An orphan does less harm than a missing image that nodepool uses.
+        logger.warn(`${what}: image ${record['external-id']} stays, because the client may know it`);
+      }
+      await this.#remove(upload);
+      upload.isDue = false;
+      return true;
+    } catch (error) {
+      if (this.#stop.signal.aborted) return false;
+      logger.warn(`${what}: it could not be discarded and is retried later: ${reasonOf(error)}`);
+      return false;
+    }
+  }
+}
+
+/** True if the provider may have been unable to clean up. */
+function isRetriable(error: unknown): boolean {
+  return error instanceof Error && 'retriable' in error && error.retriable === true;
+}
