@@ -1,4 +1,4 @@
-import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   STATE_FILE,
@@ -142,11 +142,15 @@ async function headerOf({ size, validator }: { size: number; validator: string }
   return `${JSON.stringify({ version: 2, bootId, size, validator })}\n`;
 }
 
-/** Numbers of the finished parts; undefined if the journal is missing, damaged, or of another object. */
+/**
+ * Reads the numbers of the finished parts, and removes a line that a crash cut short. Returns undefined if the journal
+ * is missing, damaged, or of another object.
+ */
 async function readJournal(path: string, header: string | undefined): Promise<number[] | undefined> {
   const text = await unlessMissing(readFile(path, 'utf8'));
   if (header === undefined || text?.startsWith(header) !== true) return undefined;
-  // A crash may have cut the last line short.
-  const parts = text.slice(header.length).split('\n').slice(0, -1).map(Number);
+  const lines = text.slice(0, text.lastIndexOf('\n') + 1);
+  await truncate(path, Buffer.byteLength(lines));
+  const parts = lines.slice(header.length).split('\n').slice(0, -1).map(Number);
   return parts.every(Number.isSafeInteger) ? parts : undefined;
 }

@@ -1,8 +1,7 @@
 import type { BuilderSite, Logger } from '@nodepool-builder/image-builder';
 import { importedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
-import type { ChosenBuild, UnusableBuild } from '../builds/choose-build.ts';
-import { findBuild, type ImageSource } from '../builds/find-build.ts';
+import { type ChosenBuild, findBuild, type ImageSource, type UnusableBuild } from '../builds/find-build.ts';
 import { type ProcessedBuilds, withImported, withSkipped } from '../builds/processed-builds.ts';
 
 /** Settings of a {@link BuildImporter}. */

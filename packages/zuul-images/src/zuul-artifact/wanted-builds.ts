@@ -2,8 +2,7 @@ import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
 import { type ImportedBuild, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
 import type { ZuulBuild } from '../api/zuul-build.ts';
-import type { UnusableBuild } from '../builds/choose-build.ts';
-import { findBuild, findNamedBuild, type ImageSource } from '../builds/find-build.ts';
+import { findBuild, findNamedBuild, type ImageSource, type UnusableBuild } from '../builds/find-build.ts';
 import { type ImageArtifact, imageArtifacts } from '../builds/image-artifact.ts';
 import { EMPTY_HISTORY, withSkipped } from '../builds/processed-builds.ts';
 

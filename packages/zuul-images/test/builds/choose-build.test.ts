@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ZuulArtifact, ZuulBuild } from '../../src/api/zuul-build.ts';
-import { chooseBuild } from '../../src/builds/choose-build.ts';
+import { chooseBuild } from '../../src/builds/find-build.ts';
 import type { ImageRules } from '../../src/builds/image-artifact.ts';
 import { EMPTY_HISTORY, type ProcessedHistory, withImported } from '../../src/builds/processed-builds.ts';
 import { makeBuild } from '../api/make-build.ts';

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
+import { Spool } from '../../src/download/spool.ts';
 import { BLOCK, DownloadFixture, nginxFor, oddServer, sendRange, sha256 } from './download-fixture.ts';
 
 const KILLS = 10;
@@ -88,10 +89,15 @@ test('data from before a crash of the system is fetched again', async (t) => {
   assert.equal(onDisk(fixture), 0);
 });
 
-test('a line of the journal that a crash cut short is ignored', async (t) => {
+test('a line of the journal that a crash cut short is removed', async (t) => {
   const content = randomBytes(20 * BLOCK);
   const { fixture, url } = await halfWay(t, content);
-  await appendFile(join(fixture.directory, 'journal'), '9');
+  const journal = join(fixture.directory, 'journal');
+  const text = await readFile(journal, 'utf8');
+  await writeFile(journal, `${text}9`);
+  const object = { size: content.length, validator: '"one"', contentEncoding: undefined };
+  await (await Spool.open(fixture.directory, object)).close();
+  assert.equal(await readFile(journal, 'utf8'), text);
   await fixture.download(url);
   assert.equal(onDisk(fixture), 10 * BLOCK);
   assert.ok((await readFile(fixture.destination)).equals(content));

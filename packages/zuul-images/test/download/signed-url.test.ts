@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isExpired } from '../../src/download/refusal.ts';
+import { isExpired } from '../../src/download/stored-object.ts';
 
 const END = Date.parse('2026-11-21T12:00:00Z');
 
