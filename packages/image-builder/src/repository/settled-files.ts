@@ -46,6 +46,7 @@ export class SettledFiles {
   readonly #settled = new Map<string, FileState>();
   readonly #unsettled = new Map<string, Unsettled>();
   #timer: NodeJS.Timeout | undefined;
+  #dueAt = 0;
   #delay = FIRST_DELAY;
 
   constructor(directory: string, options: SettledFilesOptions = {}) {
@@ -148,7 +149,9 @@ export class SettledFiles {
 
   #schedule(isMore: boolean): void {
     if (isMore) this.#delay = FIRST_DELAY;
-    else if (this.#timer !== undefined && this.#unsettled.size > 0) return;
+    const dueAt = performance.now() + this.#delay;
+    // A pending check only moves forward, so that new files cannot delay it again and again.
+    if (this.#timer !== undefined && this.#unsettled.size > 0 && this.#dueAt <= dueAt) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#unsettled.size === 0) return;
@@ -156,6 +159,7 @@ export class SettledFiles {
       this.#timer = undefined;
       this.#options.onDue?.([...this.#unsettled.keys()]);
     }, this.#delay).unref();
+    this.#dueAt = dueAt;
     this.#delay = Math.min(this.#delay * 2, LAST_DELAY);
   }
 }

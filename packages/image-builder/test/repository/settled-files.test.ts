@@ -71,6 +71,20 @@ test('a file with a writer is checked again until it is settled', async (t) => {
   assert.deepEqual(await fixture.check('again'), [NAME]);
 });
 
+test('new files do not delay the next check of a file that is not settled', async (t) => {
+  const fixture = await setUp(t);
+  fixture.writers = { files: new Set(), complete: false };
+  await writeFile(fixture.path, 'content');
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: Date.now() });
+  await fixture.check('moved');
+  for (const name of ['one.raw', 'two.raw']) {
+    t.mock.timers.tick(15);
+    await writeFile(`${fixture.path}.${name}`, 'content');
+    await fixture.files.check([`${NAME}.${name}`], () => 'moved');
+  }
+  assert.ok(fixture.due.signal.aborted);
+});
+
 test('a settled file that is opened for writing is no longer settled', async (t) => {
   const fixture = await setUp(t);
   await writeFile(fixture.path, 'content');
