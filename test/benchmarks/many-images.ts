@@ -1,7 +1,11 @@
 import { copyFile, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BaseImageBuilder, type BuildContext, ImageRepository } from '@nodepool-builder/image-builder';
-import { readImages } from '@nodepool-builder/image-builder/module-kit';
+import {
+  BaseImageBuilder,
+  type BuildContext,
+  ImageRepository,
+  readImages,
+} from '@nodepool-builder/image-builder';
 
 /** Builds the image whose copies fill a directory. */
 class TinyBuilder extends BaseImageBuilder {

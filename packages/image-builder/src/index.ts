@@ -31,12 +31,12 @@ export type {
   ImageBuilderClass,
   ImageServices,
   InstanceServices,
-  PreparedProvider,
   ProviderEntry,
   ProviderHost,
   ProviderModule,
   SettingsContext,
 } from './modules.ts';
+export { readImages } from './repository/image-reader.ts';
 export { ImageRepository } from './repository.ts';
 export type { ObjectSchema, SettingsOf } from './settings-schema.ts';
 export type {

@@ -71,7 +71,6 @@ export {
   QEMU,
 } from './qemu/machine-arguments.ts';
 export { DamagedRecord, RecordDirectory, RecordType } from './record-directory.ts';
-export { readImages } from './repository/image-reader.ts';
 export { imageFileName } from './repository/layout.ts';
 export { Mutex } from './repository/mutex.ts';
 export { safeName } from './repository/state-directory.ts';

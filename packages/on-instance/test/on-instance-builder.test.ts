@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { readImages } from '@nodepool-builder/image-builder/module-kit';
+import { readImages } from '@nodepool-builder/image-builder';
 import { waitUntil } from '../../../test/fixtures/wait-until.ts';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { imageBuilderContract } from '../../image-builder/src/testing/index.ts';

@@ -1,5 +1,4 @@
-import { type Image, ImageError } from '@nodepool-builder/image-builder';
-import { readImages } from '@nodepool-builder/image-builder/module-kit';
+import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
