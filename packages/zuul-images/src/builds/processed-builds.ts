@@ -131,11 +131,12 @@ export function hasSameContent(a: BuildRecord, b: BuildRecord): boolean {
 export class ProcessedBuilds {
   readonly #records: RecordDirectory<typeof HISTORY>;
   readonly #name: string;
-  #history: ProcessedHistory = EMPTY_HISTORY;
+  #history: ProcessedHistory;
 
-  private constructor(directory: string, imageName: string) {
-    this.#records = new RecordDirectory(directory, HISTORY);
-    this.#name = encodeURIComponent(imageName);
+  private constructor(records: RecordDirectory<typeof HISTORY>, name: string, history: ProcessedHistory) {
+    this.#records = records;
+    this.#name = name;
+    this.#history = history;
   }
 
   /**
@@ -145,9 +146,16 @@ export class ProcessedBuilds {
    * @throws ImageError `directory-not-usable`
    */
   static async open(directory: string, imageName: string): Promise<ProcessedBuilds> {
-    const processed = new ProcessedBuilds(directory, imageName);
-    await processed.#read();
-    return processed;
+    const records = new RecordDirectory(directory, HISTORY);
+    const name = encodeURIComponent(imageName);
+    const record = await records.read(name).catch((cause: unknown) => {
+      if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${records.file(name)}`);
+      const message = `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`;
+      throw new ZuulError('record-damaged', message, { cause });
+    });
+    const builds = (record?.builds ?? []).map((build) => [build.uuid, notInFuture(build)] as const);
+    const newest = record?.newest && notInFuture(record.newest);
+    return new ProcessedBuilds(records, name, { newest, builds: new Map(builds) });
   }
 
   /** The current history; {@link write} replaces it. */
@@ -164,32 +172,9 @@ export class ProcessedBuilds {
     const { newest, builds } = history;
     const record = { version: 1, ...(newest && { newest }), builds: [...builds.values()] } as const;
     await this.#records.write(this.#name, record).catch((error: unknown) => {
-      throw asImageError(error, `writing ${this.#file}`);
+      throw asImageError(error, `writing ${this.#records.file(this.#name)}`);
     });
     this.#history = history;
-  }
-
-  async #read(): Promise<void> {
-    try {
-      const record = await this.#records.read(this.#name);
-      if (record === undefined) return;
-      const { newest, builds } = record;
-      this.#history = {
-        newest: newest && notInFuture(newest),
-        builds: new Map(builds.map((build) => [build.uuid, notInFuture(build)])),
-      };
-    } catch (cause) {
-      if (!(cause instanceof DamagedRecord)) throw asImageError(cause, `reading ${this.#file}`);
-      throw new ZuulError(
-        'record-damaged',
-        `the record of processed builds ${cause.message}; remove it, and the newest image is imported again`,
-        { cause },
-      );
-    }
-  }
-
-  get #file(): string {
-    return this.#records.file(this.#name);
   }
 }
 

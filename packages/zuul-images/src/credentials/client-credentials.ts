@@ -4,13 +4,6 @@ import type { ZuulHttp } from '../api/zuul-http.ts';
 import type { AuthSettings } from '../zuul-settings.ts';
 import { bearerToken, type IssuedToken } from './bearer-token.ts';
 
-/** Services of {@link requestToken}. */
-export interface TokenRequestOptions {
-  readonly http: ZuulHttp;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
 /** Metadata of an OpenID provider. */
 interface Provider {
   readonly tokenEndpoint: URL;
@@ -42,10 +35,11 @@ const TOKEN = new JsonReader({
 export async function requestToken(
   { issuer, 'client-id': id, scope }: NonNullable<AuthSettings['client-credentials']>,
   secret: string,
-  options: TokenRequestOptions,
+  http: ZuulHttp,
+  clock: Clock,
+  signal: AbortSignal,
 ): Promise<IssuedToken> {
-  const { http, clock, signal } = options;
-  const { tokenEndpoint, secretInBody } = await discover(issuer, options);
+  const { tokenEndpoint, secretInBody } = await discover(issuer, http, signal);
   const name = `OpenID provider ${issuer}: POST ${tokenEndpoint.pathname}`;
   const requestedAt = clock.now();
   const request = {
@@ -73,7 +67,7 @@ export async function requestToken(
   }
 }
 
-async function discover(issuer: string, { http, signal }: TokenRequestOptions): Promise<Provider> {
+async function discover(issuer: string, http: ZuulHttp, signal: AbortSignal): Promise<Provider> {
   const base = URL.parse(`${issuer.replace(/\/$/, '')}/`);
   if (base === null || !['http:', 'https:'].includes(base.protocol)) {
     throw new ZuulError(

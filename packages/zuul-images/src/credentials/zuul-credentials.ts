@@ -68,7 +68,7 @@ export function createCredentials(
   if (client === undefined) return undefined;
   return issued(async (signal) => {
     const secret = await readSecret(client['secret-file']);
-    return await requestToken(client, secret, { http, clock, signal });
+    return await requestToken(client, secret, http, clock, signal);
   });
 }
 
