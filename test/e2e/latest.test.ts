@@ -37,5 +37,8 @@ test('latest asks a cloud of clouds.yaml, without any nodepool.yaml', async (t) 
       `^1 EXTERNAL-ID.*\\n${id} +debian-1 .* not chosen: it is queued\\n.*1 with a matching name: it is queued \\(1\\)`,
     ),
   );
-  assert.match(await latest('other'), /^1 .*no cloud "other" in .*; the clouds there: ci; .*directory:PATH/);
+  assert.match(
+    await latest('other'),
+    /^1 .*the cloud "other" is not in .*; known clouds: ci; .*directory:PATH/,
+  );
 });

@@ -1,6 +1,6 @@
 import type { ImageFormat } from '@nodepool-builder/image-builder';
 
-/** A user or a project is named by its id, or by its name and its domain; Keystone v2 knows no domains. */
+/** A user or project: its id, or its name and domain. Keystone v2 has no domains. */
 export interface NamedInDomain {
   readonly id?: string;
   readonly name?: string;
@@ -8,7 +8,7 @@ export interface NamedInDomain {
   readonly domainName?: string;
 }
 
-/** What a token is for: one of them, or none for an unscoped token. */
+/** Scope of a token: one of these, or none for an unscoped token. */
 export interface AuthScope {
   readonly project?: NamedInDomain;
   readonly domain?: { readonly id?: string; readonly name?: string };
@@ -16,7 +16,7 @@ export interface AuthScope {
   readonly system?: 'all';
 }
 
-/** How a token is had, as `auth_type` of `clouds.yaml` says. Secrets in it never reach a message. */
+/** Authentication by `auth_type` of `clouds.yaml`. Its secrets never appear in a message. */
 export type CloudAuth =
   | {
       readonly type: 'password';
@@ -25,7 +25,7 @@ export type CloudAuth =
       readonly user: NamedInDomain;
       readonly password: string;
       readonly scope: AuthScope;
-      /** Keystone's version if the configuration fixes it; otherwise it is discovered. */
+      /** Version of Keystone's API. Default: it is discovered. */
       readonly version?: 2 | 3;
     }
   | {
@@ -39,32 +39,35 @@ export type CloudAuth =
       readonly type: 'application-credential';
       readonly url: string;
       readonly id?: string;
-      /** Without an id: the credential's name, and whose it is. */
+      /** Without an id: the name of the credential, and its user. */
       readonly name?: string;
       readonly user?: NamedInDomain;
       readonly secret: string;
     }
   | {
-      /** No Keystone at all. */
+      /** No Keystone. */
       readonly type: 'none';
       readonly endpoint: string;
     };
 
-/** Where one service of a cloud is found, as far as the configuration says more than the catalog. */
+/** Credentials for Keystone. */
+export type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
+
+/** How to find one service in the catalog. */
 export interface ServiceSettings {
-  /** Its type in the catalog: `image`, `compute`. */
+  /** Type in the catalog: `image`, `compute`. */
   readonly type: string;
   readonly name?: string;
   /** `public`, `internal` or `admin`. */
   readonly interface: string;
   readonly regionName?: string;
-  /** Its address; the catalog is not asked then. */
+  /** URL in place of the catalog's. */
   readonly endpointOverride?: string;
 }
 
-/** One cloud, with everything that `clouds.yaml`, profiles and credentials say of it merged and resolved. */
+/** One cloud, with the merged settings of `clouds.yaml`, profiles and credentials. */
 export interface CloudSettings {
-  /** As the configuration calls it; messages name it. */
+  /** Name in the configuration, for messages. */
   readonly name: string;
   readonly auth: CloudAuth;
   readonly image: ServiceSettings;
@@ -72,18 +75,18 @@ export interface CloudSettings {
   readonly compute: ServiceSettings;
   readonly network: ServiceSettings;
   readonly tls: {
-    /** False only where the operator said so. Default true. */
+    /** Whether to verify certificates. Default true. */
     readonly verify: boolean;
     readonly caFile?: string;
     readonly certFile?: string;
     readonly keyFile?: string;
   };
-  /** Seconds that a request may stay without an answer. Default 60. */
+  /** Time limit for the answer to a request, in seconds. Default 60. */
   readonly apiTimeout: number;
-  /** `image_format`: what the cloud takes. Default `qcow2`. */
+  /** `image_format`: the format of the cloud's images. Default `qcow2`. */
   readonly imageFormat: ImageFormat;
-  /** `image_api_use_tasks`: images come by a task, through the object store. Default false. */
+  /** `image_api_use_tasks`: whether images are imported by a task, from the object store. Default false. */
   readonly imageApiUseTasks: boolean;
-  /** Properties that a vendor wants on its images (`disable_vendor_agent`). */
+  /** `disable_vendor_agent`: properties that a vendor needs on images. */
   readonly disableVendorAgent: Readonly<Record<string, string>>;
 }

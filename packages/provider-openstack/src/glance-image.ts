@@ -1,123 +1,132 @@
+import { getHashes } from 'node:crypto';
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
 
 const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
+const TEXT_OR_NULL = { type: ['string', 'null'] } as const;
 
-/** An image as Glance shows it. */
-export interface GlanceImage {
-  readonly id: string;
-  /** `queued`, `saving`, `uploading`, `importing`, `active` and so on. */
-  readonly status: string;
-  /** Bytes; unknown until the data is there. */
-  readonly size?: number;
-  /** md5 of the data. */
-  readonly checksum?: string;
-  /** Another digest of the data. */
-  readonly hash?: { readonly algorithm: string; readonly value: string };
-  readonly diskFormat?: string;
-  readonly createdAt: Date;
-  /** When its status or its properties changed last. */
-  readonly updatedAt: Date;
-  /** All fields of the answer, unchanged. */
-  readonly properties: Readonly<Record<string, unknown>>;
-}
-
-const IMAGE = new JsonReader({
+const IMAGE = {
   type: 'object',
   required: ['id', 'status', 'created_at'],
-  properties: { id: TEXT, status: TEXT, created_at: TIME, updated_at: { ...TIME, type: ['string', 'null'] } },
-});
+  properties: {
+    id: TEXT,
+    /** `queued`, `saving`, `uploading`, `importing`, `active` and so on. */
+    status: TEXT,
+    /** Bytes; null until the data is stored. */
+    size: { type: ['integer', 'null'] },
+    /** md5 of the data. */
+    checksum: TEXT_OR_NULL,
+    /** Algorithm and value of another digest of the data. */
+    os_hash_algo: TEXT_OR_NULL,
+    os_hash_value: TEXT_OR_NULL,
+    disk_format: TEXT_OR_NULL,
+    created_at: TIME,
+    updated_at: { type: ['string', 'null'], format: 'time' },
+  },
+} as const;
 
-/**
- * Checks and reads an image in an answer.
- *
- * @throws Error that names the invalid field
- */
-export function readGlanceImage(value: unknown): GlanceImage {
-  const { id, status, created_at: created, updated_at: updated } = IMAGE.check(value);
-  const properties = value as Readonly<Record<string, unknown>>;
-  const { size, checksum, os_hash_algo: algorithm, os_hash_value: hash, disk_format: format } = properties;
-  return {
-    id,
-    status,
-    ...(typeof size === 'number' && { size }),
-    ...(typeof checksum === 'string' && { checksum }),
-    ...(typeof algorithm === 'string' && typeof hash === 'string' && { hash: { algorithm, value: hash } }),
-    ...(typeof format === 'string' && { diskFormat: format }),
-    createdAt: new Date(utcTime(created)),
-    updatedAt: new Date(utcTime(updated ?? created)),
-    properties,
-  };
+/** An image in Glance, with all its properties. */
+export type GlanceImage = SettingsOf<typeof IMAGE> & Readonly<Record<string, unknown>>;
+
+/** Time at which an image was created. */
+export function createdAt(image: GlanceImage): Date {
+  return new Date(utcTime(image.created_at));
 }
 
-/** A page of images, with the path of the next one. */
-export interface ImagePage {
-  readonly images: readonly GlanceImage[];
-  /** Path and query, as Glance writes them. */
-  readonly next?: string;
+/** Time of the last change of the status or a property. */
+export function updatedAt(image: GlanceImage): Date {
+  return new Date(utcTime(image.updated_at ?? image.created_at));
+}
+
+/** Whether two states of an image differ in the status or the time of the last change. */
+export function hasChanged(before: GlanceImage, now: GlanceImage): boolean {
+  return before.status !== now.status || before.updated_at !== now.updated_at;
+}
+
+/** Digest of the stored data, preferably md5. Undefined if the cloud reports none that Node.js can compute. */
+export function storedDigest(image: GlanceImage): { algorithm: string; value: string } | undefined {
+  const { checksum, os_hash_algo: algorithm, os_hash_value: value } = image;
+  if (checksum) return { algorithm: 'md5', value: checksum };
+  return algorithm && value && getHashes().includes(algorithm) ? { algorithm, value } : undefined;
+}
+
+const IMAGE_READER = new JsonReader(IMAGE);
+
+/** @throws Error that names the invalid field */
+export function readGlanceImage(value: unknown): GlanceImage {
+  return IMAGE_READER.check(value);
 }
 
 const IMAGE_PAGE = new JsonReader({
   type: 'object',
   required: ['images'],
-  properties: { images: { type: 'array' }, next: {} },
+  properties: { images: { type: 'array', items: IMAGE }, next: TEXT },
 });
 
-/** Checks and reads a page of images. */
+/** A page of images. */
+export interface ImagePage {
+  readonly images: readonly GlanceImage[];
+  /** Path and query of the next page, as Glance writes them. */
+  readonly next?: string;
+}
+
+/** @throws Error that names the invalid field */
 export function readImagePage(value: unknown): ImagePage {
-  const { images, next } = IMAGE_PAGE.check(value);
-  return { images: images.map(readGlanceImage), ...(typeof next === 'string' && { next }) };
+  return IMAGE_PAGE.check(value);
 }
 
-/** A task of Glance (`/v2/tasks`). */
-export interface GlanceTask {
-  readonly id: string;
-  /** `pending`, `processing`, `success` or `failure`. */
-  readonly status: string;
-  /** Why it failed. */
-  readonly message: string;
-  /** Image of a successful import. */
-  readonly imageId?: string;
-}
-
-const TASK = new JsonReader({
+const TASK = {
   type: 'object',
   required: ['id', 'status'],
-  properties: { id: TEXT, status: TEXT, message: {}, result: {} },
+  properties: {
+    id: TEXT,
+    /** `pending`, `processing`, `success` or `failure`. */
+    status: TEXT,
+    /** Reason of a failure. */
+    message: TEXT_OR_NULL,
+    result: { type: ['object', 'null'], properties: { image_id: TEXT_OR_NULL } },
+  },
+} as const;
+
+/** A task of Glance (`/v2/tasks`). */
+export type GlanceTask = SettingsOf<typeof TASK>;
+
+/** Whether a task has not ended. */
+export function isRunning({ status }: GlanceTask): boolean {
+  return status === 'pending' || status === 'processing';
+}
+
+const TASK_READER = new JsonReader(TASK);
+
+/** @throws Error that names the invalid field */
+export function readGlanceTask(value: unknown): GlanceTask {
+  return TASK_READER.check(value);
+}
+
+const IMAGE_TASKS = new JsonReader({
+  type: 'object',
+  properties: { tasks: { type: 'array', items: TASK } },
 });
 
-/** Checks and reads a task. */
-export function readGlanceTask(value: unknown): GlanceTask {
-  const { id, status, message, result } = TASK.check(value);
-  const { image_id: imageId }: { image_id?: unknown } = Object(result);
-  return {
-    id,
-    status,
-    message: typeof message === 'string' ? message : '',
-    ...(typeof imageId === 'string' && { imageId }),
-  };
-}
-
-const IMAGE_TASKS = new JsonReader({ type: 'object', properties: { tasks: { type: 'array' } } });
-
-/** Checks and reads the tasks of an image; none if the cloud does not list them. */
+/** The tasks of an image; none if the cloud does not list them. */
 export function readImageTasks(value: unknown): readonly GlanceTask[] {
-  return (IMAGE_TASKS.check(value ?? {}).tasks ?? []).map(readGlanceTask);
+  return IMAGE_TASKS.check(value ?? {}).tasks ?? [];
 }
+
+const METHODS = {
+  type: 'object',
+  required: ['value'],
+  properties: { value: { type: 'array', items: TEXT } },
+} as const;
 
 const IMPORT_INFORMATION = new JsonReader({
   type: 'object',
   required: ['import-methods'],
-  properties: {
-    'import-methods': {
-      type: 'object',
-      required: ['value'],
-      properties: { value: { type: 'array', items: TEXT } },
-    },
-  },
+  properties: { 'import-methods': METHODS },
 });
 
-/** Checks and reads the import methods that a cloud offers (`/v2/info/import`). */
+/** The import methods of a cloud (`/v2/info/import`). */
 export function readImportMethods(value: unknown): readonly string[] {
   return IMPORT_INFORMATION.check(value)['import-methods'].value;
 }

@@ -8,119 +8,101 @@ import {
   readImageTasks,
   readImportMethods,
 } from './glance-image.ts';
-import { OpenStackError } from './openstack-error.ts';
-import type { ServiceClient } from './session/service-client.ts';
-import { type CloudTask, type OnTask, timed } from './task-timing.ts';
-import { unlessAbsent } from './unless-absent.ts';
+import { OpenStackError, unlessAbsent } from './openstack-error.ts';
+import type { OpenStackSession } from './session/openstack-session.ts';
+import type { RequestOptions, ServiceClient } from './session/service-client.ts';
 
-/** What an image is made with: text, except for what Glance defines otherwise (`min_disk`, `tags`, `protected`). */
+/** Properties of a new image: text, apart from those to which Glance gives a type (`min_disk`, `tags`, `protected`). */
 export type ImageProperties = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** How data comes into an image that was created, other than by a PUT of the file. */
+/** How an image gets its data without a PUT of the file. */
 export type ImportMethod =
   | { readonly name: 'glance-direct' }
   | { readonly name: 'web-download'; readonly uri: string };
 
-/** Data for the wire. */
+/** Data of an image. */
 export interface ImageData {
-  /** Begins it anew. A piece's memory may be used again when the next one is asked for. */
+  /** Starts from the beginning. The memory of a piece may be reused when the next one is requested. */
   readonly body: () => AsyncIterable<Buffer>;
   /** Bytes. */
   readonly size: number;
-  /** Seconds in which the cloud may take no byte. */
+  /** Seconds in which the cloud may read no byte. */
   readonly stallTimeout: number;
 }
 
-/** Images of one page of a list. */
+/** Images per page. */
 const PAGE_SIZE = '1000';
 
-/** What an {@link ImageApi} works with. */
-export interface ImageApiOptions {
-  /** As messages call the cloud. */
-  readonly cloud: string;
-  readonly client: ServiceClient;
-  /** The project that the client's credentials are for. Default: there is none, as in a cloud without Keystone. */
-  readonly projectId?: (signal: AbortSignal) => Promise<string | undefined>;
-  readonly onTask?: OnTask;
-}
+const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
-/**
- * The part of Glance's Image API v2 that carries images. They throw OpenStackError; what is no proper answer
- * is `invalid-answer`.
- */
+/** The part of Glance's Image API v2 that uploads need. All methods throw OpenStackError. */
 export class ImageApi {
-  /** As messages call the cloud. */
+  /** Name of the cloud in messages. */
   readonly cloud: string;
+  readonly #session: OpenStackSession;
   readonly #client: ServiceClient;
-  readonly #projectId: NonNullable<ImageApiOptions['projectId']>;
-  readonly #onTask: OnTask | undefined;
 
-  constructor({ cloud, client, projectId = async () => undefined, onTask }: ImageApiOptions) {
-    this.cloud = cloud;
-    this.#projectId = projectId;
-    this.#client = client;
-    this.#onTask = onTask;
+  constructor(session: OpenStackSession) {
+    const { name, image } = session.settings;
+    this.cloud = name;
+    this.#session = session;
+    this.#client = session.client({ ...image, version: 'v2' });
   }
 
-  /** The project that the credentials are for, which owns what they make; undefined in a cloud without Keystone. */
+  /** The project of the credentials, which owns the images; undefined in a cloud without Keystone. */
   async projectId(signal: AbortSignal): Promise<string | undefined> {
-    return await this.#projectId(signal);
+    return await this.#session.projectId(signal);
   }
 
-  /** `POST /v2/images`: an image without data. It is not sent again when its answer is lost. */
+  /** `POST /v2/images`: an image without data. The request is not repeated if its answer is lost. */
   async create(properties: ImageProperties, signal: AbortSignal): Promise<GlanceImage> {
-    const options = { body: properties, validate: readGlanceImage, signal };
-    return (await this.#timed('ImageCreate', () => this.#client.json('POST', '/images', options))).value;
+    const options = { task: 'ImageCreate', body: properties, validate: readGlanceImage, signal } as const;
+    return (await this.#client.json('POST', '/images', options)).value;
   }
 
   /** `PUT /v2/images/{id}/file`. */
-  async putFile(id: string, { body, ...data }: ImageData, signal: AbortSignal): Promise<void> {
-    const headers = {
-      'content-type': 'application/octet-stream',
-      'x-openstack-image-size': String(data.size),
-    };
-    await this.#timed('ImageUpload', () =>
-      this.#client.put(imagePath(id, '/file'), body, { ...data, headers, signal }),
-    );
+  async putFile(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
+    const headers = { 'x-openstack-image-size': String(size) };
+    const options = { task: 'ImageUpload', size, stallTimeout, headers, signal } as const;
+    await this.#client.put(imagePath(id, '/file'), body, options);
   }
 
   /** `PUT /v2/images/{id}/stage`: data for a `glance-direct` import. */
-  async stage(id: string, { body, ...data }: ImageData, signal: AbortSignal): Promise<void> {
-    const headers = { 'content-type': 'application/octet-stream' };
-    await this.#timed('ImageStage', () =>
-      this.#client.put(imagePath(id, '/stage'), body, { ...data, headers, signal }),
-    );
+  async stage(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
+    const options = { task: 'ImageStage', size, stallTimeout, signal } as const;
+    await this.#client.put(imagePath(id, '/stage'), body, options);
   }
 
   /** `POST /v2/images/{id}/import`. */
   async import(id: string, method: ImportMethod, signal: AbortSignal): Promise<void> {
-    const options = { body: { method }, signal };
-    await this.#timed('ImageImport', () => this.#client.json('POST', imagePath(id, '/import'), options));
+    const options = { task: 'ImageImport', body: { method }, signal } as const;
+    await this.#client.json('POST', imagePath(id, '/import'), options);
   }
 
-  /** `GET /v2/info/import`: the names of the import methods that the cloud offers. */
+  /** `GET /v2/info/import`: the import methods of the cloud. */
   async importMethods(signal: AbortSignal): Promise<readonly string[]> {
-    const options = { validate: readImportMethods, signal };
-    return (await this.#timed('ImageImportInfo', () => this.#client.json('GET', '/info/import', options)))
-      .value;
+    return await this.#client.get('/info/import', readImportMethods, { task: 'ImageImportInfo', signal });
   }
 
   /** `GET /v2/images/{id}`. */
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
-    const options = { validate: readGlanceImage, signal };
-    return (await this.#timed('ImageGet', () => this.#client.json('GET', imagePath(id), options))).value;
+    return await this.#client.get(imagePath(id), readGlanceImage, { task: 'ImageGet', signal });
   }
 
-  /** `GET /v2/images/{id}/tasks`: what imports the image; nothing on clouds older than 2021. */
+  /** `GET /v2/images/{id}/file`, streamed. */
+  async download(id: string, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    return await this.#client.read(imagePath(id, '/file'), { signal });
+  }
+
+  /** `GET /v2/images/{id}/tasks`: the imports of an image; none on clouds older than 2021. */
   async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
-    const options = { validate: readImageTasks, expect: [200, 403, 404], signal };
-    const path = imagePath(id, '/tasks');
-    return (await this.#timed('ImageTaskGet', () => this.#client.json('GET', path, options))).value;
+    const options = { task: 'ImageTaskGet', expect: [200, 403, 404], signal } as const;
+    return await this.#client.get(imagePath(id, '/tasks'), readImageTasks, options);
   }
 
   /**
-   * `GET /v2/images`, page by page: our own images that have these properties, in any status: whoever can publish an
-   * image can give it our properties. A cloud that does not filter by properties of one's own makes no difference.
+   * `GET /v2/images`, page by page: the project's own images with these properties, in any status. Foreign images do not
+   * count, because anybody can publish one with our properties. Clouds that do not filter by property are supported.
    */
   async list(
     filters: Readonly<Record<string, string>>,
@@ -128,45 +110,48 @@ export class ImageApi {
   ): Promise<readonly GlanceImage[]> {
     const owner = await this.projectId(signal);
     const wanted = owner === undefined ? filters : { ...filters, owner };
-    return (await this.find(wanted, signal)).filter(({ properties }) =>
-      Object.entries(wanted).every(([name, value]) => properties[name] === value),
+    return (await this.find(wanted, signal)).filter((image) =>
+      Object.entries(wanted).every(([name, value]) => image[name] === value),
     );
   }
 
-  /** `GET /v2/images`, page by page: what the cloud answers to a query. */
+  /** `GET /v2/images`, page by page: everything that the cloud returns for a query. */
   async find(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<readonly GlanceImage[]> {
     const found: GlanceImage[] = [];
-    const first: Readonly<Record<string, string>> = { ...query, limit: PAGE_SIZE };
-    for (let page: typeof first | undefined = first; page !== undefined; ) {
-      const { images, next } = await this.#page(page, signal);
+    let page: Readonly<Record<string, string>> | undefined = { ...query, limit: PAGE_SIZE };
+    while (page !== undefined) {
+      const request: RequestOptions = { task: 'GlanceImageList', query: page, signal };
+      const { images, next }: ImagePage = await this.#client.get('/images', readImagePage, request);
       found.push(...images);
       page = next === undefined ? undefined : queryOf(next);
     }
     return found;
   }
 
-  /** `PATCH /v2/images/{id}`: sets properties, and leaves the others. */
+  /** `PATCH /v2/images/{id}`: sets properties and keeps the others. */
   async update(id: string, properties: ImageProperties, signal: AbortSignal): Promise<void> {
     const operations = Object.entries(properties).map(([name, value]) => {
       return { op: 'add', path: propertyPath(name), value };
     });
-    // To set a value twice is to set it once.
-    await this.#patch(id, operations, { replay: true, signal });
+    const replay = true; // setting a value is idempotent
+    const options = { task: 'ImageUpdate', body: operations, headers: PATCH, replay, signal } as const;
+    await this.#client.json('PATCH', imagePath(id), options);
   }
 
   /** `PATCH /v2/images/{id}`: removes properties that the image has. */
   async removeProperties(id: string, names: readonly string[], signal: AbortSignal): Promise<void> {
+    if (names.length === 0) return;
     const operations = names.map((name) => ({ op: 'remove', path: propertyPath(name) }));
-    if (operations.length > 0) await this.#patch(id, operations, { signal });
+    const options = { task: 'ImageUpdate', body: operations, headers: PATCH, signal } as const;
+    await this.#client.json('PATCH', imagePath(id), options);
   }
 
-  /** `DELETE /v2/images/{id}`; an image that is not there is no error. */
+  /** `DELETE /v2/images/{id}`; a missing image is not an error. */
   async delete(id: string, signal: AbortSignal): Promise<void> {
-    const options = { expect: [200, 202, 204, 404], signal };
     try {
-      await this.#timed('ImageDelete', () => this.#client.json('DELETE', imagePath(id), options));
+      await this.#client.delete(imagePath(id), { task: 'ImageDelete', signal });
     } catch (error) {
-      // Of two that delete an image at the same moment, Glance tells one that the request was bad.
+      // Glance answers 400 to one of two concurrent deletions.
       const isGone =
         error instanceof OpenStackError &&
         error.code === 'bad-request' &&
@@ -178,34 +163,14 @@ export class ImageApi {
   /** `POST /v2/tasks`: an import from the object store. */
   async createImportTask(importFrom: string, name: string, signal: AbortSignal): Promise<GlanceTask> {
     const body = { type: 'import', input: { import_from: importFrom, image_properties: { name } } };
-    const options = { body, validate: readGlanceTask, signal };
-    return (await this.#timed('ImageTaskCreate', () => this.#client.json('POST', '/tasks', options))).value;
+    const options = { task: 'ImageTaskCreate', body, validate: readGlanceTask, signal } as const;
+    return (await this.#client.json('POST', '/tasks', options)).value;
   }
 
   /** `GET /v2/tasks/{id}`. */
   async getTask(id: string, signal: AbortSignal): Promise<GlanceTask> {
-    const options = { validate: readGlanceTask, signal };
     const path = `/tasks/${encodeURIComponent(id)}`;
-    return (await this.#timed('ImageTaskGet', () => this.#client.json('GET', path, options))).value;
-  }
-
-  async #patch(
-    id: string,
-    operations: readonly object[],
-    how: { readonly replay?: boolean; readonly signal: AbortSignal },
-  ): Promise<void> {
-    const contentType = 'application/openstack-images-v2.1-json-patch';
-    const options = { body: operations, contentType, ...how };
-    await this.#timed('ImageUpdate', () => this.#client.json('PATCH', imagePath(id), options));
-  }
-
-  async #page(query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ImagePage> {
-    const options = { query, validate: readImagePage, signal };
-    return (await this.#timed('GlanceImageList', () => this.#client.json('GET', '/images', options))).value;
-  }
-
-  #timed<T>(task: CloudTask, work: () => Promise<T>): Promise<T> {
-    return timed(this.#onTask, task, work);
+    return await this.#client.get(path, readGlanceTask, { task: 'ImageTaskGet', signal });
   }
 }
 
@@ -218,7 +183,7 @@ function propertyPath(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** `next` is a path below the service's root, and the client's paths are below the endpoint: only its query counts. */
+/** Query of `next`. Its path does not count: it is relative to the service's root, unlike the client's paths. */
 function queryOf(next: string): Readonly<Record<string, string>> {
   return Object.fromEntries(new URL(next, 'http://cloud.invalid').searchParams);
 }

@@ -8,7 +8,9 @@ export {
 export { OPENSTACK_ERRORS, OpenStackError, type OpenStackErrorCode } from './openstack-error.ts';
 export { OPENSTACK_MODULE } from './openstack-module.ts';
 export { type ImageImport, OpenStackProvider, type OpenStackProviderOptions } from './openstack-provider.ts';
+export type { SettingsRequest } from './settings/choose-cloud.ts';
+export type { NodepoolCredentials } from './settings/cloud-auth.ts';
+export type { SettingsPlace } from './settings/cloud-files.ts';
 export { loadCloudSettings } from './settings/load-cloud-settings.ts';
-export type { NodepoolCredentials, SettingsPlace, SettingsRequest } from './settings/settings-request.ts';
-export { CLOUD_TASKS, type CloudTask, type OnTask } from './task-timing.ts';
-export type { StandstillLimits } from './upload/others-image.ts';
+export type { CloudTask, OnTask } from './task-timing.ts';
+export type { StandstillLimits } from './upload/shared-upload.ts';

@@ -1,6 +1,6 @@
 import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
-import type { ServiceClient } from './session/service-client.ts';
-import { type CloudTask, type OnTask, timed } from './task-timing.ts';
+import type { OpenStackSession } from './session/openstack-session.ts';
+import type { PutOptions, ServiceClient } from './session/service-client.ts';
 
 /** A segment in the manifest of a large object. */
 export interface Segment {
@@ -15,17 +15,7 @@ export interface Segment {
 /** An object in a list. */
 export interface ListedObject {
   readonly name: string;
-  /** When it was put. */
   readonly changedAt: Date;
-}
-
-/** Settings of {@link ObjectStore.put}. */
-export interface PutObjectOptions {
-  readonly size: number;
-  /** Seconds in which the store may take no byte. */
-  readonly stallTimeout: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly signal: AbortSignal;
 }
 
 /** Names per page. */
@@ -34,36 +24,26 @@ const PAGE_SIZE = '1000';
 /** The part of Swift's API that large objects need. Each method is one request, `list` one for each page. */
 export class ObjectStore {
   readonly #client: ServiceClient;
-  readonly #onTask: OnTask | undefined;
 
-  constructor({ client, onTask }: { client: ServiceClient; onTask?: OnTask }) {
-    this.#client = client;
-    this.#onTask = onTask;
+  constructor(session: OpenStackSession) {
+    this.#client = session.client(session.settings.objectStore);
   }
 
   /** Creates a container, unless it exists. */
   async createContainer(container: string, signal: AbortSignal): Promise<void> {
-    await this.#timed('ContainerCreate', () => this.#client.json('PUT', pathOf(container), { signal }));
+    await this.#client.json('PUT', pathOf(container), { task: 'ContainerCreate', signal });
   }
 
-  /**
-   * Puts an object.
-   *
-   * @returns the md5 of the stored bytes, if the store reports it
-   */
+  /** Puts an object. Returns the md5 of the stored bytes, if the store reports it. */
   async put(
     container: string,
     name: string,
     body: () => AsyncIterable<Buffer>,
-    { headers, ...options }: PutObjectOptions,
+    options: PutOptions,
   ): Promise<string | undefined> {
-    const answer = await this.#timed('ObjectCreate', () =>
-      this.#client.put(pathOf(container, name), body, {
-        ...options,
-        headers: { 'content-type': 'application/octet-stream', ...headers },
-      }),
-    );
-    return answer.headers.etag?.replaceAll('"', '');
+    const path = pathOf(container, name);
+    const { headers } = await this.#client.put(path, body, { ...options, task: 'ObjectCreate' });
+    return headers.etag?.replaceAll('"', '');
   }
 
   /** Creates a static large object from segments. */
@@ -71,16 +51,20 @@ export class ObjectStore {
     container: string,
     name: string,
     segments: readonly Segment[],
-    { headers, signal }: Pick<PutObjectOptions, 'headers' | 'signal'>,
+    options: Pick<PutOptions, 'headers' | 'signal'>,
   ): Promise<void> {
     const body = segments.map((segment) => ({
-      // unlike in a URL, nothing is encoded
-      path: `/${segment.container}/${segment.name}`,
+      path: `/${segment.container}/${segment.name}`, // unlike in a URL, nothing is encoded
       etag: segment.etag,
       size_bytes: segment.size,
     }));
-    const options = { body, query: { 'multipart-manifest': 'put' }, headers, signal };
-    await this.#timed('ObjectCreate', () => this.#client.json('PUT', pathOf(container, name), options));
+    const query = { 'multipart-manifest': 'put' };
+    await this.#client.json('PUT', pathOf(container, name), {
+      ...options,
+      task: 'ObjectCreate',
+      body,
+      query,
+    });
   }
 
   /** Lists the objects of a container by a prefix of their names; none if the container does not exist. */
@@ -88,24 +72,17 @@ export class ObjectStore {
     const objects: ListedObject[] = [];
     for (;;) {
       const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: objects.at(-1)?.name ?? '' };
-      const options = { query, expect: [200, 204, 404], validate: readObjects, signal };
-      const { value } = await this.#timed('ContainerGet', () =>
-        this.#client.json('GET', pathOf(container), options),
-      );
-      // the store may have smaller pages
-      if (value.length === 0) return objects;
-      objects.push(...value);
+      const options = { task: 'ContainerGet', query, expect: [200, 204, 404], signal } as const;
+      const page = await this.#client.get(pathOf(container), readObjects, options);
+      // A page may be smaller than the limit, so only an empty one is the end.
+      if (page.length === 0) return objects;
+      objects.push(...page);
     }
   }
 
   /** Deletes an object; a missing one is not an error. */
   async delete(container: string, name: string, signal: AbortSignal): Promise<void> {
-    const options = { expect: [200, 202, 204, 404], signal };
-    await this.#timed('ObjectDelete', () => this.#client.json('DELETE', pathOf(container, name), options));
-  }
-
-  #timed<T>(task: CloudTask, work: () => Promise<T>): Promise<T> {
-    return timed(this.#onTask, task, work);
+    await this.#client.delete(pathOf(container, name), { task: 'ObjectDelete', signal });
   }
 }
 

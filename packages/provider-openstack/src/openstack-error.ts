@@ -1,4 +1,4 @@
-/** What can go wrong with a cloud, and whether trying the same again later may help. */
+/** Error codes, and whether a retry may succeed. */
 export const OPENSTACK_ERRORS = {
   'invalid-settings': { retriable: false },
   'auth-failed': { retriable: false },
@@ -24,22 +24,22 @@ export const OPENSTACK_ERRORS = {
 /** The code of an {@link OpenStackError}; compare codes, never messages. */
 export type OpenStackErrorCode = keyof typeof OPENSTACK_ERRORS;
 
-/** What an {@link OpenStackError} carries besides its message. */
+/** Fields of an {@link OpenStackError} besides its message. */
 export interface OpenStackErrorOptions extends ErrorOptions {
   readonly status?: number | undefined;
   readonly retryAfter?: number | undefined;
 }
 
 /**
- * Every error of an OpenStack cloud. Its message names the cloud, the request (method and path), the cloud's own
- * words and the remedy; it never holds a token, a password or the query of a URL.
+ * An error of an OpenStack cloud. The message has the cloud, the request (method and path), the cloud's own message and
+ * the remedy, but no token, no password and no query of a URL.
  */
 export class OpenStackError extends Error {
   override readonly name = 'OpenStackError';
   readonly code: OpenStackErrorCode;
-  /** The HTTP status of the answer, if there was one. */
+  /** HTTP status of the answer, if any. */
   readonly status: number | undefined;
-  /** Seconds that the cloud asked to wait before the next try (`Retry-After`). */
+  /** Seconds, as in `Retry-After`. */
   readonly retryAfter: number | undefined;
 
   constructor(code: OpenStackErrorCode, message: string, options: OpenStackErrorOptions = {}) {
@@ -49,8 +49,14 @@ export class OpenStackError extends Error {
     this.retryAfter = options.retryAfter;
   }
 
-  /** Whether the same call may succeed later without a change by anyone. */
+  /** Whether the same call may succeed later although nobody changes anything. */
   get retriable(): boolean {
     return OPENSTACK_ERRORS[this.code].retriable;
   }
+}
+
+/** For `catch`: replaces the error `not-found` with undefined. */
+export function unlessAbsent(error: unknown): undefined {
+  if (error instanceof OpenStackError && error.code === 'not-found') return;
+  throw error;
 }

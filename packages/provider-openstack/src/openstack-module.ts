@@ -3,10 +3,10 @@ import type { CloudSettings } from './cloud-settings.ts';
 import type { InstanceSettings } from './instance/instance-cloud.ts';
 import { OpenStackInstanceProvider } from './instance/openstack-instance-provider.ts';
 import { type ImageImport, OpenStackProvider } from './openstack-provider.ts';
+import { cloudSettingsFiles } from './settings/cloud-files.ts';
 import { loadCloudSettings } from './settings/load-cloud-settings.ts';
-import { cloudSettingsFiles } from './settings/search-path.ts';
 
-/** Type of text that YAML may take for a number. */
+/** Type of text that YAML may read as a number. */
 const SCALAR = ['string', 'number', 'null'] as const;
 
 const SETTINGS = {
@@ -85,7 +85,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     yield {
       pointer: '',
       reason: 'lacks the key "image-import-url", which image-import: web-download needs',
-      remedy: 'say where images-dir is served, as the cloud sees it',
+      remedy: 'add the URL of images-dir, as the cloud sees it',
     };
   },
   shortForm: { placeholder: 'CLOUD', settings: (cloud) => ({ cloud, rate: 0 }) },
@@ -111,9 +111,8 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       formats,
       settings: prepared,
       logger,
-      session: { rate: entry.rate, proxyEnv: environment },
+      session: { rate: entry.rate, proxyEnv: environment, onTask },
       retry: { ...RETRY, limit: entry['upload-retry-limit'] },
-      onTask,
       ...imageImport(entry),
       ...(uploadTimeout !== undefined && { uploadTimeout }),
       ...(bandwidthLimit !== undefined && { bandwidthLimit }),
@@ -138,14 +137,14 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** `image-import` with its companion. */
+/** Import method of the keys `image-import` and `image-import-url`. */
 export function imageImport(entry: ImportKeys): { imageImport?: ImageImport } {
   const { 'image-import': method, 'image-import-url': baseUrl = '' } = entry;
   if (method === undefined) return {};
   return { imageImport: method === 'web-download' ? { method, baseUrl } : { method } };
 }
 
-/** How instances are reached. */
+/** Settings of instances. */
 export function instanceSettings(entry: InstanceKeys): InstanceSettings {
   const names = (Array.isArray(entry.networks) ? entry.networks : []).map(networkName);
   const networks = names.filter((name) => name !== undefined);
@@ -157,7 +156,7 @@ export function instanceSettings(entry: InstanceKeys): InstanceSettings {
   };
 }
 
-/** nodepool has had several ways to name a network. */
+/** nodepool has several ways to name a network. */
 function networkName(network: unknown): string | undefined {
   if (typeof network !== 'object' || network === null) return textOf(network);
   const { 'net-id': id, 'net-label': label, name } = network as Readonly<Record<string, unknown>>;

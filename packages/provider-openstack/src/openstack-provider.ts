@@ -5,27 +5,25 @@ import type {
   ImageFilter,
   ImageFormat,
   ImageProvider,
-  Logger,
   OperationOptions,
   PartialUpload,
   ProviderImage,
   UploadRequest,
   UploadResult,
 } from '@nodepool-builder/image-builder';
-import { BandwidthLimit, isImageFormat, signalOf } from '@nodepool-builder/image-builder/module-kit';
-import { findCandidates } from './candidate.ts';
-import { claimSnapshot } from './claim-snapshot.ts';
-import type { CloudSettings } from './cloud-settings.ts';
-import type { GlanceImage } from './glance-image.ts';
+import {
+  BandwidthLimit,
+  isImageFormat,
+  signalOf,
+  steadyProgress,
+} from '@nodepool-builder/image-builder/module-kit';
+import { findCandidates } from './candidates.ts';
+import { createdAt, type GlanceImage } from './glance-image.ts';
 import { ImageApi } from './image-api.ts';
-import { importByTask } from './import-task.ts';
+import { claimSnapshot } from './instance/capture.ts';
 import { ObjectStore } from './object-store.ts';
 import { findPartialUploads } from './partial-uploads.ts';
-import { OpenStackSession, type SessionOptions } from './session/openstack-session.ts';
-import type { OnTask } from './task-timing.ts';
-import { ByteProgress } from './upload/byte-progress.ts';
-import { type Carrier, GLANCE_DIRECT, PUT_FILE, webDownload } from './upload/carry.ts';
-import type { ImageUpload } from './upload/carry-image.ts';
+import { type CloudOptions, LazyCloud } from './session/openstack-session.ts';
 import {
   BUILD_ID,
   checksumsIn,
@@ -36,117 +34,106 @@ import {
   PROVIDER_NAME,
   UPLOAD_ID,
 } from './upload/image-properties.ts';
-import { removeUpload, uploadImage } from './upload/image-upload.ts';
-import type { StandstillLimits } from './upload/others-image.ts';
-import { retry, type TransferRetries } from './upload/retry.ts';
-import { uploadShared } from './upload/shared-upload.ts';
+import { type ImageUpload, removeUpload, uploadImage } from './upload/image-upload.ts';
+import { importByTask } from './upload/import-task.ts';
+import { DEFAULT_RETRIES, retry, type TransferRetries } from './upload/retry.ts';
+import { type StandstillLimits, uploadShared } from './upload/shared-upload.ts';
+import { GLANCE_DIRECT, PUT_FILE, type UploadMethod, webDownload } from './upload/upload-method.ts';
 
-/** How an image comes into the cloud, where it is not a plain PUT of the file (`image-import`). */
+/** Import method of Glance, in place of a PUT of the file (`image-import`). */
 export type ImageImport =
   | { readonly method: 'glance-direct' }
   | {
       readonly method: 'web-download';
-      /** Where `images-dir` is served, as the cloud sees it. */
+      /** URL of `images-dir`, as the cloud sees it. */
       readonly baseUrl: string;
     };
 
-/** How an {@link OpenStackProvider} is set up. */
-export interface OpenStackProviderOptions {
+/** Settings of an {@link OpenStackProvider}. */
+export interface OpenStackProviderOptions extends CloudOptions {
   /** `providers[].name`. */
   readonly name: string;
-  /** The formats it takes, the best first: `image-type`, else the cloud's `image_format`. */
+  /** Accepted formats, the preferred one first: `image-type`, else the cloud's `image_format`. */
   readonly formats: readonly ImageFormat[];
-  /** Finds the cloud and the credentials. It is called on first use, and again after a failure. */
-  readonly settings: () => Promise<CloudSettings>;
-  readonly logger: Logger;
-  /** Rate limit and retries of requests. */
-  readonly session?: Omit<SessionOptions, 'logger'>;
-  /** Default: the file is put; or, if the cloud's settings say `image_api_use_tasks`, imported by a task. */
+  /** Default: a PUT of the file, or a task if the cloud's settings have `image_api_use_tasks`. */
   readonly imageImport?: ImageImport;
-  /** Seconds that the cloud may take from the last byte until the image is active. Default 3600. */
+  /** Seconds from the last byte until the image is active. Default 3600. */
   readonly uploadTimeout?: number;
-  /** Seconds in which the cloud may take no byte of the file, or give no answer after the last one. Default 300. */
+  /** Seconds in which the cloud reads no byte of the file, or gives no answer after the last one. Default 300. */
   readonly stallTimeout?: number;
-  /** When the upload of another process is taken over. Default: after 2 minutes without data, 2 hours with it. */
+  /** When to take over the upload of another process. Default: after 2 minutes without data, 2 hours with data. */
   readonly standstill?: StandstillLimits;
   /** Default: 3 attempts, the second after 5 s. */
   readonly retry?: TransferRetries;
   /** Bytes a second, for all uploads of this provider together. Default: no limit. */
   readonly bandwidthLimit?: number;
-  /** Called for each request that succeeded. */
-  readonly onTask?: OnTask;
 }
 
-const DEFAULT_RETRY: TransferRetries = { attempts: 3, delay: 5 };
 const DEFAULT_STANDSTILL: StandstillLimits = { empty: 120, storing: 7200 };
 
-/** A cloud once its settings are known. */
-interface OpenCloud {
-  readonly settings: CloudSettings;
-  readonly session: OpenStackSession;
+interface ImageCloud {
   readonly images: ImageApi;
-  readonly carrier: Carrier;
+  readonly method: UploadMethod;
+  /** `disable_vendor_agent`. */
+  readonly vendor: Readonly<Record<string, string>>;
 }
 
 /**
- * A provider that keeps images in Glance, the image service of an OpenStack cloud. The external id is Glance's.
+ * A provider that stores images in Glance, the image service of OpenStack. The external id is Glance's.
  *
- * An image carries the upload's id from the moment it is made, so that whatever breaks off is found again, by this
- * process or by another. Uploads go out side by side; two calls for one upload follow each other.
+ * An image has the upload's id from its creation, so that any process can find it after an interruption. Uploads run
+ * concurrently, but operations on one upload run one after the other.
  */
 export class OpenStackProvider implements ImageProvider, Disposable {
   readonly name: string;
   readonly formats: readonly ImageFormat[];
   readonly #options: OpenStackProviderOptions;
   readonly #limit: BandwidthLimit | undefined;
-  /** The end of what is under way for each upload. */
-  readonly #turns = new Map<string, Promise<unknown>>();
-  #cloud: Promise<OpenCloud> | undefined;
+  readonly #cloud: LazyCloud<ImageCloud>;
+  /** Last operation on each upload. */
+  readonly #operations = new Map<string, Promise<unknown>>();
 
   constructor(options: OpenStackProviderOptions) {
-    const { name, formats, bandwidthLimit } = options;
+    const { name, formats, bandwidthLimit, imageImport } = options;
     this.name = name;
     this.formats = formats;
     this.#options = options;
     this.#limit = bandwidthLimit === undefined ? undefined : new BandwidthLimit(bandwidthLimit);
+    this.#cloud = new LazyCloud(options, (session) => {
+      const { imageApiUseTasks, disableVendorAgent: vendor } = session.settings;
+      const method = imageApiUseTasks ? importByTask(new ObjectStore(session)) : methodOf(imageImport);
+      return { images: new ImageApi(session), method, vendor };
+    });
   }
 
   /** @throws OpenStackError */
   async upload(request: UploadRequest, options: OperationOptions = {}): Promise<UploadResult> {
     const signal = signalOf(options);
     const { logger, uploadTimeout: timeout = 3600, stallTimeout = 300 } = this.#options;
-    const { standstill = DEFAULT_STANDSTILL } = this.#options;
-    const { uploadId, imageId, file } = request;
-    const progress = new ByteProgress(file.size, options.onProgress);
-    return await this.#inTurn(uploadId, async () => {
-      const { settings, images, carrier } = await this.#open(signal);
-      const properties = imageProperties({
-        provider: this.name,
-        request,
-        vendor: settings.disableVendorAgent,
-      });
+    const { standstill = DEFAULT_STANDSTILL, retry: retries = DEFAULT_RETRIES } = this.#options;
+    const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+    const externalId = await this.#inTurn(request.uploadId, signal, async ({ images, method, vendor }) => {
       const upload: ImageUpload = {
         images,
-        carrier,
+        method,
         request,
-        properties,
+        properties: imageProperties({ provider: this.name, request, vendor }),
         timeout,
         stallTimeout,
-        progress,
+        onProgress,
         limit: this.#limit,
         logger,
         signal,
       };
-      const name = `provider ${this.name}: upload of image ${imageId}`;
-      const policy = { ...(this.#options.retry ?? DEFAULT_RETRY), name, logger, signal };
-      const carry =
-        request.shared === true && carrier.shareable
+      const name = `provider ${this.name}: upload of image ${request.imageId}`;
+      const attempt =
+        request.shared === true && method.shareable
           ? async () => uploadShared({ ...upload, standstill, projectId: await images.projectId(signal) })
-          : (attempt: number) => uploadImage(upload, attempt);
-      const externalId = await retry(carry, policy);
-      progress.end();
-      return { externalId };
+          : (number: number) => uploadImage(upload, number);
+      return await retry(attempt, { ...retries, name, logger, signal });
     });
+    onProgress({ done: 1, total: 1 });
+    return { externalId };
   }
 
   /** @throws OpenStackError */
@@ -156,9 +143,7 @@ export class OpenStackProvider implements ImageProvider, Disposable {
     options: OperationOptions = {},
   ): Promise<UploadResult | undefined> {
     const signal = signalOf(options);
-    return await this.#inTurn(request.uploadId, async () => {
-      const { settings, images } = await this.#open(signal);
-      const vendor = settings.disableVendorAgent;
+    return await this.#inTurn(request.uploadId, signal, async ({ images, vendor }) => {
       const properties = claimProperties({ provider: this.name, request, vendor });
       return (await claimSnapshot(images, externalId, properties, signal)) ? { externalId } : undefined;
     });
@@ -167,10 +152,9 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   /** @throws OpenStackError */
   async discard(uploadId: string, options: OperationOptions = {}): Promise<void> {
     const signal = signalOf(options);
-    await this.#inTurn(uploadId, async () => {
-      const { images, carrier } = await this.#open(signal);
-      await removeUpload({ images, carrier, signal }, uploadId);
-    });
+    await this.#inTurn(uploadId, signal, ({ images, method }) =>
+      removeUpload({ images, method, signal }, uploadId),
+    );
   }
 
   /** @throws OpenStackError */
@@ -198,17 +182,13 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   /** @throws OpenStackError */
   async partialUploads(options: OperationOptions = {}): Promise<readonly PartialUpload[]> {
     const signal = signalOf(options);
-    const { images, carrier } = await this.#open(signal);
-    return await findPartialUploads({ provider: this.name, images, carrier, signal });
+    const { images, method } = await this.#open(signal);
+    return await findPartialUploads({ provider: this.name, images, method, signal });
   }
 
   /** Aborts running operations; they reject with `aborted`. */
   close(): void {
-    this.#cloud?.then(
-      ({ session }) => session.close(),
-      () => {}, // there is none
-    );
-    this.#cloud = undefined;
+    this.#cloud.close();
   }
 
   [Symbol.dispose](): void {
@@ -216,75 +196,53 @@ export class OpenStackProvider implements ImageProvider, Disposable {
   }
 
   #providerImage(image: GlanceImage): ProviderImage | undefined {
-    const { [BUILD_ID]: imageId, [IMAGE_NAME]: imageName } = image.properties;
-    const format = this.#format(image.diskFormat);
+    const { [BUILD_ID]: imageId, [IMAGE_NAME]: imageName, [UPLOAD_ID]: uploadId } = image;
+    const format = this.#format(image.disk_format);
     if (typeof imageId !== 'string' || typeof imageName !== 'string' || format === undefined)
       return undefined;
-    const { id: externalId, size = 0, createdAt: uploadedAt } = image;
-    const { [UPLOAD_ID]: uploadId } = image.properties;
-    const checksums = checksumsIn(image.properties);
+    const checksums = checksumsIn(image);
     return {
-      externalId,
+      externalId: image.id,
       ...(typeof uploadId === 'string' && { uploadId }),
       imageId,
       imageName,
       format,
-      size,
+      size: image.size ?? 0,
       ...(checksums && { checksums }),
-      uploadedAt,
+      uploadedAt: createdAt(image),
     };
   }
 
-  /** Several formats have one name in Glance: it is the one that this provider takes. */
-  #format(name: string | undefined): ImageFormat | undefined {
-    return (
-      this.formats.find((format) => diskFormat(format) === name) ?? (isImageFormat(name) ? name : undefined)
-    );
+  /** Glance has one name for several formats; this provider's own format takes precedence. */
+  #format(name: unknown): ImageFormat | undefined {
+    const own = this.formats.find((format) => diskFormat(format) === name);
+    return own ?? (isImageFormat(name) ? name : undefined);
   }
 
-  /** Work on one upload waits until earlier work on it has ended. */
-  async #inTurn<T>(uploadId: string, work: () => Promise<T>): Promise<T> {
-    const earlier = this.#turns.get(uploadId) ?? Promise.resolve();
-    const turn = earlier.then(work, work);
-    this.#turns.set(uploadId, turn);
+  /** Runs work after earlier work on the same upload has ended. */
+  async #inTurn<T>(
+    uploadId: string,
+    signal: AbortSignal,
+    work: (cloud: ImageCloud) => Promise<T>,
+  ): Promise<T> {
+    const run = async (): Promise<T> => await work(await this.#open(signal));
+    const earlier = this.#operations.get(uploadId) ?? Promise.resolve();
+    const operation = earlier.then(run, run);
+    this.#operations.set(uploadId, operation);
     try {
-      return await turn;
+      return await operation;
     } finally {
-      if (this.#turns.get(uploadId) === turn) this.#turns.delete(uploadId);
+      if (this.#operations.get(uploadId) === operation) this.#operations.delete(uploadId);
     }
   }
 
-  async #open(signal: AbortSignal): Promise<OpenCloud> {
+  async #open(signal: AbortSignal): Promise<ImageCloud> {
     signal.throwIfAborted();
-    this.#cloud ??= this.#connect().catch((error: unknown) => {
-      this.#cloud = undefined;
-      throw error;
-    });
-    return await this.#cloud;
+    return await this.#cloud.open();
   }
+}
 
-  async #connect(): Promise<OpenCloud> {
-    const { logger, onTask } = this.#options;
-    const settings = await this.#options.settings();
-    const session = new OpenStackSession(settings, { ...this.#options.session, logger });
-    const timing = onTask === undefined ? {} : { onTask };
-    const images = new ImageApi({
-      cloud: settings.name,
-      client: session.client({ ...settings.image, version: 'v2' }),
-      projectId: (signal) => session.projectId(signal),
-      ...timing,
-    });
-    const carrier = settings.imageApiUseTasks
-      ? importByTask({
-          objects: new ObjectStore({ client: session.client(settings.objectStore), ...timing }),
-        })
-      : this.#carrier();
-    return { settings, session, images, carrier };
-  }
-
-  #carrier(): Carrier {
-    const { imageImport } = this.#options;
-    if (imageImport === undefined) return PUT_FILE;
-    return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
-  }
+function methodOf(imageImport: ImageImport | undefined): UploadMethod {
+  if (imageImport === undefined) return PUT_FILE;
+  return imageImport.method === 'glance-direct' ? GLANCE_DIRECT : webDownload(imageImport.baseUrl);
 }

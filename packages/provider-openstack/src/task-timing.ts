@@ -1,36 +1,20 @@
-/** Called with the name of each request to a cloud that succeeded, and the milliseconds that it took. */
+/** Called with the name of each successful request and its duration in milliseconds. */
 export type OnTask = (task: CloudTask, milliseconds: number) => void;
 
-/** The requests, by the names that shade gave them: they are part of statsd keys that dashboards know. */
-export const CLOUD_TASKS = [
-  'GlanceImageList',
-  'ImageGet',
-  'ImageCreate',
-  'ImageUpload',
-  'ImageStage',
-  'ImageImport',
-  'ImageImportInfo',
-  'ImageUpdate',
-  'ImageDelete',
-  'ImageTaskCreate',
-  'ImageTaskGet',
-  'ContainerCreate',
-  'ContainerGet',
-  'ObjectCreate',
-  'ObjectDelete',
-] as const;
-
-/** One of {@link CLOUD_TASKS}. */
-export type CloudTask = (typeof CLOUD_TASKS)[number];
-
-/** Does the work, and tells how long it took. */
-export async function timed<T>(
-  onTask: OnTask | undefined,
-  task: CloudTask,
-  work: () => Promise<T>,
-): Promise<T> {
-  const begun = performance.now();
-  const result = await work();
-  onTask?.(task, performance.now() - begun);
-  return result;
-}
+/** Requests by the names that shade gave them: they are part of statsd keys in existing dashboards. */
+export type CloudTask =
+  | 'GlanceImageList'
+  | 'ImageGet'
+  | 'ImageCreate'
+  | 'ImageUpload'
+  | 'ImageStage'
+  | 'ImageImport'
+  | 'ImageImportInfo'
+  | 'ImageUpdate'
+  | 'ImageDelete'
+  | 'ImageTaskCreate'
+  | 'ImageTaskGet'
+  | 'ContainerCreate'
+  | 'ContainerGet'
+  | 'ObjectCreate'
+  | 'ObjectDelete';

@@ -12,11 +12,11 @@ const NAME = 'debian-12';
 const FILTER: ImageFilter = { name: [NAME] };
 const PATCH = { 'content-type': 'application/openstack-images-v2.1-json-patch' };
 
-/** An account in the cloud, with images that are all called alike. */
+/** An account in the cloud with images of one name. */
 class Project {
   readonly provider: OpenStackProvider;
   readonly cloud: RealCloud;
-  /** Glance, for whom everything is allowed. */
+  /** Glance's API for an administrator. */
   readonly admin: OpenStackApi;
   readonly #request: UploadRequest;
   #uploads = 0;
@@ -56,13 +56,13 @@ class Project {
     );
   }
 
-  /** Makes an image that everybody sees, for as long as the test runs. */
+  /** Creates a public image, which is removed after the test. */
   async publish(t: TestContext, id: string): Promise<void> {
     undoAfter(t, () => this.admin.request('DELETE', `/images/${id}`));
     await this.set(id, 'visibility', 'public');
   }
 
-  /** The id of the latest, and the others with the reasons. */
+  /** Id of the latest image, and the reasons for refusing the others. */
   async latest(filter: ImageFilter = FILTER): Promise<[string | undefined, Record<string, string>]> {
     const { latest } = latestImage(await this.provider.candidates(filter), filter);
     const all = latestImage(await this.provider.candidates(filter, { withRefused: true }), filter);
@@ -72,8 +72,8 @@ class Project {
   }
 }
 
-describe('the latest of a name in Glance', () => {
-  test("is not somebody else's, however new and public, unless its owner is trusted", async (t) => {
+describe('the latest image of a name in Glance', () => {
+  test("is not another project's, even if it is newer and public, unless its owner is trusted", async (t) => {
     const [us, them] = [await Project.create(t), await Project.create(t)];
     const ours = await us.upload(1);
     const theirs = await them.upload(2);
@@ -84,7 +84,7 @@ describe('the latest of a name in Glance', () => {
       theirs,
       { [ours]: 'it was built earlier, at 2026-05-01T00:00:00.000Z' },
     ]);
-    // Nor is it taken for an upload of our own, although it has all its marks.
+    // It does not count as our own upload, although it has all properties of one.
     assert.deepEqual(
       (await us.provider.list()).map(({ externalId }) => externalId),
       [ours],
@@ -93,7 +93,7 @@ describe('the latest of a name in Glance', () => {
     assert.deepEqual(await us.latest(), [undefined, { [theirs]: `its owner is ${projectId}, not self` }]);
   });
 
-  test('is none that is pending, withdrawn or hidden', async (t) => {
+  test('is not incomplete, deactivated or hidden', async (t) => {
     const project = await Project.create(t);
     const good = await project.upload(1);
     const [hidden, withdrawn] = [await project.upload(2), await project.upload(3)];
@@ -108,7 +108,7 @@ describe('the latest of a name in Glance', () => {
     ]);
   });
 
-  test('is the one that was built last, and of several built at a time always the same', async (t) => {
+  test('is the one that was built last; among several of one time always the same', async (t) => {
     const project = await Project.create(t);
     const [newer, older] = [await project.upload(2), await project.upload(1)];
     const early = 'it was built earlier, at 2026-05-01T00:00:00.000Z';
@@ -120,7 +120,7 @@ describe('the latest of a name in Glance', () => {
     assert.deepEqual(await project.latest(), [latest, refused]);
   });
 
-  test('is found by what it has', async (t) => {
+  test('is found by each of its properties', async (t) => {
     const project = await Project.create(t);
     const [first, second] = [await project.upload(1), await project.upload(2)];
     await project.set(first, 'tags', ['ci', 'qa']);
@@ -141,7 +141,7 @@ describe('the latest of a name in Glance', () => {
   });
 });
 
-test('an image that the cloud does not list yet is asked for by its id', async (t) => {
+test('a known image that the cloud does not list is requested by its id', async (t) => {
   const cloud = await CloudDouble.start(t);
   const provider = openProvider(t, cloud.settings());
   const { id } = cloud.glance.importImage({ name: NAME, disk_format: 'qcow2' }, Buffer.from('1'));

@@ -15,7 +15,7 @@ const INFO = { method: 'GET', path: /\/info\/import$/ };
 const GET_IMAGE = { method: 'GET', path: /\/v2\/images\/[^?]/ };
 const GLANCE_DIRECT = { imageImport: { method: 'glance-direct' } } as const;
 
-/** Serves the files of a directory; its address. */
+/** Serves the files of a directory and returns the URL. */
 async function serveDirectory(t: TestContext, directory: string): Promise<string> {
   const server = createServer((request, response) => {
     const path = join(directory, basename(decodeURIComponent(request.url ?? '')));
@@ -33,7 +33,7 @@ async function serveDirectory(t: TestContext, directory: string): Promise<string
 
 describe('an upload by glance-direct', () => {
   for (const built of [true, false]) {
-    test(`stages the file and imports it, its digests ${built ? '' : 'un'}known`, async (t) => {
+    test(`stages the file and imports it, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, images } = await openRealCloud(t);
       const provider = openProvider(t, settings, GLANCE_DIRECT);
       const request = await uploadRequest(t, { built });
@@ -45,7 +45,7 @@ describe('an upload by glance-direct', () => {
     });
   }
 
-  test('is content with something else of another size: the cloud has converted it', async (t) => {
+  test('accepts data of another size, which the cloud has converted', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);
     const converted = changesAnswer((image) => ({ ...image, size: 10_000_000, checksum: 'of that' }));
@@ -57,7 +57,7 @@ describe('an upload by glance-direct', () => {
     );
   });
 
-  test('is refused before anything is made where the cloud does not offer it', async (t) => {
+  test('fails before an image is created if the cloud does not offer the method', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings, GLANCE_DIRECT);
     glance.inject(
@@ -78,7 +78,7 @@ describe('an upload by glance-direct', () => {
 
 describe('an upload by web-download', () => {
   for (const built of [true, false]) {
-    test(`has the cloud fetch the file, its digests ${built ? '' : 'un'}known`, async (t) => {
+    test(`lets the cloud download the file, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const request = await uploadRequest(t, { built });
       const baseUrl = `${await serveDirectory(t, dirname(request.file.path))}/`;
@@ -92,7 +92,7 @@ describe('an upload by web-download', () => {
     });
   }
 
-  test('that fetches another file than was built leaves nothing', async (t) => {
+  test('of another file than was built leaves no image', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const [request, other] = await Promise.all([uploadRequest(t), uploadRequest(t)]);
     const baseUrl = await serveDirectory(t, dirname(other.file.path));
@@ -101,7 +101,7 @@ describe('an upload by web-download', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('of what is not served leaves nothing', async (t) => {
+  test('of a file that is not served leaves no image', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const baseUrl = 'http://127.0.0.1:1';

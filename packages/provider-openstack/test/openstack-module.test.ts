@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { imageImport, instanceSettings } from '../src/openstack-module.ts';
 
-test('image-import chooses how images come into the cloud', () => {
+test('image-import selects the import method', () => {
   assert.deepEqual(imageImport({}), {});
   assert.deepEqual(imageImport({ 'image-import': 'glance-direct' }), {
     imageImport: { method: 'glance-direct' },
@@ -13,7 +13,7 @@ test('image-import chooses how images come into the cloud', () => {
   });
 });
 
-test('instances are reached over the networks that nodepool would take', () => {
+test('networks of instances are read as in nodepool', () => {
   const networks = [
     { name: 'Ext-Net', public: true },
     { 'net-id': 6365 },

@@ -13,7 +13,7 @@ const PUT_FILE = { method: 'PUT', path: /\/file$/ };
 
 describe('an image in the cloud', () => {
   for (const built of [true, false]) {
-    test(`has all its properties, its digests ${built ? '' : 'un'}known before`, async (t) => {
+    test(`has all properties, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const metadata = { os: 'debian', min_ram: '512', tags: 'ci', protected: 'False' };
       const request = { ...(await uploadRequest(t, { built })), metadata };
@@ -48,12 +48,12 @@ describe('an image in the cloud', () => {
         ...ownerSpecified('shade', md5, sha256),
       });
       assert.deepEqual(others, []);
-      // What is known is said at once.
+      // Known digests are set at the creation.
       assert.equal(glance.requests.filter(({ method }) => method === 'PATCH').length, built ? 0 : 1);
     });
   }
 
-  test('that is to be protected is so once it is whole', async (t) => {
+  test('is protected once it is complete', async (t) => {
     const { settings, glance, images, account } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = { ...(await uploadRequest(t)), metadata: { protected: 'true' } };
@@ -70,7 +70,7 @@ describe('an image in the cloud', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('may be deleted by somebody else at the same moment', async (t) => {
+  test('may be deleted concurrently by somebody else', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const { externalId } = await provider.upload(await uploadRequest(t));
@@ -86,9 +86,9 @@ describe('an image in the cloud', () => {
   });
 });
 
-describe('an upload that was begun before', () => {
+describe('an earlier attempt of an upload', () => {
   for (const built of [true, false]) {
-    test(`and whose image is whole is not made again, its digests ${built ? '' : 'un'}known`, async (t) => {
+    test(`with a complete image is reused, with ${built ? '' : 'un'}known digests`, async (t) => {
       const { settings, glance, images } = await openRealCloud(t);
       const request = await uploadRequest(t, { built });
       const first = await openProvider(t, settings).upload(request);
@@ -105,7 +105,7 @@ describe('an upload that was begun before', () => {
     });
   }
 
-  test('and whose images are none that is whole is made anew, without them', async (t) => {
+  test('with incomplete images is repeated, and they are removed', async (t) => {
     const { settings, account, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const glance = await account.glance();
@@ -124,7 +124,7 @@ describe('an upload that was begun before', () => {
     assert.deepEqual(others, []);
   });
 
-  test('by a request that took effect only now is not there twice', async (t) => {
+  test('whose request takes effect late leaves no second image', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings());
     cloud.intercept = ({ method, path, body }) => {
@@ -139,7 +139,7 @@ describe('an upload that was begun before', () => {
     assert.deepEqual([...cloud.glance.images.keys()], [externalId]);
   });
 
-  test('and broke off before its last properties gets them', async (t) => {
+  test('without the last properties is completed', async (t) => {
     const { settings, images } = await openRealCloud(t);
     const request = await uploadRequest(t);
     const provider = openProvider(t, settings);
@@ -151,7 +151,7 @@ describe('an upload that was begun before', () => {
 });
 
 describe('the list', () => {
-  test('has our own active images of this provider, from all pages', async (t) => {
+  test('has the active images of this provider from all pages', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { formats: ['qcow2', 'vpc'] });
     const data = Buffer.from('12345');
@@ -176,32 +176,32 @@ describe('the list', () => {
 });
 
 describe('a provider', () => {
-  test('tells each request that succeeded, by the name that shade gave it', async (t) => {
+  test('reports each successful request by its name in shade', async (t) => {
     const cloud = await CloudDouble.start(t);
     const tasks: string[] = [];
     const onTask = (task: string, milliseconds: number): void => {
       assert.ok(milliseconds > 0);
       tasks.push(task);
     };
-    const provider = openProvider(t, cloud.settings(), { onTask });
+    const provider = openProvider(t, cloud.settings(), { session: { onTask } });
     const { externalId } = await provider.upload(await uploadRequest(t));
     await provider.delete(externalId);
     assert.deepEqual(tasks, ['GlanceImageList', 'ImageCreate', 'ImageUpload', 'ImageGet', 'ImageDelete']);
   });
 
-  test('carries uploads side by side, and keeps all of them below its bandwidth limit', async (t) => {
+  test('runs uploads concurrently, together below the bandwidth limit', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(), { bandwidthLimit: 2_000_000 });
     const request = await uploadRequest(t, { size: 500_000 });
-    const begun = performance.now();
+    const started = performance.now();
     await Promise.all([provider.upload(request), provider.upload({ ...request, uploadId: 'u2' })]);
-    const passed = performance.now() - begun;
-    // 1 MB but for the last piece.
+    const passed = performance.now() - started;
+    // 1 MB without the last piece.
     assert.ok(passed >= 460, `after ${passed} ms`);
     assert.equal(cloud.glance.images.size, 2);
   });
 
-  test('is not held up by an upload that stalls', async (t) => {
+  test('is not blocked by a stalled upload', async (t) => {
     const { settings, glance, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const request = await uploadRequest(t);
@@ -218,7 +218,7 @@ describe('a provider', () => {
     );
   });
 
-  test('whose settings are faulty says so, and looks again the next time', async (t) => {
+  test('reports invalid settings, and reads them again the next time', async (t) => {
     const cloud = await CloudDouble.start(t);
     let faulty = true;
     const fault = new Error('clouds.yaml is no YAML');
@@ -236,7 +236,7 @@ describe('a provider', () => {
     assert.deepEqual(await provider.list(), []);
   });
 
-  test('that is closed ends what is under way', async (t) => {
+  test('aborts running operations when it is closed', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings());
     cloud.intercept = ({ path }) => {

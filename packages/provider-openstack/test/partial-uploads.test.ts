@@ -5,34 +5,38 @@ import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud } from './real-cloud.ts';
 
 describe('partial uploads in a cloud', () => {
-  test('are the images of this provider that never became whole, as long as they stay so', async (t) => {
+  test('are the incomplete images of this provider', async (t) => {
     const { settings, account, images } = await openRealCloud(t);
     const provider = openProvider(t, settings);
     const whole = await provider.upload(await uploadRequest(t));
     const glance = await account.glance();
-    const begun = async (properties: object): Promise<string> => {
+    const createUpload = async (properties: object): Promise<string> => {
       const image = { disk_format: 'raw', container_format: 'bare', ...properties };
       return (await glance.request<{ id: string }>('POST', '/images', image)).id;
     };
-    await begun({ nodepool_provider_name: 'another', nodepool_upload_id: 'u2' });
-    await begun({ nodepool_provider_name: 'cloud' });
-    const left = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u3' });
-    const moving = await begun({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u4' });
+    await createUpload({ nodepool_provider_name: 'another', nodepool_upload_id: 'u2' });
+    await createUpload({ nodepool_provider_name: 'cloud' });
+    const incomplete = await createUpload({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u3' });
+    const changing = await createUpload({ nodepool_provider_name: 'cloud', nodepool_upload_id: 'u4' });
     const partialUploads = await provider.partialUploads();
     assert.deepEqual(
       new Set(partialUploads.map(({ uploadId, subject }) => `${uploadId}: ${subject}`)),
-      new Set([`u3: image ${left} (queued)`, `u4: image ${moving} (queued)`]),
+      new Set([`u3: image ${incomplete} (queued)`, `u4: image ${changing} (queued)`]),
     );
-    await glance.request('PUT', `/images/${moving}/file`, {}, { 'content-type': 'application/octet-stream' });
+    await glance.request(
+      'PUT',
+      `/images/${changing}/file`,
+      {},
+      { 'content-type': 'application/octet-stream' },
+    );
     const removed = [];
-    for (const partialUpload of partialUploads)
-      if (await partialUpload.remove()) removed.push(partialUpload.uploadId);
+    for (const partial of partialUploads) if (await partial.remove()) removed.push(partial.uploadId);
     assert.deepEqual(removed, ['u3']);
     const ids = (await images()).map(({ id }) => id);
-    assert.ok(ids.includes(whole.externalId) && ids.includes(moving) && !ids.includes(left));
+    assert.ok(ids.includes(whole.externalId) && ids.includes(changing) && !ids.includes(incomplete));
   });
 
-  test('are the objects that wait for a task, as one for each upload', async (t) => {
+  test('are the objects of import tasks, one for each upload', async (t) => {
     const cloud = await CloudDouble.start(t);
     const provider = openProvider(t, cloud.settings(true), { formats: ['vhd'] });
     const store = cloud.settings().objectStore.endpointOverride;

@@ -7,7 +7,7 @@ import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder
 import { type CloudSettings, OpenStackProvider, type OpenStackProviderOptions } from '../src/index.ts';
 import { SILENT } from './fixtures/silent-logger.ts';
 
-/** A provider with little patience, for one test. */
+/** A provider with short delays, for one test. */
 export function openProvider(
   t: TestContext,
   settings: CloudSettings,
@@ -26,16 +26,16 @@ export function openProvider(
   return provider;
 }
 
-/** What a test's file is, besides random. */
+/** Options of a file of random bytes. */
 export interface FileOptions {
-  /** Bytes. Default: several pieces of what is read at a time. */
+  /** Bytes. Default: enough for several pieces. */
   readonly size?: number;
   readonly format?: ImageFormat;
   /** Whether its digests are known, as those of an image that was built here. Default true. */
   readonly built?: boolean;
 }
 
-/** A request to upload a file of random bytes that goes away with the test. */
+/** A request to upload a file of random bytes, which is removed after the test. */
 export async function uploadRequest(
   t: TestContext,
   { size = 3_000_000, format = 'qcow2', built = true }: FileOptions = {},

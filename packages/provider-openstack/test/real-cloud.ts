@@ -6,23 +6,23 @@ import { openStack } from '../../../test/fixtures/openstack/openstack.ts';
 import type { CloudSettings } from '../src/index.ts';
 import { settingsWith } from './fixtures/cloud-settings.ts';
 
-/** A project of its own in a real Keystone and a real Glance, both behind proxies that can spoil requests. */
+/** A project in a real Keystone and a real Glance, both behind proxies that inject faults. */
 export interface RealCloud {
   readonly settings: CloudSettings;
   readonly keystone: FaultProxy;
   readonly glance: FaultProxy;
-  /** What is there, asked past the proxies. */
+  /** Images of the project, without the proxies. */
   readonly images: () => Promise<GlanceImage[]>;
-  /** The project's account, past the proxies. */
+  /** Account of the project, without the proxies. */
   readonly account: Account;
-  /** Who may do everything, past the proxies. */
+  /** Administrator, without the proxies. */
   readonly admin: Account;
 }
 
-/** One for all tests of a file. */
+/** Shared by all tests of a file. */
 const running = openStack();
 
-/** Makes a project for one test. */
+/** Creates a project for one test. */
 export async function openRealCloud(t: TestContext): Promise<RealCloud> {
   const cloud = await running;
   const account = await cloud.createAccount();

@@ -12,11 +12,11 @@ import { openProvider, uploadRequest } from './provider-fixture.ts';
 import { openRealCloud, type RealCloud } from './real-cloud.ts';
 
 const PUT_FILE = { method: 'PUT', path: /\/file$/ };
-/** An image that gets no data counts as left behind at once; one that does, never. */
+/** An image without data counts as interrupted at once; one with data, never. */
 const HASTY = { empty: 0, storing: 60 };
 
-describe('an upload that several processes are at', () => {
-  test('is made once, by whoever comes first, and all get the same image', async (t) => {
+describe('an upload by several processes', () => {
+  test('creates one image, and all processes get its id', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const uploads = [1, 2, 3].map(() => openProvider(t, cloud.settings).upload(request));
@@ -28,7 +28,7 @@ describe('an upload that several processes are at', () => {
     assert.equal(putsOf(cloud), 1);
   });
 
-  test('is waited for while data flows, by one whose file differs, too', async (t) => {
+  test('is awaited while data is sent, even by a process with another file', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { promise: open, resolve } = Promise.withResolvers<void>();
@@ -44,29 +44,29 @@ describe('an upload that several processes are at', () => {
     assert.equal(putsOf(cloud), 1);
   });
 
-  test('is begun anew when who began it is gone, under an id that was never used', async (t) => {
+  test('starts over under a new id after its process died', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { projectId } = await cloud.account.issueToken();
     const left = { id: sharedImageId(`${projectId}/u1`, 0), disk_format: 'qcow2', container_format: 'bare' };
     await (await cloud.account.glance()).request('POST', '/images', left);
-    const { promise: told, resolve: tell } = Promise.withResolvers<void>();
-    cloud.glance.inject({ method: 'DELETE' }, answersOnce(told));
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    cloud.glance.inject({ method: 'DELETE' }, answersOnce(answered));
     const patient = openProvider(t, cloud.settings).upload(request);
     await waitUntil('a look of the patient one', () => looksAfterConflict(cloud) > 0);
     const hasty = openProvider(t, cloud.settings, { standstill: HASTY }).upload(request);
-    // The hasty one would take the new image for left behind, too, were it to see it without data.
+    // With these limits, `hasty` would also delete the new image if it saw it without data.
     await waitUntil('data under another id', async () =>
       (await cloud.images()).some(({ id, status }) => id !== left.id && status !== 'queued'),
     );
-    tell();
+    answer();
     const [one, other] = await Promise.all([patient, hasty]);
     assert.deepEqual(one, other);
     assert.notEqual(one.externalId, left.id);
     assert.deepEqual(await idsIn(cloud), [one.externalId]);
   });
 
-  test('that fails in one process leaves nothing, and another one takes it over', async (t) => {
+  test('that fails in one process is cleaned up, and another process takes over', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const { promise: open, resolve } = Promise.withResolvers<void>();
@@ -83,7 +83,7 @@ describe('an upload that several processes are at', () => {
     assert.deepEqual(await idsIn(cloud), [externalId]);
   });
 
-  test('is tried again after a fault, and after its image was deleted', async (t) => {
+  test('is retried after an error, and after its image was deleted', async (t) => {
     const cloud = await openRealCloud(t);
     const request = { ...(await uploadRequest(t)), shared: true };
     const provider = openProvider(t, cloud.settings);
@@ -98,11 +98,11 @@ describe('an upload that several processes are at', () => {
   });
 });
 
-/** The service does what it was asked for; the client hears of it when `told` has resolved. */
-function answersOnce(told: Promise<void>): Fault {
+/** The service handles the request; the client gets the answer when `answered` has resolved. */
+function answersOnce(answered: Promise<void>): Fault {
   return async (exchange) => {
     const { statusCode = 502 } = (await exchange.fetchAnswer()).resume();
-    await told;
+    await answered;
     await exchange.answer(statusCode, {}, '');
   };
 }
@@ -115,7 +115,7 @@ function putsOf({ glance }: RealCloud): number {
   return glance.requests.filter(({ method }) => method === 'PUT').length;
 }
 
-/** How often an image was asked for since the second attempt to make it. */
+/** Number of GET requests of an image since the second attempt to create it. */
 function looksAfterConflict({ glance }: RealCloud): number {
   const second = glance.requests.findLastIndex(({ method }) => method === 'POST');
   return glance.requests

@@ -36,9 +36,9 @@ const ALWAYS = { times: Number.POSITIVE_INFINITY };
 interface Site extends RealCloud {
   readonly provider: OpenStackProvider;
   readonly request: UploadRequest;
-  /** How often the file was begun to be sent. */
+  /** Number of PUT requests. */
   readonly puts: () => number;
-  /** Asserts that the cloud has this image and no other, and that it is the file. */
+  /** Asserts that the cloud has only this image, with the data of the file. */
   readonly hasOnly: (externalId: string) => Promise<void>;
 }
 
@@ -69,7 +69,7 @@ interface FaultCase {
   readonly name: string;
   readonly fault: Fault;
   readonly code: OpenStackErrorCode;
-  /** What the message holds besides the cloud and the request. */
+  /** Part of the message besides the cloud and the request. */
   readonly words: string;
 }
 
@@ -95,7 +95,7 @@ const PUT_FAULTS: readonly FaultCase[] = [
   },
   { name: '413', fault: answersWith(413), code: 'too-large', words: 'higher limit' },
   {
-    name: 'a quota that is exceeded',
+    name: 'an exceeded quota',
     fault: answersWith(413, { body: 'The size of the data exceeds the quota: 10 bytes' }),
     code: 'quota-exceeded',
     words: 'exceeds the quota: 10 bytes; delete what is not needed',
@@ -116,27 +116,27 @@ const PUT_FAULTS: readonly FaultCase[] = [
   },
 ];
 
-/** Faults after which a second try is made. */
-function mayPass({ name, code }: Pick<FaultCase, 'name' | 'code'>): boolean {
+/** Faults after which the upload is retried. */
+function isRetried({ name, code }: Pick<FaultCase, 'name' | 'code'>): boolean {
   return OPENSTACK_ERRORS[code].retriable || code === 'conflict' || name === '410';
 }
 
 describe('a PUT of the file', () => {
   for (const faultCase of PUT_FAULTS) {
     const { name, fault, code, words } = faultCase;
-    test(`that meets ${name} each time is told, and leaves nothing`, async (t) => {
+    test(`with ${name} each time fails and leaves no image`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...PUT_FILE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: PUT ', words));
       assert.deepEqual(await images(), []);
       // A refused token is replaced once.
       const tries = code === 'auth-failed' ? 2 : 1;
-      assert.equal(puts(), mayPass(faultCase) ? ATTEMPTS : tries);
+      assert.equal(puts(), isRetried(faultCase) ? ATTEMPTS : tries);
     });
   }
 
-  for (const { name, fault } of PUT_FAULTS.filter(mayPass)) {
-    test(`that meets ${name} once is made anew, and leaves one image`, async (t) => {
+  for (const { name, fault } of PUT_FAULTS.filter(isRetried)) {
+    test(`with ${name} once is retried and leaves one image`, async (t) => {
       const { provider, request, glance, puts, hasOnly } = await openSite(t);
       glance.inject(PUT_FILE, fault);
       const { externalId } = await provider.upload(request);
@@ -145,7 +145,7 @@ describe('a PUT of the file', () => {
     });
   }
 
-  test('that meets a stall is made anew, and leaves one image', async (t) => {
+  test('with one stall is retried and leaves one image', async (t) => {
     const { provider, request, glance, puts, hasOnly } = await openSite(t, { stallTimeout: 3 });
     glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
     const { externalId } = await provider.upload(request);
@@ -153,18 +153,22 @@ describe('a PUT of the file', () => {
     assert.equal(puts(), 2);
   });
 
-  test('that meets a stall each time is told, and leaves nothing', async (t) => {
+  test('with a stall each time fails and leaves no image', async (t) => {
     const { provider, request, glance, images, puts } = await openSite(t, { stallTimeout: 0.1 });
     glance.inject({ ...PUT_FILE, ...ALWAYS }, stallsAfter(SIZE / 2));
     await assert.rejects(
       provider.upload(request),
-      failsWith('connection-failed', 'cloud test: PUT ', 'no byte taken and no answer given for 0.1 s'),
+      failsWith(
+        'connection-failed',
+        'cloud test: PUT ',
+        'the server read no byte and gave no answer for 0.1 s',
+      ),
     );
     assert.deepEqual(await images(), []);
     assert.equal(puts(), ATTEMPTS);
   });
 
-  test('whose token expires in the middle goes on with another', async (t) => {
+  test('whose token expires in the middle is repeated with a new one', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     const expired = glance.inject(PUT_FILE, expiresToken(SIZE / 2));
     const { externalId } = await provider.upload(request);
@@ -172,20 +176,20 @@ describe('a PUT of the file', () => {
     await hasOnly(externalId);
   });
 
-  test('that is to wait for a second waits', async (t) => {
+  test('follows Retry-After', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     glance.inject(PUT_FILE, answersWith(429, { headers: { 'retry-after': '1' } }));
-    const begun = performance.now();
+    const started = performance.now();
     const { externalId } = await provider.upload(request);
-    assert.ok(performance.now() - begun >= 1000);
+    assert.ok(performance.now() - started >= 1000);
     await hasOnly(externalId);
   });
 
-  test('that is aborted leaves nothing', async (t) => {
+  test('that is aborted leaves no image', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     glance.inject(PUT_FILE, stallsAfter(SIZE / 2));
     const abort = new AbortController();
-    const reason = new Error('nobody waits for it');
+    const reason = new Error('cancelled');
     const upload = provider.upload(request, {
       signal: abort.signal,
       onProgress: () => abort.abort(reason),
@@ -235,20 +239,20 @@ const IMAGE_FAULTS: readonly FaultCase[] = [
   },
 ];
 
-describe('an image that was sent, and', () => {
+describe('an image after the upload that', () => {
   for (const { name, fault, code, words } of IMAGE_FAULTS) {
-    test(`${name}, is told and removed`, async (t) => {
+    test(`${name} is an error and removed`, async (t) => {
       const { provider, request, glance, images, puts } = await openSite(t);
       glance.inject({ ...GET_IMAGE, ...ALWAYS }, fault);
       await assert.rejects(provider.upload(request), failsWith(code, 'cloud test: ', words));
       assert.deepEqual(await images(), []);
-      assert.equal(puts(), mayPass({ name, code }) ? ATTEMPTS : 1);
+      assert.equal(puts(), isRetried({ name, code }) ? ATTEMPTS : 1);
     });
   }
 });
 
 describe('the creation of an image', () => {
-  test('whose answer is lost leaves no second image', async (t) => {
+  test('without an answer leaves no second image', async (t) => {
     const { provider, request, glance, hasOnly } = await openSite(t);
     glance.inject(CREATE, losesAnswer());
     const { externalId } = await provider.upload(request);
@@ -256,7 +260,7 @@ describe('the creation of an image', () => {
     assert.equal(glance.requests.filter(({ method }) => method === 'POST').length, 2);
   });
 
-  test('whose answer is lost each time is told, and leaves nothing', async (t) => {
+  test('without an answer each time fails and leaves no image', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     glance.inject({ ...CREATE, ...ALWAYS }, losesAnswer());
     await assert.rejects(
@@ -266,7 +270,7 @@ describe('the creation of an image', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('that exceeds a quota is told in the words of the cloud', async (t) => {
+  test('beyond a quota fails with the message of the cloud', async (t) => {
     const { provider, request, glance, images } = await openSite(t);
     const body = { message: 'Resource image_count_total is over limit of 1' };
     glance.inject(CREATE, answersWith(413, { body }));
@@ -279,7 +283,7 @@ describe('the creation of an image', () => {
 });
 
 describe('a cloud', () => {
-  test('whose catalog has no image service is told', async (t) => {
+  test('without an image service is an error', async (t) => {
     const { provider, request, keystone, images } = await openSite(t);
     const fault = changesAnswer(({ token }) => ({ token: { ...(token as object), catalog: OTHER_CATALOG } }));
     keystone.inject({ method: 'POST', path: /\/auth\/tokens$/ }, fault);
@@ -290,7 +294,7 @@ describe('a cloud', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('whose certificate nobody trusts is told, and asked nothing', async (t) => {
+  test('with an untrusted certificate is an error and gets no request', async (t) => {
     const { request, settings } = await openSite(t);
     const server = createServer(await selfSigned(), () => assert.fail('a request came through'));
     t.after(() => server.close());
@@ -303,7 +307,7 @@ describe('a cloud', () => {
     );
   });
 
-  test('that cannot even be cleared says what has to be removed by hand', async (t) => {
+  test('where the cleanup fails logs what to remove by hand', async (t) => {
     const { settings, request, glance, images } = await openSite(t);
     const warnings: string[] = [];
     const logger = { debug() {}, info() {}, warn: (line: string) => warnings.push(line), error() {} };
@@ -311,7 +315,10 @@ describe('a cloud', () => {
     glance.inject(PUT_FILE, answersWith(403, { body: 'no upload' }));
     glance.inject({ method: 'DELETE' }, answersWith(403, { body: 'no removal' }));
     await assert.rejects(provider.upload(request), failsWith('forbidden', 'no upload'));
-    assert.match(warnings.join('\n'), /failed upload of image 0001 left .*no removal.*nodepool_upload_id=u1/);
+    assert.match(
+      warnings.join('\n'),
+      /failed upload of image 0001 failed.*no removal.*nodepool_upload_id=u1/,
+    );
     assert.equal((await images()).length, 1);
     await provider.discard(request.uploadId);
     assert.deepEqual(await images(), []);
@@ -319,7 +326,7 @@ describe('a cloud', () => {
 });
 
 describe('an image file', () => {
-  test('that is deleted from disk during its upload is told, and leaves nothing', async (t) => {
+  test('that is deleted during its upload is an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, {
       onProgress: () => void rm(request.file.path, { force: true }),
@@ -328,14 +335,14 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('that changes during its upload is told, and leaves nothing', async (t) => {
+  test('that changes during its upload is an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const upload = provider.upload(request, { onProgress: () => void appendFile(request.file.path, 'more') });
     await assert.rejects(upload, failsWith('image-missing-on-disk', request.file.path, 'changed'));
     assert.deepEqual(await images(), []);
   });
 
-  test('that is not what was built any more is told, and leaves nothing', async (t) => {
+  test('that changed since its build is an error and leaves no image', async (t) => {
     const { provider, request, images } = await openSite(t);
     const file = { ...request.file, checksums: { md5: 'of another file', sha256: 'of another file' } };
     await assert.rejects(
@@ -345,12 +352,12 @@ describe('an image file', () => {
     assert.deepEqual(await images(), []);
   });
 
-  test('of another size than was said is refused before anything is asked', async (t) => {
+  test('of another size than in the request is an error before the first request', async (t) => {
     const { provider, request, glance } = await openSite(t);
     const file = { ...request.file, size: 1 };
     await assert.rejects(
       provider.upload({ ...request, file }),
-      failsWith('image-missing-on-disk', `has ${SIZE} bytes and not 1`),
+      failsWith('image-missing-on-disk', `has ${SIZE} bytes instead of 1`),
     );
     assert.deepEqual(glance.requests, []);
   });

@@ -1,4 +1,4 @@
-import type { Agent as HttpAgent, IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Agent as HttpAgent, IncomingHttpHeaders } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
 import { errnoOf } from '../system-error.ts';
 
@@ -94,7 +94,7 @@ export function staysWithHost(from: string, location: string): boolean {
 }
 
 /** Body of a response, or the part of it that arrived: the status matters more than an error while reading. */
-export async function textOf(response: IncomingMessage): Promise<string> {
+export async function textOf(response: AsyncIterable<unknown>): Promise<string> {
   const chunks: Buffer[] = [];
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);

@@ -12,32 +12,23 @@ import {
   readShownServer,
 } from './nova-server.ts';
 
-/** What a server is made with. */
+/** Properties of a new server. */
 export interface ServerRequest {
   readonly name: string;
   readonly imageId: string;
   readonly flavorId: string;
   readonly keyName: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** `none`, ids of networks, or undefined for the only one that there is. */
+  /** `none`, ids of networks, or undefined for the only network of the project. */
   readonly networks: 'none' | readonly string[] | undefined;
   readonly configDrive: boolean | undefined;
   readonly userData: string | undefined;
 }
 
-/** What is done with a server: a body of `POST /servers/{id}/action`. */
-type ServerAction = Readonly<Record<'os-stop' | 'createImage' | 'os-getConsoleOutput', object | null>>;
+/** Microversion for servers without networks; all other requests use the first one. Older clouds answer 406. */
+const NETWORKS_NONE = { 'openstack-api-version': 'compute 2.37' };
 
-/** Everything else that we ask is in the first version. A cloud that does not know this one says so with 406. */
-const NETWORKS_NONE = '2.37';
-
-/** Without a limit of lines, Nova gives all that it keeps. */
-const CONSOLE_OUTPUT = { 'os-getConsoleOutput': {} };
-
-/**
- * The part of Nova's API v2.1 that builds need. They throw OpenStackError; what is no proper answer is
- * `invalid-answer`.
- */
+/** The part of Nova's API v2.1 that builds need. All methods throw OpenStackError. */
 export class ComputeApi {
   readonly #client: ServiceClient;
 
@@ -46,26 +37,17 @@ export class ComputeApi {
   }
 
   async flavors(signal: AbortSignal): Promise<readonly Flavor[]> {
-    return await listPages(this.#client, {
-      path: '/flavors/detail',
-      name: 'flavors',
-      read: readFlavor,
-      signal,
-    });
+    const list = { path: '/flavors/detail', name: 'flavors', read: readFlavor, signal };
+    return await listPages(this.#client, list);
   }
 
-  /** The project's servers whose names hold a text without special characters. */
+  /** The project's servers whose names contain a text without special characters. */
   async servers(name: string, signal: AbortSignal): Promise<readonly NovaServer[]> {
-    return await listPages(this.#client, {
-      path: '/servers/detail',
-      name: 'servers',
-      query: { name },
-      read: readServer,
-      signal,
-    });
+    const list = { path: '/servers/detail', name: 'servers', query: { name }, read: readServer, signal };
+    return await listPages(this.#client, list);
   }
 
-  /** @returns the id of the server, which Nova makes from now on */
+  /** Starts the creation of a server and returns its id. */
   async createServer(request: ServerRequest, signal: AbortSignal): Promise<string> {
     const { networks, configDrive, userData } = request;
     const server = {
@@ -80,70 +62,62 @@ export class ComputeApi {
       ...(configDrive !== undefined && { config_drive: configDrive }),
       ...(userData !== undefined && { user_data: Buffer.from(userData).toString('base64') }),
     };
-    const headers = networks === 'none' ? { 'openstack-api-version': `compute ${NETWORKS_NONE}` } : {};
-    const options = { body: { server }, headers, validate: readServerId, signal };
-    return (await this.#client.json('POST', '/servers', options)).value;
+    const headers = networks === 'none' ? NETWORKS_NONE : {};
+    const options = { body: { server }, headers, validate: readCreated, signal };
+    return (await this.#client.json('POST', '/servers', options)).value.server.id;
   }
 
   async server(id: string, signal: AbortSignal): Promise<NovaServer> {
-    const options = { validate: readShownServer, signal };
-    return (await this.#client.json('GET', serverPath(id), options)).value;
+    return await this.#client.get(serverPath(id), readShownServer, { signal });
   }
 
-  /** A server that is not there is no error. */
+  /** A missing server is not an error. */
   async deleteServer(id: string, signal: AbortSignal): Promise<void> {
-    await this.#client.json('DELETE', serverPath(id), { expect: [202, 204, 404], signal });
+    await this.#client.delete(serverPath(id), { signal });
   }
 
-  /** Has Nova push the power button, and cut the power some time later. */
+  /** Presses the power button; Nova turns the power off some time later. */
   async stop(id: string, signal: AbortSignal): Promise<void> {
-    await this.#act(id, { 'os-stop': null }, signal);
+    await this.#act(id, { body: { 'os-stop': null }, signal });
   }
 
-  /** @returns the id of the image, which Nova fills from now on */
+  /** Starts the capture of a server and returns the id of the image. */
   async createImage(
     id: string,
     name: string,
     metadata: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<string> {
-    const { headers } = await this.#act(id, { createImage: { name, metadata } }, signal);
+    const { headers } = await this.#act(id, { body: { createImage: { name, metadata } }, signal });
     const imageId = headers.location?.split('/').at(-1);
     if (imageId) return imageId;
     throw new OpenStackError(
       'invalid-answer',
-      `server ${id}: the cloud does not say in a Location header which image it makes; ask its operator which proxy removes that`,
+      `server ${id}: the answer has no Location header with the new image; ask the operator of the cloud which proxy removes it`,
     );
   }
 
   async consoleOutput(id: string, signal: AbortSignal): Promise<string> {
-    return (await this.#act(id, CONSOLE_OUTPUT, signal, { validate: readOutput, replay: true })).value;
+    const body = { 'os-getConsoleOutput': {} }; // all lines that Nova keeps
+    return (await this.#act(id, { body, validate: readOutput, replay: true, signal })).value.output;
   }
 
-  /** Those of the user. */
+  /** Key pairs of the user. */
   async keyPairs(signal: AbortSignal): Promise<readonly KeyPair[]> {
-    const options = { validate: readKeyPairs, signal };
-    return (await this.#client.json('GET', '/os-keypairs', options)).value;
+    return await this.#client.get('/os-keypairs', readKeyPairs, { signal });
   }
 
-  async createKeyPair({ name, publicKey }: KeyPair, signal: AbortSignal): Promise<void> {
-    const body = { keypair: { name, public_key: publicKey } };
-    await this.#client.json('POST', '/os-keypairs', { body, signal });
+  async createKeyPair(keypair: KeyPair, signal: AbortSignal): Promise<void> {
+    await this.#client.json('POST', '/os-keypairs', { body: { keypair }, signal });
   }
 
-  /** A key pair that is not there is no error. */
+  /** A missing key pair is not an error. */
   async deleteKeyPair(name: string, signal: AbortSignal): Promise<void> {
-    const path = `/os-keypairs/${encodeURIComponent(name)}`;
-    await this.#client.json('DELETE', path, { expect: [202, 204, 404], signal });
+    await this.#client.delete(`/os-keypairs/${encodeURIComponent(name)}`, { signal });
   }
 
-  async #act<T = undefined>(
-    id: string,
-    action: Partial<ServerAction>,
-    signal: AbortSignal,
-    options: Pick<JsonOptions<T>, 'validate' | 'replay'> = {},
-  ): Promise<JsonAnswer<T>> {
-    return await this.#client.json('POST', `${serverPath(id)}/action`, { ...options, body: action, signal });
+  async #act<T = undefined>(id: string, options: JsonOptions<T>): Promise<JsonAnswer<T>> {
+    return await this.#client.json('POST', `${serverPath(id)}/action`, options);
   }
 }
 
@@ -151,24 +125,16 @@ function serverPath(id: string): string {
   return `/servers/${encodeURIComponent(id)}`;
 }
 
+const TEXT = { type: 'string' } as const;
+
 const CREATED = new JsonReader({
   type: 'object',
   required: ['server'],
-  properties: {
-    server: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
-  },
+  properties: { server: { type: 'object', required: ['id'], properties: { id: TEXT } } },
 });
 
-function readServerId(answer: unknown): string {
-  return CREATED.check(answer).server.id;
-}
+const OUTPUT = new JsonReader({ type: 'object', required: ['output'], properties: { output: TEXT } });
 
-const OUTPUT = new JsonReader({
-  type: 'object',
-  required: ['output'],
-  properties: { output: { type: 'string' } },
-});
+const readCreated = (value: unknown): ReturnType<typeof CREATED.check> => CREATED.check(value);
 
-function readOutput(answer: unknown): string {
-  return OUTPUT.check(answer).output;
-}
+const readOutput = (value: unknown): ReturnType<typeof OUTPUT.check> => OUTPUT.check(value);

@@ -1,17 +1,17 @@
 import { ImageError, type LaunchRequest } from '@nodepool-builder/image-builder';
-import { until } from '../upload/poll.ts';
-import { baseImage } from './base-image.ts';
-import { isPublic } from './choose-address.ts';
+import { createdAt } from '../glance-image.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import { poll } from '../upload/poll.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
-import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launch-record.ts';
-import { type Flavor, type NovaServer, stateOf } from './nova-server.ts';
+import { keyPairOfLaunch, type LaunchRecord, launchMetadata } from './launches.ts';
+import { type Flavor, faultOf, isPublic, type NovaServer, stateOf } from './nova-server.ts';
 
 /** Nova's limit, in characters. */
 const LONGEST_NAME = 255;
 
 /**
- * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted: their
- * answers tell what a cleanup has to remove.
+ * Creates a server and its resources, and waits until it boots. Requests that create something are not aborted: a cleanup
+ * needs the ids in their answers.
  *
  * @returns the id of the server
  * @throws ImageError `image-not-found`, `launch-failed`
@@ -23,14 +23,14 @@ export async function launchInstance(
   request: LaunchRequest,
   signal: AbortSignal,
 ): Promise<string> {
-  const { compute, settings } = cloud;
-  const { id: imageId } = await baseImage(cloud.images, request.image, signal);
+  const { compute } = cloud;
+  const imageId = await baseImageId(cloud, request.image, signal);
   const flavorId = await flavorFor(cloud, request, signal);
   const networks = await networkIds(cloud, signal);
-  const poolId = settings.pool === undefined ? undefined : await networkId(cloud, settings.pool, signal);
+  const poolId = cloud.pool === undefined ? undefined : await networkId(cloud, cloud.pool, signal);
   signal.throwIfAborted();
-  const whole = new AbortController().signal;
-  await compute.createKeyPair(keyPairOfLaunch(launch, request.publicKey), whole);
+  const unaborted = new AbortController().signal;
+  await compute.createKeyPair(keyPairOfLaunch(launch, request.publicKey), unaborted);
   signal.throwIfAborted();
   const id = await compute.createServer(
     {
@@ -40,14 +40,39 @@ export async function launchInstance(
       keyName: launch.name,
       metadata: launchMetadata(launch, cloud.provider),
       networks,
-      configDrive: settings.configDrive,
+      configDrive: cloud.configDrive,
       userData: request.userData,
     },
-    whole,
+    unaborted,
   );
   const server = await bootedServer(cloud, id, signal);
   if (poolId !== undefined && !isPublic(server)) await addFloatingIp(cloud, launch, id, poolId, signal);
   return id;
+}
+
+/** Id of the image with this id, or of the newest active image with this name that the project may use. */
+async function baseImageId(
+  { name, images }: InstanceCloud,
+  nameOrId: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const byId = await images.get(nameOrId, signal).catch((error: unknown) => {
+    // Glance answers 404 to a name, and 400 to what cannot be an id.
+    const isName =
+      error instanceof OpenStackError && (error.code === 'not-found' || error.code === 'bad-request');
+    if (isName) return undefined;
+    throw error;
+  });
+  const found =
+    byId?.status === 'active' ? [byId] : await images.find({ name: nameOrId, status: 'active' }, signal);
+  const [newest] = found
+    .filter((image) => image.os_hidden !== true)
+    .toSorted((one, other) => createdAt(other).getTime() - createdAt(one).getTime());
+  if (newest !== undefined) return newest.id;
+  throw new ImageError(
+    'image-not-found',
+    `cloud ${name}: no active image has the name or id "${nameOrId}"; correct the base image, or upload it`,
+  );
 }
 
 async function flavorFor(
@@ -58,15 +83,15 @@ async function flavorFor(
   const flavors = await compute.flavors(signal);
   const flavor = chooseFlavor(flavors, { minRam, nameFilter });
   if (flavor !== undefined) return flavor.id;
-  const there = flavors.map((one) => `${one.name} (${one.ram} MiB)`).join(', ') || 'none';
+  const available = flavors.map((one) => `${one.name} (${one.ram} MiB)`).join(', ') || 'none';
   throw new ImageError(
     'launch-failed',
-    `cloud ${name}: no flavor has at least ${minRam} MiB and "${nameFilter}" in its name; correct min-ram or name-filter; there are: ${there}`,
+    `cloud ${name}: no flavor has at least ${minRam} MiB and "${nameFilter}" in its name; correct min-ram or name-filter; flavors of the cloud: ${available}`,
   );
 }
 
 async function networkIds(cloud: InstanceCloud, signal: AbortSignal): Promise<'none' | string[] | undefined> {
-  const { networks } = cloud.settings;
+  const { networks } = cloud;
   if (networks === undefined || networks === 'none') return networks;
   return await Promise.all(networks.map((network) => networkId(cloud, network, signal)));
 }
@@ -74,24 +99,25 @@ async function networkIds(cloud: InstanceCloud, signal: AbortSignal): Promise<'n
 async function networkId(cloud: InstanceCloud, nameOrId: string, signal: AbortSignal): Promise<string> {
   const [id, ...others] = await cloud.network.networkIds(nameOrId, signal);
   if (id !== undefined && others.length === 0) return id;
-  const fault = id === undefined ? 'no network has' : 'several networks have';
+  const reason = id === undefined ? 'no network has' : 'several networks have';
   throw new ImageError(
     'launch-failed',
-    `cloud ${cloud.name}: ${fault} the name or the id "${nameOrId}"; write the id of one under networks or pool of provider ${cloud.provider}`,
+    `cloud ${cloud.name}: ${reason} the name or id "${nameOrId}"; write the id of one under networks or pool of provider ${cloud.provider}`,
   );
 }
 
 async function bootedServer(cloud: InstanceCloud, id: string, signal: AbortSignal): Promise<NovaServer> {
-  return await until(async () => {
+  const check = async (): Promise<NovaServer | undefined> => {
     const server = await cloud.compute.server(id, signal);
     const state = stateOf(server);
     if (state === 'starting') return undefined;
     if (state !== 'failed') return server;
     throw new ImageError(
       'launch-failed',
-      `cloud ${cloud.name}: server ${id} went to ${server.status}${server.fault && `: ${server.fault}`}; ask the operator of the cloud, or choose another flavor or image`,
+      `cloud ${cloud.name}: server ${id} went to ${server.status}${faultOf(server)}; ask the operator of the cloud, or choose another flavor or image`,
     );
-  }, signal);
+  };
+  return await poll(check, { signal });
 }
 
 async function addFloatingIp(
@@ -105,25 +131,17 @@ async function addFloatingIp(
   if (portId === undefined) {
     throw new ImageError(
       'launch-failed',
-      `cloud ${name}: server ${serverId} has no port that a floating IP could lead to; give it a network under networks`,
+      `cloud ${name}: server ${serverId} has no port for a floating IP; give it a network under networks`,
     );
   }
   signal.throwIfAborted();
   await network.createFloatingIp({ networkId: poolId, portId, description }, new AbortController().signal);
 }
 
-/** Requirements of a flavor. */
-export interface FlavorWish {
-  /** MiB. */
-  readonly minRam: number;
-  /** A part of its name. */
-  readonly nameFilter: string;
-}
-
 /** Chooses the smallest sufficient flavor with a matching name, as nodepool does. */
 export function chooseFlavor(
   flavors: readonly Flavor[],
-  { minRam, nameFilter }: FlavorWish,
+  { minRam, nameFilter }: Required<Pick<LaunchRequest, 'minRam' | 'nameFilter'>>,
 ): Flavor | undefined {
   return flavors
     .toSorted((one, other) => one.ram - other.ram)

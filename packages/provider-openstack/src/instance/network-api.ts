@@ -1,18 +1,21 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
 import { listPages } from '../session/list-pages.ts';
 import type { ServiceClient } from '../session/service-client.ts';
 
-/** A floating IP of the project. */
-export interface FloatingIp {
-  readonly id: string;
-  readonly description: string;
-}
+const RESOURCE = {
+  type: 'object',
+  required: ['id'],
+  properties: { id: { type: 'string' }, description: { type: ['string', 'null'] } },
+} as const;
 
-/**
- * The part of Neutron's API v2.0 that builds need. They throw OpenStackError; what is no proper answer is
- * `invalid-answer`.
- */
+/** A network, port or floating IP of Neutron. */
+export type NetworkResource = SettingsOf<typeof RESOURCE>;
+
+const RESOURCE_READER = new JsonReader(RESOURCE);
+
+/** The part of Neutron's API v2.0 that builds need. All methods throw OpenStackError. */
 export class NetworkApi {
   readonly #client: ServiceClient;
 
@@ -20,17 +23,16 @@ export class NetworkApi {
     this.#client = client;
   }
 
-  /** The ids of the networks of this name or id. */
+  /** Ids of the networks with a name or id. */
   async networkIds(nameOrId: string, signal: AbortSignal): Promise<readonly string[]> {
-    const ids = async (key: 'id' | 'name'): Promise<readonly string[]> =>
-      await this.#list('networks', { [key]: nameOrId }, signal, readId);
-    const byId = await ids('id');
-    return byId.length > 0 ? byId : await ids('name');
+    const byId = await this.#list('networks', { id: nameOrId }, signal);
+    const found = byId.length > 0 ? byId : await this.#list('networks', { name: nameOrId }, signal);
+    return found.map(({ id }) => id);
   }
 
-  /** The ids of the ports of a server. */
+  /** Ids of the ports of a server. */
   async portIds(serverId: string, signal: AbortSignal): Promise<readonly string[]> {
-    return await this.#list('ports', { device_id: serverId }, signal, readId);
+    return (await this.#list('ports', { device_id: serverId }, signal)).map(({ id }) => id);
   }
 
   async createFloatingIp(
@@ -42,46 +44,30 @@ export class NetworkApi {
     await this.#client.json('POST', '/floatingips', { body, signal });
   }
 
-  /** Those that have these properties, of all that one may see; none in a cloud without Neutron. */
+  /** Visible floating IPs with these properties; none in a cloud without Neutron. */
   async floatingIps(
     query: Readonly<Partial<Record<'description', string>>>,
     signal: AbortSignal,
-  ): Promise<readonly FloatingIp[]> {
+  ): Promise<readonly NetworkResource[]> {
     try {
-      return await this.#list('floatingips', query, signal, readFloatingIp);
+      return await this.#list('floatingips', query, signal);
     } catch (error) {
       if (error instanceof OpenStackError && error.code === 'no-such-service') return [];
       throw error;
     }
   }
 
-  /** A floating IP that is not there is no error. */
+  /** A missing floating IP is not an error. */
   async deleteFloatingIp(id: string, signal: AbortSignal): Promise<void> {
-    const path = `/floatingips/${encodeURIComponent(id)}`;
-    await this.#client.json('DELETE', path, { expect: [202, 204, 404], signal });
+    await this.#client.delete(`/floatingips/${encodeURIComponent(id)}`, { signal });
   }
 
-  async #list<T>(
+  async #list(
     name: string,
     query: Readonly<Record<string, string>>,
     signal: AbortSignal,
-    read: (value: unknown) => T,
-  ): Promise<readonly T[]> {
+  ): Promise<readonly NetworkResource[]> {
+    const read = (value: unknown): NetworkResource => RESOURCE_READER.check(value);
     return await listPages(this.#client, { path: `/${name}`, name, query, read, signal });
   }
-}
-
-const RESOURCE = new JsonReader({
-  type: 'object',
-  required: ['id'],
-  properties: { id: { type: 'string' }, description: { type: ['string', 'null'] } },
-});
-
-function readId(value: unknown): string {
-  return RESOURCE.check(value).id;
-}
-
-function readFloatingIp(value: unknown): FloatingIp {
-  const { id, description } = RESOURCE.check(value);
-  return { id, description: description ?? '' };
 }

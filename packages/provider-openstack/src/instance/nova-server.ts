@@ -1,30 +1,36 @@
-import type { InstanceState } from '@nodepool-builder/image-builder';
+import type { InstanceState, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 
-/** One address of a server. */
-export interface ServerAddress {
-  readonly address: string;
-  readonly version: 4 | 6;
-  readonly kind: 'fixed' | 'floating';
-}
+const TEXT = { type: 'string' } as const;
 
-/** A server as Nova shows it. */
-export interface NovaServer {
-  readonly id: string;
-  /** `BUILD`, `ACTIVE`, `SHUTOFF`, `ERROR` and so on. */
-  readonly status: string;
-  /** What Nova is doing with it; null for nothing, and absent where the cloud does not tell. */
-  readonly taskState?: string | null;
-  /** Why it failed; empty if Nova does not say. */
-  readonly fault: string;
-  /** What Nova was told to reach it by. */
-  readonly access: readonly ServerAddress[];
-  readonly addresses: readonly ServerAddress[];
-  readonly keyName?: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
+const ADDRESS = {
+  type: 'object',
+  required: ['addr'],
+  properties: { addr: TEXT, version: {}, 'OS-EXT-IPS:type': {} },
+} as const;
 
-/** What the statuses mean; all others are of a server that is of no use to a build. */
+const SERVER = {
+  type: 'object',
+  required: ['id', 'status'],
+  properties: {
+    id: TEXT,
+    /** `BUILD`, `ACTIVE`, `SHUTOFF`, `ERROR` and so on. */
+    status: TEXT,
+    /** Current task; null if idle, and absent where the cloud hides it. */
+    'OS-EXT-STS:task_state': {},
+    fault: { type: 'object', required: ['message'], properties: { message: TEXT } },
+    accessIPv4: {},
+    accessIPv6: {},
+    key_name: {},
+    addresses: { type: ['object', 'null'], additionalProperties: { type: 'array', items: ADDRESS } },
+    metadata: { type: ['object', 'null'] },
+  },
+} as const;
+
+/** A server in Nova. */
+export type NovaServer = SettingsOf<typeof SERVER>;
+
+/** States by status. Any other status means that a build cannot use the server. */
 const STATES: Readonly<Record<string, InstanceState>> = {
   BUILD: 'starting',
   ACTIVE: 'running',
@@ -33,117 +39,106 @@ const STATES: Readonly<Record<string, InstanceState>> = {
   SHUTOFF: 'stopped',
 };
 
-/** Deleted already, and shown for a while yet. */
+/** Statuses of deleted servers, which Nova lists for a while. */
 const GONE: readonly string[] = ['DELETED', 'SOFT_DELETED'];
 
-export function stateOf(server: NovaServer): InstanceState {
-  return STATES[server.status] ?? 'failed';
+export function stateOf({ status }: NovaServer): InstanceState {
+  return STATES[status] ?? 'failed';
 }
 
-export function isGone(server: NovaServer): boolean {
-  return GONE.includes(server.status);
+export function isGone({ status }: NovaServer): boolean {
+  return GONE.includes(status);
 }
 
-const TEXT = { type: 'string' } as const;
+/** Nova's reason of a failure, after a colon; empty if it gives none. */
+export function faultOf({ fault }: NovaServer): string {
+  return fault?.message ? `: ${fault.message}` : '';
+}
 
-const SERVER_SCHEMA = {
-  type: 'object',
-  required: ['id', 'status'],
-  properties: {
-    id: TEXT,
-    status: TEXT,
-    'OS-EXT-STS:task_state': {},
-    fault: { type: 'object', required: ['message'], properties: { message: TEXT } },
-    accessIPv4: {},
-    accessIPv6: {},
-    key_name: {},
-    addresses: {
-      type: ['object', 'null'],
-      additionalProperties: {
-        type: 'array',
-        items: {
-          type: 'object',
-          required: ['addr'],
-          properties: { addr: TEXT, version: {}, 'OS-EXT-IPS:type': {} },
-        },
-      },
-    },
-    metadata: { type: ['object', 'null'] },
-  },
-} as const;
+/** Chooses the address for logins: Nova's access address, else a floating IP, else a fixed one. */
+export function chooseAddress(server: NovaServer, ipv6Preferred: boolean): string | undefined {
+  const sign = ipv6Preferred ? -1 : 1;
+  const [best] = addressesOf(server).toSorted(
+    (one, other) => one.rank - other.rank || sign * (one.version - other.version),
+  );
+  return best?.address;
+}
 
-const SERVER = new JsonReader(SERVER_SCHEMA);
+/** Whether a server has an address outside of its networks. */
+export function isPublic(server: NovaServer): boolean {
+  return addressesOf(server).some(({ rank }) => rank < FIXED);
+}
+
+const [ACCESS, FLOATING, FIXED] = [0, 1, 2];
+
+/** All addresses; a lower rank is better. */
+function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonly {
+  readonly address: string;
+  readonly version: number;
+  readonly rank: number;
+}[] {
+  const access = [
+    { address: accessIPv4, version: 4 },
+    { address: accessIPv6, version: 6 },
+  ].flatMap(({ address, version }) =>
+    typeof address === 'string' && address !== '' ? [{ address, version, rank: ACCESS }] : [],
+  );
+  const others = Object.values(addresses ?? {}).flat();
+  return [
+    ...access,
+    ...others.map(({ addr: address, version, 'OS-EXT-IPS:type': type }) => {
+      return { address, version: version === 6 ? 6 : 4, rank: type === 'floating' ? FLOATING : FIXED };
+    }),
+  ];
+}
+
+const SERVER_READER = new JsonReader(SERVER);
+
+/** @throws Error that names the invalid field */
+export function readServer(value: unknown): NovaServer {
+  return SERVER_READER.check(value);
+}
 
 const SHOWN_SERVER = new JsonReader({
   type: 'object',
   required: ['server'],
-  properties: { server: SERVER_SCHEMA },
+  properties: { server: SERVER },
 });
 
 /** Reads the answer to `GET /servers/{id}`. */
 export function readShownServer(value: unknown): NovaServer {
-  return novaServer(SHOWN_SERVER.check(value).server);
+  return SHOWN_SERVER.check(value).server;
 }
 
-/**
- * Checks and reads a server in an answer.
- *
- * @throws Error that names the invalid field
- */
-export function readServer(value: unknown): NovaServer {
-  return novaServer(SERVER.check(value));
-}
-
-function novaServer(server: ReturnType<typeof SERVER.check>): NovaServer {
-  const { 'OS-EXT-STS:task_state': taskState, fault, accessIPv4, accessIPv6, key_name: keyName } = server;
-  return {
-    id: server.id,
-    status: server.status,
-    ...((typeof taskState === 'string' || taskState === null) && { taskState }),
-    fault: fault?.message ?? '',
-    access: [...accessAddress(accessIPv4, 4), ...accessAddress(accessIPv6, 6)],
-    addresses: Object.values(server.addresses ?? {}).flatMap((network) =>
-      network.map(
-        ({ addr, version, 'OS-EXT-IPS:type': kind }): ServerAddress => ({
-          address: addr,
-          version: version === 6 ? 6 : 4,
-          kind: kind === 'floating' ? 'floating' : 'fixed',
-        }),
-      ),
-    ),
-    ...(typeof keyName === 'string' && { keyName }),
-    metadata: server.metadata ?? {},
-  };
-}
-
-function accessAddress(address: unknown, version: 4 | 6): ServerAddress[] {
-  return typeof address === 'string' && address !== '' ? [{ address, version, kind: 'fixed' }] : [];
-}
-
-/** A flavor as Nova shows it. */
-export interface Flavor {
-  readonly id: string;
-  readonly name: string;
-  /** MiB. */
-  readonly ram: number;
-}
-
-const FLAVOR = new JsonReader({
+const FLAVOR = {
   type: 'object',
   required: ['id', 'name', 'ram'],
-  properties: { id: TEXT, name: TEXT, ram: { type: 'number' } },
-});
+  properties: {
+    id: TEXT,
+    name: TEXT,
+    /** MiB. */
+    ram: { type: 'number' },
+  },
+} as const;
 
+/** A flavor in Nova. */
+export type Flavor = SettingsOf<typeof FLAVOR>;
+
+const FLAVOR_READER = new JsonReader(FLAVOR);
+
+/** @throws Error that names the invalid field */
 export function readFlavor(value: unknown): Flavor {
-  const { id, name, ram } = FLAVOR.check(value);
-  return { id, name, ram };
+  return FLAVOR_READER.check(value);
 }
+
+const KEY_PAIR = {
+  type: 'object',
+  required: ['name', 'public_key'],
+  properties: { name: TEXT, public_key: TEXT },
+} as const;
 
 /** A key pair of the user. */
-export interface KeyPair {
-  readonly name: string;
-  readonly publicKey: string;
-}
+export type KeyPair = SettingsOf<typeof KEY_PAIR>;
 
 const KEY_PAIRS = new JsonReader({
   type: 'object',
@@ -151,24 +146,12 @@ const KEY_PAIRS = new JsonReader({
   properties: {
     keypairs: {
       type: 'array',
-      items: {
-        type: 'object',
-        required: ['keypair'],
-        properties: {
-          keypair: {
-            type: 'object',
-            required: ['name', 'public_key'],
-            properties: { name: TEXT, public_key: TEXT },
-          },
-        },
-      },
+      items: { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } },
     },
   },
 });
 
+/** Reads the answer to `GET /os-keypairs`. */
 export function readKeyPairs(value: unknown): readonly KeyPair[] {
-  return KEY_PAIRS.check(value).keypairs.map(({ keypair }) => ({
-    name: keypair.name,
-    publicKey: keypair.public_key,
-  }));
+  return KEY_PAIRS.check(value).keypairs.map(({ keypair }) => keypair);
 }

@@ -8,20 +8,17 @@ import {
   type OperationOptions,
 } from '@nodepool-builder/image-builder';
 import { type Probe, waitForPort, withAbort } from '@nodepool-builder/image-builder/module-kit';
-import { OpenStackError } from '../openstack-error.ts';
-import { unlessAbsent } from '../unless-absent.ts';
-import { until } from '../upload/poll.ts';
-import { captureServer } from './capture-server.ts';
-import { chooseAddress } from './choose-address.ts';
+import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
+import { poll } from '../upload/poll.ts';
+import { captureServer } from './capture.ts';
 import type { InstanceCloud } from './instance-cloud.ts';
-import type { LaunchRecord } from './launch-record.ts';
-import { isGone, type NovaServer, stateOf } from './nova-server.ts';
-import { removeLaunch } from './remove-launch.ts';
+import { type LaunchRecord, removeLaunch } from './launches.ts';
+import { chooseAddress, faultOf, isGone, type NovaServer, stateOf } from './nova-server.ts';
 
-/** Between two looks whether a server that does not answer still runs, in milliseconds. */
-const LOOK_INTERVAL = 5000;
+/** Interval for checking that an unreachable server still runs, in milliseconds. */
+const CHECK_INTERVAL = 5000;
 
-/** A server of Nova, or what is left of a launch that came to none. */
+/** A server in Nova, or the resources of a launch without a server. */
 export class OpenStackInstance implements Instance {
   readonly id: string;
   readonly buildId: string;
@@ -30,7 +27,7 @@ export class OpenStackInstance implements Instance {
   readonly #launch: LaunchRecord;
   readonly #serverId: string | undefined;
 
-  /** @param serverId undefined where there is none. */
+  /** @param serverId undefined for a launch without a server */
   constructor(cloud: () => Promise<InstanceCloud>, launch: LaunchRecord, serverId: string | undefined) {
     this.id = serverId ?? launch.name;
     this.buildId = launch.buildId;
@@ -49,32 +46,32 @@ export class OpenStackInstance implements Instance {
 
   async address(options: OperationOptions = {}): Promise<InstanceAddress> {
     return await withAbort(options, async (signal) => {
-      const { settings } = await this.#cloud();
+      const { ipv6Preferred = false } = await this.#cloud();
       const server = await this.#server(signal);
-      const isThere = server !== undefined && stateOf(server) !== 'failed';
-      const host = isThere ? chooseAddress(server, settings.ipv6Preferred ?? false) : undefined;
+      const isUsable = server !== undefined && stateOf(server) !== 'failed';
+      const host = isUsable ? chooseAddress(server, ipv6Preferred) : undefined;
       if (host !== undefined) return { host, port: this.#launch.port };
-      throw this.#failed('is not reached', server, isThere ? 'it has no address' : undefined);
+      throw this.#failed('is not reachable', server, isUsable ? 'it has no address' : undefined);
     });
   }
 
   async waitReachable(probe: Probe, options: OperationOptions = {}): Promise<InstanceAddress> {
     return await withAbort(options, async (signal) => {
       const address = await this.address({ signal });
-      let looked = -Infinity;
+      let checked = -Infinity;
       const check = async (): Promise<void> => {
-        if (performance.now() - looked < LOOK_INTERVAL) return;
+        if (performance.now() - checked < CHECK_INTERVAL) return;
         const server = await this.#server(signal);
-        looked = performance.now();
+        checked = performance.now();
         if (server === undefined || stateOf(server) !== 'running')
-          throw this.#failed('is not reached', server);
+          throw this.#failed('is not reachable', server);
       };
       await waitForPort(address, probe, check, signal);
       return address;
     });
   }
 
-  /** @throws ImageError `instance-failed` for a server that is not there */
+  /** @throws ImageError `instance-failed` for a missing server */
   async consoleLog(options: OperationOptions = {}): Promise<string> {
     return await withAbort(options, async (signal) => {
       const { compute } = await this.#cloud();
@@ -90,8 +87,8 @@ export class OpenStackInstance implements Instance {
       const server = await this.#server(signal);
       if (server !== undefined && stateOf(server) === 'running') {
         const { compute } = await this.#cloud();
-        // It may be stopping already, or gone: the wait tells.
-        await compute.stop(server.id, signal).catch(unlessOvertaken);
+        // It may already be stopping or gone; waitStopped reports that.
+        await compute.stop(server.id, signal).catch(unlessStopped);
       }
       await this.waitStopped({ signal });
     });
@@ -99,12 +96,13 @@ export class OpenStackInstance implements Instance {
 
   async waitStopped(options: OperationOptions = {}): Promise<void> {
     await withAbort(options, async (signal) => {
-      await until(async () => {
+      const check = async (): Promise<true | undefined> => {
         const server = await this.#server(signal);
         const state = server === undefined ? 'failed' : stateOf(server);
         if (state === 'failed') throw this.#failed('did not power off', server);
         return state === 'stopped' || undefined;
-      }, signal);
+      };
+      await poll(check, { signal });
     });
   }
 
@@ -133,7 +131,7 @@ export class OpenStackInstance implements Instance {
     });
   }
 
-  /** Undefined for one that is not there any more. */
+  /** Undefined if the server no longer exists. */
   async #server(signal: AbortSignal): Promise<NovaServer | undefined> {
     if (this.#serverId === undefined) return undefined;
     const { compute } = await this.#cloud();
@@ -144,19 +142,17 @@ export class OpenStackInstance implements Instance {
   #failed(what: string, server: NovaServer | undefined, reason = reasonOf(server)): ImageError {
     return new ImageError(
       'instance-failed',
-      `instance ${this.id} of build ${this.buildId} ${what}: ${reason}; its console log may tell more`,
+      `instance ${this.id} of build ${this.buildId} ${what}: ${reason}`,
     );
   }
 }
 
 function reasonOf(server: NovaServer | undefined): string {
-  if (server === undefined) return 'the cloud does not have it (any more)';
-  return `it is ${server.status}${server.fault && ` (${server.fault})`}`;
+  if (server === undefined) return 'it does not exist';
+  return `it is ${server.status}${faultOf(server)}; see its console log`;
 }
 
-const OVERTAKEN: readonly string[] = ['conflict', 'not-found'];
-
-function unlessOvertaken(error: unknown): undefined {
-  if (error instanceof OpenStackError && OVERTAKEN.includes(error.code)) return;
-  throw error;
+function unlessStopped(error: unknown): undefined {
+  if (error instanceof OpenStackError && error.code === 'conflict') return;
+  unlessAbsent(error);
 }

@@ -15,25 +15,22 @@ export interface Agents {
  * Each request uses a new connection. On a connection that the server is closing, the error would not tell whether the
  * request had an effect.
  *
- * @param proxyEnv `https_proxy`, `http_proxy` and `no_proxy`, as in an environment. Node takes it from 22.21 on.
- * @throws OpenStackError `invalid-settings`: a file of the TLS settings cannot be read or used.
+ * @param proxyEnv `https_proxy`, `http_proxy` and `no_proxy`, as in an environment
+ * @throws OpenStackError `invalid-settings`: a file of the TLS settings cannot be read or used
  */
 export async function createAgents(
   { name, tls }: CloudSettings,
   proxyEnv: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Agents> {
+  const invalid = (what: string, cause: unknown, remedy: string): OpenStackError => {
+    const reason = (cause as Error).message;
+    return new OpenStackError('invalid-settings', `cloud ${name}: ${what}: ${reason}; ${remedy}`, { cause });
+  };
   const read = async (path: string | undefined, key: string): Promise<Buffer | undefined> => {
     try {
       return path === undefined ? undefined : await readFile(path);
     } catch (cause) {
-      const reason = (cause as Error).message;
-      throw new OpenStackError(
-        'invalid-settings',
-        `cloud ${name}: ${key}: ${reason}; correct it in clouds.yaml`,
-        {
-          cause,
-        },
-      );
+      throw invalid(key, cause, 'correct it in clouds.yaml');
     }
   };
   const ca = await read(tls.caFile, 'cacert');
@@ -47,11 +44,10 @@ export async function createAgents(
       https: new HttpsAgent({ ...common, secureContext, rejectUnauthorized: tls.verify }),
     };
   } catch (cause) {
-    const reason = (cause as Error).message;
-    throw new OpenStackError(
-      'invalid-settings',
-      `cloud ${name}: cacert, cert and key cannot be used: ${reason}; they must be PEM files that belong together`,
-      { cause },
+    throw invalid(
+      'cacert, cert and key cannot be used',
+      cause,
+      'they must be PEM files that belong together',
     );
   }
 }

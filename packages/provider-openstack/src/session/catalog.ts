@@ -1,11 +1,11 @@
 import type { ServiceSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
-/** One address in the catalog that comes with a token. */
+/** An endpoint in the catalog of a token. */
 export interface CatalogEndpoint {
-  /** The service's type: `image`, `object-store`. */
+  /** Type of the service: `image`, `object-store`. */
   readonly type: string;
-  /** The service's name: `glance`. */
+  /** Name of the service: `glance`. */
   readonly name: string | undefined;
   /** `public`, `internal` or `admin`. */
   readonly interface: string;
@@ -14,9 +14,9 @@ export interface CatalogEndpoint {
 }
 
 /**
- * The address of a service: the first that fits, as keystoneauth takes it.
+ * URL of a service: the first match, as in keystoneauth.
  *
- * @throws OpenStackError `no-such-service`, with what there is instead.
+ * @throws OpenStackError `no-such-service`, which lists the services of the cloud
  */
 export function findEndpoint(
   cloud: string,
@@ -36,12 +36,12 @@ export function findEndpoint(
   const region = service.regionName === undefined ? '' : ` in region ${service.regionName}`;
   throw new OpenStackError(
     'no-such-service',
-    `cloud ${cloud}: no ${wanted} endpoint of a service of type ${service.type}${name}${region}; ${offer(catalog, service.type)}`,
+    `cloud ${cloud}: no ${wanted} endpoint of a service of type ${service.type}${name}${region}; ${alternatives(catalog, service.type)}`,
   );
 }
 
-function offer(catalog: readonly CatalogEndpoint[], type: string): string {
-  if (catalog.length === 0) return 'the token came without a catalog: name the project in clouds.yaml';
+function alternatives(catalog: readonly CatalogEndpoint[], type: string): string {
+  if (catalog.length === 0) return 'the token has no catalog: name the project in clouds.yaml';
   const ofType = catalog.filter((endpoint) => endpoint.type === type);
   if (ofType.length === 0) {
     const types = new Set(catalog.map((endpoint) => endpoint.type));
@@ -53,11 +53,27 @@ function offer(catalog: readonly CatalogEndpoint[], type: string): string {
   return `the cloud has ${[...new Set(places)].join(', ')}: correct the region or the interface in clouds.yaml`;
 }
 
-/** An address with the API's version in it: appended where the catalog has none, put right where it is another. */
+/** URL with the version of the API: appended if the URL has none, replaced if it has another one. */
 export function versioned(url: string, version: string | undefined): string {
   const base = url.replace(/(?<!\/)\/+$/, '');
   if (version === undefined) return base;
   const has = new RegExp(`/${version}(\\.\\d+)?(/|$)`);
   if (has.test(new URL(base).pathname)) return base;
   return `${base.replace(/\/v\d+(\.\d+)?$/, '')}/${version}`;
+}
+
+/**
+ * Parses a URL of the settings or the catalog.
+ *
+ * @throws OpenStackError `invalid-settings`
+ */
+export function settingsUrl(cloud: string, key: string, value: string): URL {
+  const url = URL.parse(value);
+  if (url !== null && /^https?:$/.test(url.protocol)) return url;
+  // A password may precede an @, and a signature may follow a question mark.
+  const shown = /[@?]/.test(value) ? '' : `: ${JSON.stringify(value.slice(0, 200))}`;
+  throw new OpenStackError(
+    'invalid-settings',
+    `cloud ${cloud}: ${key} is not a URL${shown}; it must begin with http:// or https://`,
+  );
 }

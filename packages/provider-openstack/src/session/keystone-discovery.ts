@@ -1,25 +1,26 @@
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import type { CloudAuth, NamedInDomain } from '../cloud-settings.ts';
+import type { KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
 
-type KeystoneAuth = Exclude<CloudAuth, { type: 'none' }>;
-
-/** URL and version of Keystone's API. */
+/** Version and URL of Keystone's API. */
 export interface IdentityApi {
   readonly version: 2 | 3;
   /** Without a slash at its end. */
   readonly url: string;
 }
 
+const USABLE = /^(stable|current|supported|deprecated)$/i;
+
 const SEGMENTS = { 2: 'v2.0', 3: 'v3' } as const;
 
 const AT_ITS_END = /\/v(2|3)(?:\.\d+)?$/;
 
-/** The API that the settings name, by a version or by the path of `auth_url`. */
+/** The API in the settings: a version, or the path of `auth_url`. */
 export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefined {
   const url = auth.url.replace(/(?<!\/)\/+$/, '');
   const inPath = AT_ITS_END.exec(url)?.[1];
-  const version = versionOf(auth) ?? (inPath === undefined ? undefined : inPath === '2' ? 2 : 3);
+  const fixed = auth.type === 'application-credential' ? 3 : auth.version; // v2 has no such credentials
+  const version = fixed ?? (inPath === undefined ? undefined : inPath === '2' ? 2 : 3);
   if (version === undefined) return undefined;
   return inPath === String(version)
     ? { version, url }
@@ -27,8 +28,8 @@ export function configuredIdentityApi(auth: KeystoneAuth): IdentityApi | undefin
 }
 
 /**
- * Chooses from the versions that Keystone lists at `auth_url`, as keystoneauth does: v2 if the settings name no domain,
- * which v2 does not have; else v3. Undefined if no version fits.
+ * Chooses from the versions that Keystone lists at `auth_url`, as keystoneauth does: v3 if the settings name a domain,
+ * which v2 does not have, else v2 if possible. Undefined if no version is usable.
  *
  * @throws Error that names the invalid field of the list
  */
@@ -36,28 +37,12 @@ export function listedIdentityApi(auth: KeystoneAuth, answer: unknown): Identity
   const apis = versionsIn(answer).flatMap(({ id, status, links }) => {
     const version = /^v(2|3)\b/.exec(id)?.[1];
     const self = links.find(({ rel }) => rel === 'self');
-    if (version === undefined || self === undefined || !USABLE.includes(status)) return [];
-    const api: IdentityApi = {
-      version: version === '2' ? 2 : 3,
-      url: linked(auth.url, self.href),
-    };
-    return [api];
+    if (version === undefined || self === undefined || !USABLE.test(String(status))) return [];
+    return [{ version: version === '2' ? 2 : 3, url: linked(auth.url, self.href) } as const];
   });
-  const wanted = namesDomains(auth) ? [3] : [2, 3];
-  return wanted
-    .map((version) => apis.find((api) => api.version === version))
-    .find((api) => api !== undefined);
+  const v3 = apis.find(({ version }) => version === 3);
+  return namesDomains(auth) ? v3 : (apis.find(({ version }) => version === 2) ?? v3);
 }
-
-const USABLE: readonly unknown[] = [
-  'stable',
-  'current',
-  'CURRENT',
-  'supported',
-  'SUPPORTED',
-  'deprecated',
-  'DEPRECATED',
-];
 
 const VERSION = {
   type: 'object',
@@ -98,11 +83,6 @@ function linked(authUrl: string, href: string): string {
   const base = new URL(authUrl);
   const safe = base.protocol === 'https:' && url.protocol !== 'https:' ? new URL(url.pathname, base) : url;
   return safe.href.replace(/(?<!\/)\/+$/, '');
-}
-
-/** Application credentials are younger than v2. */
-function versionOf(auth: KeystoneAuth): 2 | 3 | undefined {
-  return auth.type === 'application-credential' ? 3 : auth.version;
 }
 
 function namesDomains(auth: KeystoneAuth): boolean {

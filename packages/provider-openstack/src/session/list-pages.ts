@@ -1,10 +1,10 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { ServiceClient } from './service-client.ts';
 
-/** A list, and the reader of its items. */
+/** A list of resources. */
 export interface ListRequest<T> {
   readonly path: string;
-  /** The key of the list in an answer. */
+  /** Key of the list in an answer. */
   readonly name: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly read: (item: unknown) => T;
@@ -13,38 +13,30 @@ export interface ListRequest<T> {
 
 const PAGE = new JsonReader({ type: 'object' });
 
-const RESOURCES = new JsonReader({
-  type: 'array',
-  items: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
-});
+const ITEMS = new JsonReader({ type: 'array' });
 
 const LINKS = new JsonReader({ type: 'array', items: { type: 'object', properties: { rel: {} } } });
 
 /**
- * Lists resources of Nova or Neutron, page by page. A page with a successor has a link to it.
+ * Lists resources of Nova or Neutron, page by page. All pages but the last have a link to the next one.
  *
  * @throws OpenStackError
  */
-export async function listPages<T>(client: ServiceClient, request: ListRequest<T>): Promise<readonly T[]> {
-  const { path, name, query, read, signal } = request;
-  const validate = (answer: unknown): Page<T> => {
+export async function listPages<T extends { readonly id: string }>(
+  client: ServiceClient,
+  { path, name, query, read, signal }: ListRequest<T>,
+): Promise<readonly T[]> {
+  const validate = (answer: unknown): { items: readonly T[]; hasNext: boolean } => {
     const { [name]: items, [`${name}_links`]: links = [] } = PAGE.check(answer);
-    const resources = RESOURCES.check(items, name);
     const hasNext = LINKS.check(links, `${name}_links`).some(({ rel }) => rel === 'next');
-    return { items: resources.map(read), marker: hasNext ? resources.at(-1)?.id : undefined };
+    return { items: ITEMS.check(items, name).map(read), hasNext };
   };
   const found: T[] = [];
-  for (let marker: string | undefined; ; ) {
+  for (;;) {
+    const marker = found.at(-1)?.id;
     const page = { ...query, ...(marker !== undefined && { marker }) };
-    const { value } = await client.json('GET', path, { query: page, validate, signal });
-    found.push(...value.items);
-    if (value.marker === undefined) return found;
-    marker = value.marker;
+    const { items, hasNext } = await client.get(path, validate, { query: page, signal });
+    found.push(...items);
+    if (!hasNext || items.length === 0) return found;
   }
-}
-
-interface Page<T> {
-  readonly items: readonly T[];
-  /** Id after which the next page starts; undefined on the last page. */
-  readonly marker: string | undefined;
 }

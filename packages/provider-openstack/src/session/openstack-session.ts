@@ -1,75 +1,93 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import {
-  type Clock,
-  type RetryLimits,
-  RetryPolicy,
-  SYSTEM_CLOCK,
-} from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
-import { AuthenticatedClient, type ClientParts, type ServiceRequest } from './authenticated-client.ts';
+import type { OnTask } from '../task-timing.ts';
 import { Keystone } from './keystone.ts';
-import type { ServiceClient } from './service-client.ts';
-import { TokenKeeper } from './token-keeper.ts';
-import { Transport } from './transport.ts';
+import { type ClientParts, ServiceClient, type ServiceRequest } from './service-client.ts';
+import { TokenKeeper } from './token.ts';
+import { Transport, type TransportOptions } from './transport.ts';
 
-/** Retries of requests. */
-const DEFAULT_RETRY_LIMITS: RetryLimits = {
-  attempts: 6,
-  firstDelay: 1,
-  longestDelay: 30,
-  longestRetryAfter: 120,
-};
-
-/** What an {@link OpenStackSession} needs besides the cloud's settings. */
-export interface SessionOptions {
-  readonly logger: Logger;
-  /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */
-  readonly rate?: number;
-  /** Default {@link DEFAULT_RETRY_LIMITS}. */
-  readonly retry?: Partial<RetryLimits>;
-  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment; Node takes them from 22.21 on. Default: none. */
-  readonly proxyEnv?: Readonly<Record<string, string | undefined>>;
-  /** Default {@link SYSTEM_CLOCK}. */
-  readonly clock?: Clock;
-  /** Jitter of the delays, from 0 to below 1. Default `Math.random`. */
-  readonly random?: () => number;
+/** Settings of an {@link OpenStackSession} besides those of the cloud. */
+export interface SessionOptions extends TransportOptions {
+  /** Called for each request that succeeded. */
+  readonly onTask?: OnTask | undefined;
 }
 
-/** One cloud as one user: a token that its clients share, one rate, one set of limits. Nothing is asked before the first request. */
-export class OpenStackSession implements AsyncDisposable {
+/** A cloud with one set of credentials. Its clients share a token, a rate limit and retries. It connects on first use. */
+export class OpenStackSession {
+  readonly settings: CloudSettings;
   readonly #parts: ClientParts;
   readonly #closing = new AbortController();
 
   constructor(settings: CloudSettings, options: SessionOptions) {
-    const { logger, rate = 0, retry, proxyEnv, clock = SYSTEM_CLOCK, random = Math.random } = options;
-    const transport = new Transport(settings, { clock, rate, proxyEnv });
-    const retries = new RetryPolicy({ ...DEFAULT_RETRY_LIMITS, ...retry }, { clock, random });
     const { auth } = settings;
+    this.settings = settings;
+    const transport = new Transport(settings, options);
     const closing = this.#closing.signal;
     let tokens: TokenKeeper | undefined;
     if (auth.type !== 'none') {
-      const keystone = new Keystone(auth, transport, retries, logger);
-      tokens = new TokenKeeper(() => keystone.issue(closing), clock);
+      const keystone = new Keystone(auth, transport);
+      tokens = new TokenKeeper(() => keystone.issue(closing), transport.clock);
     }
-    this.#parts = { settings, transport, retries, logger, tokens, closing };
+    this.#parts = { settings, transport, tokens, onTask: options.onTask, closing };
   }
 
-  /** A client of one service. Whether the cloud has that service shows at the first request. */
+  /** A client of one service. A missing service is an error of its first request. */
   client(service: ServiceRequest): ServiceClient {
-    return new AuthenticatedClient(service, this.#parts);
+    return new ServiceClient(service, this.#parts);
   }
 
-  /** The project that the credentials are for; undefined for a cloud without Keystone. */
+  /** The project of the credentials; undefined for a cloud without Keystone. */
   async projectId(signal: AbortSignal): Promise<string | undefined> {
     return (await this.#parts.tokens?.current(signal))?.projectId;
   }
 
-  /** Ends all requests under way; they reject with `aborted`. */
+  /** Aborts all running requests; they reject with `aborted`. */
   close(): void {
-    this.#closing.abort(new Error(`the session with cloud ${this.#parts.settings.name} was closed`));
+    this.#closing.abort(new Error(`the session with cloud ${this.settings.name} was closed`));
+  }
+}
+
+/** The cloud of a provider. */
+export interface CloudOptions {
+  /** Finds the cloud and the credentials. It is called on first use, and again after a failure. */
+  readonly settings: () => Promise<CloudSettings>;
+  readonly logger: Logger;
+  /** Rate limit and retries of requests. */
+  readonly session?: Omit<SessionOptions, 'logger'>;
+}
+
+/** Opens a session on first use, and again after a failure. */
+export class LazyCloud<Cloud> {
+  readonly #options: CloudOptions;
+  readonly #describe: (session: OpenStackSession) => Cloud;
+  #opened: Promise<{ readonly session: OpenStackSession; readonly cloud: Cloud }> | undefined;
+
+  /** @param describe called for each session */
+  constructor(options: CloudOptions, describe: (session: OpenStackSession) => Cloud) {
+    this.#options = options;
+    this.#describe = describe;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.close();
+  async open(): Promise<Cloud> {
+    this.#opened ??= this.#connect().catch((error: unknown) => {
+      this.#opened = undefined;
+      throw error;
+    });
+    return (await this.#opened).cloud;
+  }
+
+  /** Aborts running requests; they reject with `aborted`. */
+  close(): void {
+    this.#opened?.then(
+      ({ session }) => session.close(),
+      () => {}, // no session was opened
+    );
+    this.#opened = undefined;
+  }
+
+  async #connect(): Promise<{ readonly session: OpenStackSession; readonly cloud: Cloud }> {
+    const { settings, session: options, logger } = this.#options;
+    const session = new OpenStackSession(await settings(), { ...options, logger });
+    return { session, cloud: this.#describe(session) };
   }
 }

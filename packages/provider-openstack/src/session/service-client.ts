@@ -1,70 +1,226 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { HttpAnswer, HttpRequest } from '@nodepool-builder/image-builder/module-kit';
+import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import type { CloudTask, OnTask } from '../task-timing.ts';
+import { findEndpoint, settingsUrl, versioned } from './catalog.ts';
+import { neverSent } from './request-errors.ts';
+import type { Token, TokenKeeper } from './token.ts';
+import type { Transport } from './transport.ts';
 
-export type HttpMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+type Method = NonNullable<HttpRequest['method']>;
 
-/** How a small request is made, and what its answer has to be. */
-export interface JsonOptions<T> {
+/** Which service, and which version of its API. */
+export interface ServiceRequest extends ServiceSettings {
+  /** `v2`: appended to a URL without a version. */
+  readonly version?: string;
+}
+
+/** Options of any request. */
+export interface RequestOptions {
+  readonly query?: Readonly<Record<string, string>>;
+  /** They override the default content type. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Name for {@link OnTask}. Default: the request is not reported. */
+  readonly task?: CloudTask;
+}
+
+/** Options of {@link ServiceClient.json}. */
+export interface JsonOptions<T> extends RequestOptions {
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** Default `application/json`; Glance wants `application/openstack-images-v2.1-json-patch` for PATCH. */
-  readonly contentType?: string;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Statuses that are no error. Default: 200 to 299. */
+  /** Statuses of success. Default: 200 to 299. */
   readonly expect?: readonly number[];
   /**
-   * Makes the answer's value of the parsed JSON body (`undefined` if the body is empty or no JSON). What it throws
-   * becomes an `invalid-answer`. Without it the value is `undefined`.
+   * Reads the parsed JSON body; its argument is `undefined` if the body is empty or not JSON. Its errors become
+   * `invalid-answer`. Default: the value is `undefined`.
    */
   readonly validate?: (value: unknown) => T;
   /**
-   * Whether the request may be sent again when its answer was lost. Default: true, but false for POST and PATCH,
-   * whose first try may have taken effect. An answer that says "not now" (429, 503) is retried either way.
+   * Whether the request may be sent again after its answer was lost. Default: false for POST and PATCH, whose first
+   * attempt may have had an effect, else true. Answers that ask for a retry (429, 503) are followed either way.
    */
   readonly replay?: boolean;
-  readonly signal?: AbortSignal;
 }
 
-/** The answer to {@link ServiceClient.json}. */
-export interface JsonAnswer<T> {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly value: T;
-}
+/** An answer with the value of {@link JsonOptions.validate}. */
+export type JsonAnswer<T> = HttpAnswer & { readonly value: T };
 
-/** How a file is put. */
-export interface PutOptions {
-  /** Length of the body in bytes; sent as Content-Length. */
+/** Options of {@link ServiceClient.put}. */
+export interface PutOptions extends RequestOptions {
+  /** Length of the body in bytes. */
   readonly size: number;
-  /** Default: `content-type: application/octet-stream`. */
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-  /** Seconds in which the cloud takes no byte, or gives no answer after the last one. Default 300. */
+  /** Seconds in which the cloud reads no byte, or gives no answer after the last one. Default 300. */
   readonly stallTimeout?: number;
 }
 
-/** The answer to {@link ServiceClient.put}. */
-export interface PutAnswer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
+/** Parts that the clients of a session share. */
+export interface ClientParts {
+  readonly settings: CloudSettings;
+  readonly transport: Transport;
+  /** Undefined for a cloud without Keystone. */
+  readonly tokens: TokenKeeper | undefined;
+  readonly onTask: OnTask | undefined;
+  /** Aborts when the session is closed. */
+  readonly closing: AbortSignal;
 }
 
+/** Placeholder of keystoneauth in an endpoint override. */
+const PROJECT_ID = /[%$]\((?:project|tenant)_id\)s/g;
+
+const DEFAULT_STALL_TIMEOUT = 300;
+
+/** RFC 9110, 9.2.2. */
+const IDEMPOTENT: readonly Method[] = ['GET', 'HEAD', 'PUT', 'DELETE'];
+
 /**
- * One service of a cloud, with its token, endpoint and retries. Paths are below its versioned
- * endpoint: `/images`. Every method throws {@link OpenStackError}, `aborted` with the signal's reason as the cause.
+ * One service of a cloud, with its token, endpoint and retries. Paths are relative to the versioned endpoint: `/images`.
+ * All methods throw {@link OpenStackError}, `aborted` with the signal's reason as the cause.
  */
-export interface ServiceClient {
-  /** JSON in, JSON out. Retried within limits when the error is retriable; after a 401 once more with a new token. */
-  json<T = undefined>(method: HttpMethod, path: string, options?: JsonOptions<T>): Promise<JsonAnswer<T>>;
+export class ServiceClient {
+  readonly #service: ServiceRequest;
+  readonly #parts: ClientParts;
+
+  constructor(service: ServiceRequest, parts: ClientParts) {
+    this.#service = service;
+    this.#parts = parts;
+  }
+
+  /** Sends JSON and reads JSON. Retried after transient errors, and after a 401 once with a new token. */
+  async json<T = undefined>(
+    method: Method,
+    path: string,
+    options: JsonOptions<T> = {},
+  ): Promise<JsonAnswer<T>> {
+    const { body, headers, validate, replay = IDEMPOTENT.includes(method) } = options;
+    const { transport } = this.#parts;
+    const content =
+      body === undefined
+        ? undefined
+        : { type: { 'content-type': 'application/json' }, text: JSON.stringify(body) };
+    return await this.#run(method, path, options, async ({ url, credential, signal }) => {
+      const request = {
+        method,
+        url,
+        headers: { ...content?.type, ...headers, ...credential },
+        ...(content && { body: content.text }),
+        signal,
+      };
+      const send = async (): Promise<JsonAnswer<T>> => {
+        const answer = await transport.send(request);
+        if (!isExpected(answer.status, options.expect)) throw transport.refusal(request, answer);
+        const value = validate && transport.parse(request, answer, validate);
+        return { ...answer, value: value as T };
+      };
+      return await transport.retry(signal, send, (error) => {
+        return error.retriable && (replay || hadNoEffect(error));
+      });
+    });
+  }
+
+  /** Value of a GET. */
+  async get<T>(
+    path: string,
+    validate: (value: unknown) => T,
+    options: Omit<JsonOptions<T>, 'validate'>,
+  ): Promise<T> {
+    return (await this.json('GET', path, { ...options, validate })).value;
+  }
+
+  /** Deletes something; a missing one is not an error. */
+  async delete(path: string, options: RequestOptions): Promise<void> {
+    await this.json('DELETE', path, { ...options, expect: [200, 202, 204, 404] });
+  }
+
   /**
-   * Puts one stream, without holding it in memory. `body` is called when the request begins, and once more after a
-   * 401; any other failure is the caller's to retry. An error of the body is thrown as it is.
+   * Puts a stream without holding it in memory. `body` is called when the request starts, and once more after a 401;
+   * the caller retries after other errors. Errors of the body are thrown unchanged.
    */
-  put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<PutAnswer>;
+  async put(path: string, body: () => AsyncIterable<Buffer>, options: PutOptions): Promise<HttpAnswer> {
+    const { size, headers, stallTimeout = DEFAULT_STALL_TIMEOUT } = options;
+    const { transport } = this.#parts;
+    return await this.#run('PUT', path, options, async ({ url, credential, signal }) => {
+      const fields = { 'content-type': 'application/octet-stream', ...headers, ...credential };
+      const request = { method: 'PUT', url, headers: fields } as const;
+      const answer = await transport.put({ ...request, body, size, stallTimeout, signal });
+      if (!isExpected(answer.status)) throw transport.refusal(request, answer);
+      return answer;
+    });
+  }
+
   /**
-   * Fetches an answer of any length, which comes as it is read. A failure is the caller's to retry, as is 300 s in which
-   * no byte comes; one in the middle is thrown by the iteration, as `connection-failed`.
+   * Streams a body of any length. The caller retries after an error. The iteration throws `connection-failed` for an
+   * error in the middle, such as 300 s without a byte.
    */
-  read(path: string, signal?: AbortSignal): Promise<AsyncIterable<Buffer>>;
+  async read(path: string, options: RequestOptions): Promise<AsyncIterable<Buffer>> {
+    const { transport } = this.#parts;
+    return await this.#run('GET', path, options, async ({ url, credential: headers, signal }) => {
+      const request = { method: 'GET', url, headers } as const;
+      const { answer, body } = await transport.read({
+        ...request,
+        stallTimeout: DEFAULT_STALL_TIMEOUT,
+        signal,
+      });
+      if (!isExpected(answer.status)) throw transport.refusal(request, answer);
+      return body;
+    });
+  }
+
+  /** Runs an attempt with a token, and once more with a new one after a 401. */
+  async #run<T>(
+    method: Method,
+    path: string,
+    { query, signal: requested, task }: RequestOptions,
+    attempt: (prepared: {
+      readonly url: URL;
+      readonly credential: Readonly<Record<string, string>>;
+      readonly signal: AbortSignal;
+    }) => Promise<T>,
+  ): Promise<T> {
+    const { tokens, closing, settings, onTask } = this.#parts;
+    const signal = requested === undefined ? closing : AbortSignal.any([requested, closing]);
+    const started = performance.now();
+    const attemptWith = (token: Token | undefined): Promise<T> => {
+      const credential: Record<string, string> = token === undefined ? {} : { 'x-auth-token': token.id };
+      return attempt({ url: this.#url(path, query, token), credential, signal });
+    };
+    const renewed = async (token: Token | undefined, error: unknown): Promise<T> => {
+      if (token === undefined || !(error instanceof OpenStackError) || error.status !== 401) throw error;
+      tokens?.reject(token);
+      return await attemptWith(await tokens?.current(signal));
+    };
+    try {
+      const token = await tokens?.current(signal);
+      const result = await attemptWith(token).catch((error: unknown) => renewed(token, error));
+      if (task !== undefined) onTask?.(task, performance.now() - started);
+      return result;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw new OpenStackError('aborted', `cloud ${settings.name}: ${method} ${path} was aborted`, {
+        cause: signal.reason,
+      });
+    }
+  }
+
+  #url(path: string, query: Readonly<Record<string, string>> = {}, token: Token | undefined): URL {
+    const { type, endpointOverride, version } = this.#service;
+    const { name, auth } = this.#parts.settings;
+    const fromCatalog = (): string =>
+      auth.type === 'none' ? auth.endpoint : findEndpoint(name, token?.catalog ?? [], this.#service);
+    const base = endpointOverride?.replaceAll(PROJECT_ID, token?.projectId ?? '') ?? fromCatalog();
+    const endpoint = settingsUrl(name, `the endpoint of the service ${type}`, base);
+    const url = new URL(`${versioned(endpoint.href, version)}${path}`);
+    for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+    return url;
+  }
+}
+
+function isExpected(status: number, expected?: readonly number[]): boolean {
+  return expected === undefined ? status >= 200 && status < 300 : expected.includes(status);
+}
+
+/** Whether the cloud asked for a retry or never got the request, so that even a POST can be repeated. */
+function hadNoEffect(error: OpenStackError): boolean {
+  const isRetryAsked = error.status === 429 || (error.status === 503 && error.retryAfter !== undefined);
+  return isRetryAsked || neverSent(error);
 }

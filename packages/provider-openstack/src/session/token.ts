@@ -1,22 +1,52 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import { type Clock, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import type { CatalogEndpoint } from './catalog.ts';
 
-/** What Keystone gave: who we are until when, and where the services are. */
+/** A token of Keystone, with the catalog of services. */
 export interface Token {
-  /** Goes into `X-Auth-Token`. Never into a message. */
+  /** Value of `X-Auth-Token`; a secret. */
   readonly id: string;
-  /** Milliseconds since the epoch by our own clock, whatever Keystone's says. */
+  /** Milliseconds since the epoch by the clock of this host, not Keystone's. */
   readonly expiresAt: number;
   readonly catalog: readonly CatalogEndpoint[];
   readonly projectId: string | undefined;
 }
 
-/** How a token is asked for in one version of Keystone's language. */
-export interface TokenExchange {
-  /** Below the version's URL. */
-  readonly path: string;
-  /** Sent as JSON. */
-  readonly body: object;
-  /** Reads the answer; throws an Error that names the place of a fault in it. */
-  readonly read: (answer: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
+/** Shortest remaining life of a token for a new request, in milliseconds (MIN_TOKEN_LIFE_SECONDS of keystoneauth). */
+const SHORTEST_LIFE = 120_000;
+
+/** Holds a token for all clients and renews it in time, with one request for all that wait. */
+export class TokenKeeper {
+  readonly #issue: () => Promise<Token>;
+  readonly #clock: Clock;
+  #token: Token | undefined;
+  #renewal: Promise<Token> | undefined;
+
+  constructor(issue: () => Promise<Token>, clock: Clock) {
+    this.#issue = issue;
+    this.#clock = clock;
+  }
+
+  /** A token for a new request. Aborting detaches only this caller; the renewal continues for the others. */
+  async current(signal: AbortSignal): Promise<Token> {
+    signal.throwIfAborted();
+    if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= SHORTEST_LIFE) {
+      return this.#token;
+    }
+    this.#renewal ??= this.#renew();
+    return await unlessAborted(this.#renewal, signal);
+  }
+
+  /** Discards a token after a 401. */
+  reject(token: Token): void {
+    if (this.#token === token) this.#token = undefined;
+  }
+
+  async #renew(): Promise<Token> {
+    try {
+      this.#token = await this.#issue();
+      return this.#token;
+    } finally {
+      this.#renewal = undefined;
+    }
+  }
 }

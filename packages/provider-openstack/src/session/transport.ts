@@ -1,149 +1,151 @@
-import { type Clock, type HttpAnswer, HttpClient } from '@nodepool-builder/image-builder/module-kit';
+import type { Logger } from '@nodepool-builder/image-builder';
+import {
+  type Clock,
+  type HttpAnswer,
+  HttpClient,
+  type HttpRequest,
+  type RetryLimits,
+  RetryPolicy,
+  SYSTEM_CLOCK,
+} from '@nodepool-builder/image-builder/module-kit';
 import type { CloudSettings } from '../cloud-settings.ts';
 import { OpenStackError } from '../openstack-error.ts';
 import { type Agents, createAgents } from './agents.ts';
-import { answerError } from './answer-error.ts';
-import { networkError } from './network-error.ts';
-import { putStream } from './put-stream.ts';
-import { readStream, type StreamAnswer } from './read-stream.ts';
-import type { HttpMethod } from './service-client.ts';
+import { answerError, networkError } from './request-errors.ts';
+import { putStream, readStream, type StreamAnswer, type StreamPut, type StreamRead } from './streams.ts';
 
-/** A request whose body and answer fit into memory. */
-export interface HttpRequest {
-  readonly method: HttpMethod;
-  readonly url: URL;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** A request whose answer is streamed. */
-export interface HttpRead {
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Seconds. */
-  readonly stallTimeout: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** A request whose body is streamed. */
-export interface HttpPut extends HttpRead {
-  readonly body: () => AsyncIterable<Buffer>;
-  readonly size: number;
-}
+/** Retries of requests. */
+const DEFAULT_RETRY_LIMITS: RetryLimits = {
+  attempts: 6,
+  firstDelay: 1,
+  longestDelay: 30,
+  longestRetryAfter: 120,
+};
 
 /** Settings of a {@link Transport} besides those of the cloud. */
 export interface TransportOptions {
-  readonly clock: Clock;
-  /** Seconds between the starts of two requests. */
-  readonly rate: number;
-  readonly proxyEnv?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly logger: Logger;
+  /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */
+  readonly rate?: number;
+  /** Default {@link DEFAULT_RETRY_LIMITS}. */
+  readonly retry?: Partial<RetryLimits>;
+  /** `https_proxy`, `http_proxy` and `no_proxy`, as in an environment; needs Node 22.21. Default: none. */
+  readonly proxyEnv?: Readonly<Record<string, string | undefined>>;
+  /** Default {@link SYSTEM_CLOCK}. */
+  readonly clock?: Clock;
+  /** Jitter of the delays, from 0 to below 1. Default `Math.random`. */
+  readonly random?: () => number;
 }
 
-/** HTTP to one cloud, with its TLS settings, rate limit and timeout. Each request is sent once. */
+type Method = NonNullable<HttpRequest['method']>;
+
+/** Parts of a request that an error names or hides. */
+type Sent = Pick<HttpRequest, 'url' | 'headers'> & { readonly method: Method };
+
+/** HTTP to one cloud, with its TLS settings, rate limit, timeout and retries. */
 export class Transport {
   readonly cloud: string;
   readonly clock: Clock;
   readonly #settings: CloudSettings;
-  readonly #secrets: readonly string[];
+  readonly #options: TransportOptions;
   readonly #rateLimiter: RateLimiter;
-  readonly #proxyEnv: Readonly<Record<string, string | undefined>> | undefined;
+  readonly #retries: RetryPolicy;
   #agents: Promise<Agents> | undefined;
-  #client: HttpClient | undefined;
 
-  constructor(settings: CloudSettings, { clock, rate, proxyEnv }: TransportOptions) {
+  constructor(settings: CloudSettings, options: TransportOptions) {
+    const { rate = 0, retry, clock = SYSTEM_CLOCK, random = Math.random } = options;
     this.cloud = settings.name;
     this.clock = clock;
     this.#settings = settings;
-    this.#secrets = secretsOf(settings);
+    this.#options = options;
     this.#rateLimiter = new RateLimiter(rate, clock);
-    this.#proxyEnv = proxyEnv;
+    this.#retries = new RetryPolicy({ ...DEFAULT_RETRY_LIMITS, ...retry }, { clock, random });
   }
 
-  /** Resolves with an answer of any status. */
-  async send(request: HttpRequest): Promise<HttpAnswer> {
-    const { method, url, signal } = request;
-    const http = await this.#openClient();
+  /**
+   * Repeats requests after a transient error.
+   *
+   * @param mayRetry default: whether the error is retriable
+   */
+  async retry<T>(
+    signal: AbortSignal,
+    work: () => Promise<T>,
+    mayRetry: (error: OpenStackError) => boolean = ({ retriable }) => retriable,
+  ): Promise<T> {
+    const { attempts } = this.#retries.limits;
+    return await this.#retries.run(work, {
+      signal,
+      mayRetry: (error) => error instanceof OpenStackError && mayRetry(error),
+      onRetry: ({ message }, delay, attempt) =>
+        this.#options.logger.warn(
+          `${message}; retry in ${delay.toFixed(1)} s (attempt ${attempt} of ${attempts})`,
+        ),
+    });
+  }
+
+  /** Sends a request once. Resolves with an answer of any status. */
+  async send(request: HttpRequest & { readonly method: Method }): Promise<HttpAnswer> {
+    const { signal } = request;
+    const agents = await this.#openAgents();
     await this.#rateLimiter.turn(signal);
+    const client = new HttpClient({ timeout: this.#settings.apiTimeout, agents });
     try {
-      return await http.send({ ...request, headers: { accept: 'application/json', ...request.headers } });
+      return await client.send({ ...request, headers: { accept: 'application/json', ...request.headers } });
     } catch (error) {
       signal?.throwIfAborted();
-      throw networkError(this.#name(method, url), error);
+      throw networkError(this.#name(request), error);
     }
   }
 
-  /** Resolves with an answer of any status. An error of the body is thrown unchanged. */
-  async put({ body, ...request }: HttpPut): Promise<HttpAnswer> {
-    const agent = await this.#agentFor(request.url);
+  /** Sends a PUT once. Resolves with an answer of any status. An error of the body is thrown unchanged. */
+  async put(
+    request: Omit<StreamPut, 'name' | 'agents' | 'body'> & { readonly body: () => AsyncIterable<Buffer> },
+  ): Promise<HttpAnswer> {
+    const agents = await this.#openAgents();
     await this.#rateLimiter.turn(request.signal);
-    return await putStream({
-      ...request,
-      body: body(),
-      name: this.#name('PUT', request.url),
-      agent,
-    });
+    const name = this.#name({ method: 'PUT', url: request.url });
+    return await putStream({ ...request, body: request.body(), name, agents });
   }
 
-  /** Resolves when an answer of any status starts. */
-  async read(request: HttpRead): Promise<StreamAnswer> {
-    const agent = await this.#agentFor(request.url);
+  /** Sends a GET once. Resolves when an answer of any status starts. */
+  async read(request: Omit<StreamRead, 'name' | 'agents'>): Promise<StreamAnswer> {
+    const agents = await this.#openAgents();
     await this.#rateLimiter.turn(request.signal);
-    return await readStream({
-      ...request,
-      name: this.#name('GET', request.url),
-      agent,
-    });
+    return await readStream({ ...request, name: this.#name({ method: 'GET', url: request.url }), agents });
   }
 
   /** Translates an answer into an error. */
-  refusal(
-    { method, url, headers }: Pick<HttpRequest, 'method' | 'url' | 'headers'>,
-    answer: HttpAnswer,
-  ): OpenStackError {
-    return answerError(this.#name(method, url), answer, {
-      secrets: [...this.#secrets, headers?.['x-auth-token'] ?? ''],
+  refusal(request: Sent, answer: HttpAnswer): OpenStackError {
+    const { password, token, secret } = this.#settings.auth as Readonly<Record<string, unknown>>;
+    const secrets = [password, token, secret, request.headers?.['x-auth-token']];
+    return answerError(this.#name(request), answer, {
+      secrets: secrets.filter((value) => typeof value === 'string'),
       now: this.clock.now(),
     });
   }
 
   /** Reads the JSON body of an answer; an empty or invalid body is read as `undefined`. */
-  parse<T>(
-    { method, url }: Pick<HttpRequest, 'method' | 'url'>,
-    answer: HttpAnswer,
-    read: (value: unknown) => T,
-  ): T {
+  parse<T>(request: Sent, { body, status }: HttpAnswer, read: (value: unknown) => T): T {
     try {
-      return read(parsed(answer.body));
+      return read(parsed(body));
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new OpenStackError(
         'invalid-answer',
-        `${this.#name(method, url)}: the answer is not as expected: ${reason}; check that the URL is that of the service`,
-        { cause, status: answer.status },
+        `${this.#name(request)}: the answer is not as expected: ${reason}; check that the URL is that of the service`,
+        { cause, status },
       );
     }
   }
 
   /** Without the query of the URL, which may be a signature. */
-  #name(method: HttpMethod, { origin, pathname }: URL): string {
+  #name({ method, url: { origin, pathname } }: Sent): string {
     return `cloud ${this.cloud}: ${method} ${origin}${pathname}`;
-  }
-
-  async #agentFor({ protocol }: URL): Promise<Agents['http'] | Agents['https']> {
-    const { http, https } = await this.#openAgents();
-    return protocol === 'https:' ? https : http;
-  }
-
-  async #openClient(): Promise<HttpClient> {
-    const agents = await this.#openAgents();
-    this.#client ??= new HttpClient({ timeout: this.#settings.apiTimeout, agents });
-    return this.#client;
   }
 
   #openAgents(): Promise<Agents> {
     if (this.#agents === undefined) {
-      this.#agents = createAgents(this.#settings, this.#proxyEnv);
+      this.#agents = createAgents(this.#settings, this.#options.proxyEnv);
       this.#agents.catch(() => {
         this.#agents = undefined;
       });
@@ -184,9 +186,4 @@ function parsed(body: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function secretsOf({ auth }: CloudSettings): readonly string[] {
-  const { password, token, secret } = auth as { password?: string; token?: string; secret?: string };
-  return [password, token, secret].filter((value) => value !== undefined);
 }

@@ -1,160 +1,120 @@
+import { join, resolve } from 'node:path';
 import type { ImageFormat } from '@nodepool-builder/image-builder';
 import { isImageFormat } from '@nodepool-builder/image-builder/module-kit';
-import type { CloudSettings } from '../cloud-settings.ts';
+import type { CloudSettings, ServiceSettings } from '../cloud-settings.ts';
+import { chooseCloud, type SettingsRequest } from './choose-cloud.ts';
 import { cloudAuth } from './cloud-auth.ts';
-import { credentialsOf } from './credentials.ts';
-import { invalidSettings } from './invalid-settings.ts';
-import { type KnownClouds, knownClouds } from './known-clouds.ts';
-import { type Mapping, overlaid } from './mapping.ts';
-import { MergedCloud } from './merged-cloud.ts';
-import { chosenRegion } from './region.ts';
-import { serviceSettings } from './services.ts';
-import type { NodepoolCredentials, SettingsPlace, SettingsRequest } from './settings-request.ts';
-import { tlsSettings } from './tls-settings.ts';
-import { VENDOR_PROFILES } from './vendor-profiles.ts';
+import type { SettingsPlace } from './cloud-files.ts';
+import { type MergedCloud, mappingAt } from './merged-cloud.ts';
 
 const DEFAULT_API_TIMEOUT = 60;
 
-/** Glance takes nothing but texts; a boolean has always come as Python writes it. */
-const PYTHON_BOOLEANS: ReadonlyMap<unknown, string> = new Map([
-  [true, 'True'],
-  [false, 'False'],
-]);
-
 /**
- * Finds, merges and resolves the settings of a provider's cloud as os-client-config 1.22 does: vendor profile, then the
- * cloud of `clouds.yaml` with `secure.yaml` over it or the one that `OS_*` make, then its region, then the provider itself.
+ * Finds, merges and reads the settings of a provider's cloud as os-client-config 1.22 does: vendor profile, then the
+ * cloud of `clouds.yaml` with `secure.yaml`, or that of `OS_*`, then its region, then the provider itself.
  *
- * @throws OpenStackError `invalid-settings` for a cloud or a region that is not there, and for what is missing or wrong
+ * @throws OpenStackError `invalid-settings` for an unknown cloud or region, and for missing or invalid values
  */
 export async function loadCloudSettings(
   request: SettingsRequest,
   place: SettingsPlace,
 ): Promise<CloudSettings> {
-  const known = await knownClouds(place);
-  const { provider } = request;
-  const cloudName = request.cloud ?? defaultCloud(known, provider);
-  const cloud = cloudName === undefined ? noCloud(known, provider) : knownCloud(cloudName, known, provider);
-  const subject = cloudName === undefined ? '' : `, cloud "${cloudName}"`;
-  const origin = cloudName === known.environmentName ? 'the OS_* variables' : known.origin;
-  const where = `provider "${provider.name}"${subject} of ${origin}`;
-  const profile = vendorProfile(cloud, known, where, place.warn);
-  const region = chosenRegion(request.regionName, { where, cloud, profile });
-  const values = {
-    ...overlaid(overlaid(profile, cloud), region?.values ?? {}),
-    region_name: region?.name,
-  };
-  const merged = new MergedCloud(values, where, place.warn);
+  const cloud = await chooseCloud(request, place);
+  const image = serviceSettings('image', cloud);
   return {
-    name: cloudName ?? provider.name,
-    auth: cloudAuth(merged, credentialsOf(values, provider)),
-    image: serviceSettings('image', merged),
-    objectStore: serviceSettings('object-store', merged),
-    compute: serviceSettings('compute', merged),
-    network: serviceSettings('network', merged),
-    tls: tlsSettings(merged, place),
-    apiTimeout: provider.apiTimeout ?? timeoutOf(merged) ?? DEFAULT_API_TIMEOUT,
-    imageFormat: imageFormat(merged),
-    imageApiUseTasks: merged.flag('image_api_use_tasks') ?? false,
-    disableVendorAgent: properties(merged),
+    name: cloud.name,
+    auth: cloudAuth(cloud, request.provider, image.endpointOverride),
+    image,
+    objectStore: serviceSettings('object-store', cloud),
+    compute: serviceSettings('compute', cloud),
+    network: serviceSettings('network', cloud),
+    tls: tlsSettings(cloud, place),
+    apiTimeout: request.provider.apiTimeout ?? timeoutOf(cloud) ?? DEFAULT_API_TIMEOUT,
+    imageFormat: imageFormat(cloud),
+    imageApiUseTasks: cloud.flag('image_api_use_tasks') ?? false,
+    disableVendorAgent: vendorProperties(cloud),
   };
 }
 
-/**
- * The cloud of a provider that names none. Only a provider without credentials takes the only cloud of `clouds.yaml`:
- * with credentials it never did until os-client-config 1.29, and images would go where its credentials do not lead.
- */
-function defaultCloud(
-  { clouds, defaultName }: KnownClouds,
-  provider: NodepoolCredentials,
-): string | undefined {
-  if (hasOwnCredentials(provider)) return clouds.size === 0 ? undefined : defaultName;
-  const [only] = clouds.size === 1 ? clouds.keys() : [];
-  return defaultName ?? only;
+/** Reads the keys of a service, such as `image_interface`, and those of the whole cloud. */
+function serviceSettings(type: string, cloud: MergedCloud): ServiceSettings {
+  const prefix = type.replace('-', '_');
+  const name = cloud.text(`${prefix}_service_name`);
+  const regionName = cloud.text(`${prefix}_region_name`) ?? cloud.text('region_name');
+  const endpointOverride = cloud.text(`${prefix}_endpoint_override`) ?? cloud.text(`${prefix}_endpoint`);
+  return {
+    type: cloud.text(`${prefix}_service_type`) ?? type,
+    interface: interfaceOf(`${prefix}_`, cloud) ?? interfaceOf('', cloud) ?? 'public',
+    ...(name === undefined ? {} : { name }),
+    ...(regionName === undefined ? {} : { regionName }),
+    ...(endpointOverride === undefined ? {} : { endpointOverride }),
+  };
 }
 
-function hasOwnCredentials({ username, password, authUrl }: NodepoolCredentials): boolean {
-  return [username, password, authUrl].some((value) => value !== undefined);
+const INTERFACES: readonly string[] = ['public', 'internal', 'admin'];
+
+/** `endpoint_type` and `publicURL` are names from the time of Keystone v2. */
+function interfaceOf(prefix: string, cloud: MergedCloud): string | undefined {
+  const named = cloud.text(`${prefix}endpoint_type`) ?? cloud.text(`${prefix}interface`);
+  if (named === undefined) return undefined;
+  const name = named.replace(/URL$/, '');
+  if (INTERFACES.includes(name)) return name;
+  throw cloud.invalid(`${prefix}interface does not exist`, `write one of ${INTERFACES.join(', ')}`);
 }
 
-/** A provider without a cloud has to have all credentials itself. */
-function noCloud({ clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
-  if (clouds.size === 0 || provider.authUrl) return {};
-  if (hasOwnCredentials(provider)) {
-    throw invalidSettings(
-      `provider "${provider.name}" has credentials, but neither auth-url nor cloud`,
-      'add auth-url, or name the cloud of clouds.yaml that the credentials are for',
-    );
+function tlsSettings(cloud: MergedCloud, { home, cwd }: SettingsPlace): CloudSettings['tls'] {
+  const path = (key: string): string | undefined => {
+    const named = cloud.text(key);
+    if (named === undefined) return undefined;
+    return resolve(cwd, named === '~' || named.startsWith('~/') ? join(home, named.slice(1)) : named);
+  };
+  const verify = verifyOf(cloud);
+  const caFile = path('cacert');
+  const certFile = path('cert');
+  const keyFile = certFile === undefined ? undefined : path('key');
+  if (!verify && caFile !== undefined) cloud.warn('cacert has no effect if certificates are not verified');
+  return {
+    verify,
+    ...(caFile === undefined ? {} : { caFile }),
+    ...(certFile === undefined ? {} : { certFile }),
+    ...(keyFile === undefined ? {} : { keyFile }),
+  };
+}
+
+function verifyOf(cloud: MergedCloud): boolean {
+  if (cloud.flag('insecure') === true) return false;
+  const verify = cloud.flag('verify');
+  // A value that is neither true nor false must not turn verification off.
+  if (verify === undefined && (cloud.values.verify ?? '') !== '') {
+    throw cloud.invalid('verify is neither true nor false', 'name a file of certificates with cacert');
   }
-  throw invalidSettings(
-    `provider "${provider.name}" names no cloud, and ${origin} has several: ${[...clouds.keys()].join(', ')}`,
-    'name one with "cloud" of the provider, or with OS_CLOUD',
-  );
+  return verify ?? true;
 }
 
-function knownCloud(name: string, { clouds, origin }: KnownClouds, provider: NodepoolCredentials): Mapping {
-  const cloud = clouds.get(name);
-  if (cloud !== undefined) return cloud;
-  const others = clouds.size === 0 ? 'none' : [...clouds.keys()].join(', ');
-  throw invalidSettings(
-    `provider "${provider.name}": there is no cloud "${name}" in ${origin}; the clouds there: ${others}`,
-    'correct "cloud" of the provider or OS_CLOUD, or add the cloud to clouds.yaml',
-  );
-}
-
-/** `api_timeout`, or a `…_timeout` of old that was one service's: there is one for all. */
+/** One timeout for all services: `api_timeout`, or the `…_timeout` of a service in an older file. */
 function timeoutOf(cloud: MergedCloud): number | undefined {
-  const key =
-    cloud.keys().findLast((name) => name.endsWith('_timeout') && name !== 'api_timeout') ?? 'api_timeout';
+  const names = Object.keys(cloud.values);
+  const key = names.findLast((name) => name.endsWith('_timeout') && name !== 'api_timeout') ?? 'api_timeout';
   const text = cloud.text(key);
   if (text === undefined) return undefined;
   const seconds = Number(text);
   if (seconds > 0 && Number.isFinite(seconds)) return seconds;
-  throw cloud.fault(`${key} is no number of seconds`, 'write a number above 0');
+  throw cloud.invalid(`${key} is not a number of seconds`, 'write a number greater than 0');
 }
 
 function imageFormat(cloud: MergedCloud): ImageFormat {
   const format = cloud.text('image_format') ?? 'qcow2';
   if (isImageFormat(format)) return format;
-  throw cloud.fault(
-    'image_format is unknown',
-    'write qcow2, raw, vhd or another format that images are made in',
-  );
+  throw cloud.invalid('image_format is unknown', 'write qcow2, raw, vhd or another image format');
 }
 
-function properties(cloud: MergedCloud): Record<string, string> {
-  const entries = Object.entries(cloud.mapping('disable_vendor_agent'));
-  return Object.fromEntries(
-    entries.map(([key, value]) => [key, PYTHON_BOOLEANS.get(value) ?? String(value)]),
-  );
+function vendorProperties(cloud: MergedCloud): Record<string, string> {
+  const entries = Object.entries(mappingAt(cloud.values, 'disable_vendor_agent'));
+  return Object.fromEntries(entries.map(([key, value]) => [key, asText(value)]));
 }
 
-/**
- * What a cloud's `profile` (once called `cloud`) lays below its own settings.
- *
- * @param where the cloud and its files, for messages
- * @throws OpenStackError `invalid-settings` for the address of a profile, which openstacksdk would fetch
- */
-function vendorProfile(
-  cloud: Mapping,
-  known: KnownClouds,
-  where: string,
-  warn: (message: string) => void,
-): Mapping {
-  const name = cloud.profile ?? cloud.cloud;
-  if (typeof name !== 'string') return {};
-  const profile = known.profiles.get(name) ?? VENDOR_PROFILES.get(name);
-  if (profile === undefined && name.includes('://')) {
-    throw invalidSettings(
-      `${where} has its profile at an address, which is not supported`,
-      'name a vendor, or write auth_url and regions into clouds.yaml',
-    );
-  }
-  if (profile === undefined) {
-    warn(`${where}: there is no vendor profile "${name}"; the cloud goes without`);
-    return {};
-  }
-  if (profile.status === 'deprecated')
-    warn(`${where}: its profile is deprecated: ${String(profile.message)}`);
-  return profile;
+/** Glance accepts only text; booleans have Python's spelling, as in openstacksdk. */
+function asText(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  return String(value);
 }

@@ -1,28 +1,73 @@
-import type { OpenStackError } from '../openstack-error.ts';
-import { invalidSettings } from './invalid-settings.ts';
-import { type Mapping, mappingAt } from './mapping.ts';
+import { OpenStackError } from '../openstack-error.ts';
 
-/** What YAML 1.1 takes for a boolean. */
-const WORDS: ReadonlyMap<string, boolean> = new Map([
-  ...['true', 'yes', 'on'].map((word) => [word, true] as const),
-  ...['false', 'no', 'off'].map((word) => [word, false] as const),
-]);
+/** A mapping of YAML or JSON. */
+export type Mapping = Readonly<Record<string, unknown>>;
 
-/** One cloud after all layers were merged, and how its values are read. */
+export function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The mapping under a key; an empty one if the value is absent or something else. */
+export function mappingAt(mapping: Mapping, key: string): Mapping {
+  const value = Object.hasOwn(mapping, key) ? mapping[key] : undefined;
+  return isMapping(value) ? value : {};
+}
+
+/** Replaces dashes in keys by underscores, because `region-name` means `region_name`, and numbers by text; recursively. */
+export function normalized(mapping: Mapping): Mapping {
+  return Object.fromEntries(
+    Object.entries(mapping).map(([key, value]) => [key.replaceAll('-', '_'), normalizedValue(value)]),
+  );
+}
+
+function normalizedValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalizedValue);
+  if (typeof value === 'number') return String(value);
+  return isMapping(value) ? normalized(value) : value;
+}
+
+/** Merges two mappings recursively; `over` takes precedence. */
+export function mergedDeeply(under: Mapping, over: Mapping): Mapping {
+  const merged: Record<string, unknown> = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    merged[key] = isMapping(value) ? mergedDeeply(mappingAt(merged, key), value) : value;
+  }
+  return merged;
+}
+
+/** An error without values of the settings, because any of them may be a secret. */
+export function invalidSettings(reason: string, remedy: string): OpenStackError {
+  return new OpenStackError('invalid-settings', `${reason}; ${remedy}`);
+}
+
+/** Booleans of YAML 1.1. */
+const BOOLEANS: Readonly<Record<string, boolean>> = {
+  true: true,
+  yes: true,
+  on: true,
+  false: false,
+  no: false,
+  off: false,
+};
+
+/** One cloud after all layers were merged. */
 export class MergedCloud {
-  readonly #values: Mapping;
+  /** Name of the cloud in messages and in {@link CloudSettings}. */
+  readonly name: string;
+  readonly values: Mapping;
   readonly #where: string;
   readonly #warn: (message: string) => void;
 
-  /** @param where the cloud, its provider and its files, for messages */
-  constructor(values: Mapping, where: string, warn: (message: string) => void) {
-    this.#values = values;
+  /** @param where the provider, the cloud and its files, for messages */
+  constructor(name: string, values: Mapping, where: string, warn: (message: string) => void) {
+    this.name = name;
+    this.values = values;
     this.#where = where;
     this.#warn = warn;
   }
 
-  /** An error about this cloud; it must not hold a value, which may be a secret. */
-  fault(reason: string, remedy: string): OpenStackError {
+  /** An error about this cloud. The reason must not contain a value, which may be a secret. */
+  invalid(reason: string, remedy: string): OpenStackError {
     return invalidSettings(`${this.#where}: ${reason}`, remedy);
   }
 
@@ -30,49 +75,37 @@ export class MergedCloud {
     this.#warn(`${this.#where}: ${message}`);
   }
 
-  keys(): readonly string[] {
-    return Object.keys(this.#values);
-  }
-
-  /** Whether the key is there and neither null nor empty. */
-  has(key: string): boolean {
-    return Object.hasOwn(this.#values, key) && (this.#values[key] ?? '') !== '';
-  }
-
-  mapping(key: string): Mapping {
-    return mappingAt(this.#values, key);
-  }
-
-  /** Undefined if the key is absent, null or empty. */
+  /** Undefined if the value is absent, null or empty. */
   text(key: string): string | undefined {
-    const raw = this.rawText(key, this.#values);
+    const raw = this.rawText(key, this.values);
     return raw === undefined ? undefined : this.filledIn(key, raw);
   }
 
-  /** As {@link text}, but with braces left alone: secrets may hold them. */
+  /** Like {@link text}, but keeps braces: secrets may contain them. */
   rawText(key: string, values: Mapping): string | undefined {
     const value = (Object.hasOwn(values, key) ? values[key] : undefined) ?? '';
     if (typeof value === 'string') return value || undefined;
-    throw this.fault(`${key} is no text`, 'write one text, in quotes if it looks like something else');
+    throw this.invalid(`${key} is not text`, 'write one text, in quotes if it looks like something else');
   }
 
-  /** Replaces `{region_name}` and the like by what the cloud says there; `{{` is a brace. */
+  /** Replaces `{region_name}` and the like by the cloud's value; `{{` is a brace. */
   filledIn(key: string, text: string): string {
     return text.replaceAll(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (match, name: string | undefined) => {
       if (match === '{{' || match === '}}') return match.charAt(0);
-      const value = name === undefined ? undefined : this.rawText(name, this.#values);
+      const value = name === undefined ? undefined : this.rawText(name, this.values);
       if (value !== undefined) return value;
-      throw this.fault(
-        `${key} holds a placeholder that stands for nothing`,
-        'name a setting of the cloud between the braces, as in {region_name}, or double them',
+      throw this.invalid(
+        `${key} has an unknown placeholder`,
+        'write the name of a setting of the cloud between the braces, as in {region_name}, or double them',
       );
     });
   }
 
-  /** Undefined if the key is absent, or neither true nor false. */
+  /** Undefined if the value is absent, or neither true nor false. */
   flag(key: string): boolean | undefined {
-    const value = Object.hasOwn(this.#values, key) ? this.#values[key] : undefined;
+    const value = Object.hasOwn(this.values, key) ? this.values[key] : undefined;
     if (typeof value === 'boolean') return value;
-    return typeof value === 'string' ? WORDS.get(value.toLowerCase()) : undefined;
+    const word = typeof value === 'string' ? value.toLowerCase() : '';
+    return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
   }
 }

@@ -1,12 +1,11 @@
-import type { Mapping } from './mapping.ts';
+import type { Mapping } from './merged-cloud.ts';
 
 const DEFAULT_DOMAINS = { user_domain_name: 'Default', project_domain_name: 'Default' };
 
 /**
- * What is publicly known of a vendor's cloud, by the name for `profile`: as openstacksdk has it, with the formats of
- * os-client-config 1.22 where later releases changed them, for an image without `image-type` is built in them.
- * Only keys that matter to images are here. The regions of datacentred and ultimum are not, for os-client-config writes
- * them as `region-name`, which it does not read in a profile.
+ * Public settings of vendors' clouds by `profile`: those of openstacksdk, with the formats of os-client-config 1.22,
+ * in which images without `image-type` are built. Keys that do not matter to images are omitted, and so are the regions
+ * of datacentred and ultimum: os-client-config writes them as `region-name`, which it ignores in a profile.
  */
 export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Mapping>(
   Object.entries({
@@ -15,7 +14,7 @@ export const VENDOR_PROFILES: ReadonlyMap<string, Mapping> = new Map<string, Map
       region_name: 'RegionOne',
     },
     binero: { auth: { auth_url: 'https://auth.binero.cloud:5000/v3' }, regions: ['europe-se-1'] },
-    // Without auth_url: each of its clouds is a customer's own.
+    // Without auth_url: each customer has a cloud.
     bluebox: { region_name: 'RegionOne' },
     catalyst: {
       auth: { auth_url: 'https://api.cloud.catalyst.net.nz:5000/v2.0' },

@@ -1,30 +1,25 @@
-import type { GlanceImage, GlanceTask } from '../glance-image.ts';
+import { type GlanceImage, isRunning } from '../glance-image.ts';
 import type { ImageApi } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
+import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { poll } from './poll.ts';
 
-/** How an image's data came: a file that was put has been taken when the wait begins, an import may yet begin. */
-export type Arrival = 'file' | 'import';
-
-/** What {@link activeImage} waits for. */
+/** Options of {@link activeImage}. */
 export interface ActiveImageOptions {
-  readonly arrival: Arrival;
+  /** How the data arrives: all of a `file` was sent before, but an `import` may not have started. */
+  readonly arrival: 'file' | 'import';
   /** Seconds. */
   readonly timeout: number;
   readonly signal: AbortSignal;
 }
 
-/** The statuses while the cloud stores the data. */
+/** Statuses while the cloud stores the data. */
 const STORING: readonly string[] = ['saving', 'importing'];
 
-/** The statuses before that, by how the data comes. Any other but `active` means that it failed. */
-const WAITING: Readonly<Record<Arrival, readonly string[]>> = {
-  file: [],
-  import: ['queued', 'uploading'],
-};
+/** Statuses before that. Any other one than `active` is a failure. */
+const WAITING = { file: [] as readonly string[], import: ['queued', 'uploading'] };
 
 /**
- * Waits until an image is active. Glance v2 has no status for a failure: the image goes back to the one that it had.
+ * Waits until an image is active. Glance v2 has no status for a failure: the image returns to its earlier status.
  *
  * @throws OpenStackError `image-failed`, `image-timeout`
  */
@@ -33,58 +28,49 @@ export async function activeImage(
   id: string,
   { arrival, timeout, signal }: ActiveImageOptions,
 ): Promise<GlanceImage> {
-  let last = '';
-  let storing = false;
-  const look = async (): Promise<GlanceImage | undefined> => {
-    const image = await images.get(id, signal).catch((error: unknown) => {
-      if (error instanceof OpenStackError && error.code === 'not-found')
-        throw failed(images, id, 'is gone', error);
-      throw error;
-    });
-    last = image.status;
-    if (last === 'active') return image;
-    if (STORING.includes(last)) {
-      storing = true;
-    } else if (!WAITING[arrival].includes(last) || !(await isImporting(images, id, storing, signal))) {
-      throw failed(images, id, `went to ${last} instead of active`);
+  let status = '';
+  let hasStored = false;
+  const check = async (): Promise<GlanceImage | undefined> => {
+    const image = await images.get(id, signal).catch(unlessAbsent);
+    if (image === undefined) throw failed(images, id, 'is gone');
+    status = image.status;
+    if (status === 'active') return image;
+    if (STORING.includes(status)) {
+      hasStored = true;
+    } else if (!WAITING[arrival].includes(status) || !(await mayImport(images, id, hasStored, signal))) {
+      throw failed(images, id, `went to ${status} instead of active`);
     }
     return undefined;
   };
   const onTimeout = (): Error =>
     new OpenStackError(
       'image-timeout',
-      `cloud ${images.cloud}: image ${id} is ${last} and not active after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
+      `cloud ${images.cloud}: image ${id} is ${status} and not active after ${timeout} s; look at the cloud's image service, or raise image-upload-timeout`,
     );
-  return await poll(look, { timeout, signal, onTimeout });
+  return await poll(check, { timeout, signal, onTimeout });
 }
 
 /**
- * Whether an import goes on, or may yet begin, of an image that is as it was before. One that failed leaves it so, and
- * its task says why, a moment later.
+ * Whether the import of an image runs or may start later. A failed import returns the image to its earlier status; its
+ * task has the reason a moment later.
  *
- * @param hasBegun whether the cloud was seen to store the image's data
+ * @param hasStored whether the cloud has been storing data
  */
-async function isImporting(
+async function mayImport(
   images: ImageApi,
   id: string,
-  hasBegun: boolean,
+  hasStored: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
   const tasks = await images.imageTasks(id, signal);
   const failure = tasks.find(({ status }) => status === 'failure');
-  if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message})`);
-  return !hasBegun || tasks.some(isUnderWay);
+  if (failure !== undefined) throw failed(images, id, `could not be imported (${failure.message ?? ''})`);
+  return !hasStored || tasks.some(isRunning);
 }
 
-/** Whether a task has not ended. */
-export function isUnderWay({ status }: GlanceTask): boolean {
-  return status === 'pending' || status === 'processing';
-}
-
-function failed(images: ImageApi, id: string, what: string, cause?: Error): OpenStackError {
+function failed({ cloud }: ImageApi, id: string, what: string): OpenStackError {
   return new OpenStackError(
     'image-failed',
-    `cloud ${images.cloud}: image ${id} ${what}: the cloud did not take its data; see the log of its image service`,
-    { cause },
+    `cloud ${cloud}: image ${id} ${what}: the cloud did not store its data; see the log of its image service`,
   );
 }

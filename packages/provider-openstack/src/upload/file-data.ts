@@ -1,92 +1,99 @@
-import { type Checksums, HashedReader, ImageError, type ImageFile } from '@nodepool-builder/image-builder';
+import {
+  type Checksums,
+  HashedReader,
+  ImageError,
+  type ImageFile,
+  type Progress,
+} from '@nodepool-builder/image-builder';
 import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/module-kit';
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import type { ByteProgress } from './byte-progress.ts';
 
-/** What {@link FileData.open} takes. */
+/** Options of {@link withFile}. */
 export interface FileDataOptions {
-  readonly progress: ByteProgress;
+  readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;
   /** Seconds. */
   readonly stallTimeout: number;
   readonly signal: AbortSignal;
 }
 
-/** A file on its way to a cloud. What is not known of it is digested while it goes out. */
-export class FileData {
-  readonly #file: ImageFile;
-  readonly #source: HashedReader;
-  readonly #options: FileDataOptions;
-  #begun = false;
-
-  private constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {
-    this.#file = file;
-    this.#source = source;
-    this.#options = options;
-  }
-
-  /** @throws OpenStackError `image-missing-on-disk` */
-  static async open(file: ImageFile, options: FileDataOptions): Promise<FileData> {
+/**
+ * Runs work with an open image file.
+ *
+ * @throws OpenStackError `image-missing-on-disk` if the file is missing or changes
+ */
+export async function withFile<T>(
+  file: ImageFile,
+  options: FileDataOptions,
+  work: (file: FileData) => Promise<T>,
+): Promise<T> {
+  try {
+    const source = await HashedReader.open(file.path, {
+      checksums: file.checksums,
+      signal: options.signal,
+    });
     try {
-      const source = await HashedReader.open(file.path, {
-        checksums: file.checksums,
-        signal: options.signal,
-      });
-      if (source.size === file.size) return new FileData(file, source, options);
-      await source.close();
+      if (source.size === file.size) return await work(new FileData(file, source, options));
       throw new ImageError(
         'image-changed',
-        `"${file.path}" has ${source.size} bytes and not ${file.size}: it changed before its upload; build the image again`,
+        `"${file.path}" has ${source.size} bytes instead of ${file.size}: it changed before its upload; build the image again`,
       );
-    } catch (error) {
-      throw asDiskError(error);
+    } finally {
+      await source.close();
     }
-  }
-
-  /** For the wire. */
-  get data(): ImageData {
-    const { stallTimeout } = this.#options;
-    return { size: this.#file.size, body: () => this.#body(), stallTimeout };
-  }
-
-  /** Known from its build, or once all of it went out, or else read now. */
-  async checksums(): Promise<Checksums> {
-    if (this.#file.checksums !== undefined) return this.#file.checksums;
-    if (!this.#begun) await drain(this.#pieces());
-    return await this.#source.checksums;
-  }
-
-  async close(): Promise<void> {
-    await this.#source.close();
-  }
-
-  #body(): AsyncIterable<Buffer> {
-    const { progress, limit, signal } = this.#options;
-    let done = 0;
-    const onBytes = (bytes: number): void => {
-      done += bytes;
-      progress.report(done);
-    };
-    return metered(this.#pieces(), { onBytes, limit, signal });
-  }
-
-  #pieces(): AsyncIterable<Buffer> {
-    this.#begun = true;
-    return this.#source.pieces();
+  } catch (error) {
+    throw asDiskError(error);
   }
 }
 
-async function drain(pieces: AsyncIterable<Buffer>): Promise<void> {
-  const reading = pieces[Symbol.asyncIterator]();
-  while ((await reading.next()).done !== true);
-}
-
-/** An error of the file on disk in the words of this package, wherever in the chain of causes it is; else the error. */
-export function asDiskError(error: unknown): unknown {
+/** Translates an error of the file, even as the cause of another one; returns others unchanged. */
+function asDiskError(error: unknown): unknown {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof ImageError && (cause.code === 'image-missing' || cause.code === 'image-changed'))
       return new OpenStackError('image-missing-on-disk', cause.message, { cause: error });
   }
   return error;
+}
+
+/** An open image file. Unknown digests are computed while it is sent. */
+export class FileData implements ImageData {
+  readonly path: string;
+  readonly size: number;
+  readonly stallTimeout: number;
+  readonly #source: HashedReader;
+  readonly #options: FileDataOptions;
+  /** Whether no further reading is needed for the digests. */
+  #isRead: boolean;
+
+  constructor(file: ImageFile, source: HashedReader, options: FileDataOptions) {
+    this.path = file.path;
+    this.size = file.size;
+    this.stallTimeout = options.stallTimeout;
+    this.#isRead = file.checksums !== undefined;
+    this.#source = source;
+    this.#options = options;
+  }
+
+  readonly body = (): AsyncIterable<Buffer> => {
+    const { onProgress, limit, signal } = this.#options;
+    const { size: total } = this;
+    let done = 0;
+    const onBytes = (bytes: number): void => {
+      done += bytes;
+      onProgress({ done: Math.min(done, total - 1), total }); // the end is an active image
+    };
+    return metered(this.#pieces(), { onBytes, limit, signal });
+  };
+
+  /** Digests from the build, or else of the bytes that were sent. Reads the file if nothing was sent. */
+  async checksums(): Promise<Checksums> {
+    if (!this.#isRead) for await (const piece of this.#pieces()) void piece;
+    return await this.#source.checksums;
+  }
+
+  #pieces(): AsyncIterable<Buffer> {
+    this.#isRead = true;
+    return this.#source.pieces();
+  }
 }

@@ -10,34 +10,34 @@ import type { GlanceImage } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
-/** The property with the upload's id: what a second try, or nobody, is to find the image by. */
+/** Property with the upload's id, by which any process finds the image. */
 export const UPLOAD_ID = 'nodepool_upload_id';
-/** The property with the image's id in `images-dir`. */
+/** Property with the image's id in `images-dir`. */
 export const BUILD_ID = 'nodepool_build_id';
-/** The property with `providers[].name`. */
+/** Property with `providers[].name`. */
 export const PROVIDER_NAME = 'nodepool_provider_name';
-/** The property with `providers[].images[].name`. */
+/** Property with `providers[].images[].name`. */
 export const IMAGE_NAME = 'nodepool_image_name';
-/** The property with the time at which the image's build ended, in ISO 8601. */
+/** Property with the end of the image's build, in ISO 8601. */
 export const BUILD_TIME = 'nodepool_build_time';
 
-/** The property with the md5 of the file, as openstacksdk calls it. */
+/** openstacksdk's property with the md5 of the file. */
 export const MD5 = 'owner_specified.openstack.md5';
 
-/** The properties with the digests, and which they are. */
+/** Properties with digests. */
 export const CHECKSUM_PROPERTIES: ReadonlyMap<string, 'md5' | 'sha256' | 'object'> = new Map(
   ['openstack', 'shade'].flatMap((owner) =>
     (['md5', 'sha256', 'object'] as const).map((key) => [`owner_specified.${owner}.${key}`, key]),
   ),
 );
 
-/** Glance's `disk_format` where it is another word than nodepool's: it knows one VHD. */
+/** Glance's `disk_format` where it differs from nodepool's: Glance has one VHD format. */
 const DISK_FORMATS: Readonly<Partial<Record<ImageFormat, string>>> = { vpc: 'vhd', 'vhd-fixed': 'vhd' };
 
-/** Glance's `container_format` where it is not `bare`, by disk format. */
+/** Glance's `container_format` by disk format; default `bare`. */
 const CONTAINER_FORMATS: Readonly<Record<string, string>> = { vhd: 'ovf' };
 
-/** The metadata that is not text to Glance, and how it is read. */
+/** Parsers of the metadata that is not text in Glance. */
 const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties[string] | undefined>> = {
   min_disk: wholeNumber,
   min_ram: wholeNumber,
@@ -45,12 +45,12 @@ const METADATA_TYPES: Readonly<Record<string, (value: string) => ImageProperties
   tags: splitTags,
 };
 
-/** Glance's word for a format. */
+/** Glance's name of a format. */
 export function diskFormat(format: ImageFormat): string {
   return DISK_FORMATS[format] ?? format;
 }
 
-/** What {@link imageProperties} depends on. */
+/** Parameters of {@link imageProperties}. */
 export interface PropertySources {
   readonly provider: string;
   readonly request: UploadRequest;
@@ -58,16 +58,16 @@ export interface PropertySources {
   readonly vendor: Readonly<Record<string, string>>;
 }
 
-/** The name in the cloud: what was asked for, else made of the image's name and id. */
+/** Name in the cloud: the requested one, else the image's name and id. */
 export function cloudImageName({ externalName, imageName, imageId }: ClaimRequest): string {
   return externalName ?? `${imageName}-${imageId}`;
 }
 
 /**
- * All properties that the image is to have in the end, but for the digests. Metadata may say more than the
- * defaults (`visibility`, `container_format`), but not what the image is or whose.
+ * Final properties of an image, without the digests. Metadata may override the defaults (`visibility`,
+ * `container_format`), but not the identity of the image.
  *
- * @throws OpenStackError `invalid-settings` for metadata that is not of its type.
+ * @throws OpenStackError `invalid-settings` for metadata of a wrong type
  */
 export function imageProperties({ provider, request, vendor }: PropertySources): ImageProperties {
   const format = diskFormat(request.file.format);
@@ -78,7 +78,7 @@ export function imageProperties({ provider, request, vendor }: PropertySources):
   };
 }
 
-/** Those of them that do not depend on a file. Throws as {@link imageProperties} does. */
+/** The part of {@link imageProperties} that does not depend on a file. */
 export function claimProperties({
   provider,
   request,
@@ -97,7 +97,7 @@ export function claimProperties({
   };
 }
 
-/** The digests as openstacksdk keeps them, and as shade did. */
+/** Digests in the properties of openstacksdk and shade. */
 export function checksumProperties(request: UploadRequest, { md5, sha256 }: Checksums): ImageProperties {
   const values = { md5, sha256, object: `images/${cloudImageName(request)}` };
   return Object.fromEntries(Array.from(CHECKSUM_PROPERTIES, ([name, key]) => [name, values[key]]));
@@ -113,25 +113,23 @@ export function checksumsIn(properties: Readonly<Record<string, unknown>>): Chec
   return typeof md5 === 'string' && typeof sha256 === 'string' ? { md5, sha256 } : undefined;
 }
 
-/** A protected image could not be removed if its upload failed, so that it becomes so only in the end. */
+/** Without `protected`, which is set last: a protected image could not be removed after a failure. */
 export function unprotected({ protected: _, ...properties }: ImageProperties): ImageProperties {
   return properties;
 }
 
-/** The formats of an image with data are what the cloud made of it: they cannot be set any more. */
+/** Without the formats, which are fixed once the image has data. */
 export function withoutFormats(properties: ImageProperties): ImageProperties {
   const { disk_format: _disk, container_format: _container, ...others } = properties;
   return others;
 }
 
-/** Those of the wanted properties that an image does not have. */
+/** Wanted properties that an image does not have. */
 export function missingProperties(image: GlanceImage, wanted: ImageProperties): ImageProperties {
-  return Object.fromEntries(
-    Object.entries(wanted).filter(([name, value]) => !isSame(value, image.properties[name])),
-  );
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => !isSame(value, image[name])));
 }
 
-/** Tags are a set. */
+/** Compares tags as sets. */
 function isSame(wanted: ImageProperties[string], there: unknown): boolean {
   if (!Array.isArray(wanted)) return wanted === there;
   return Array.isArray(there) && isDeepStrictEqual(new Set(wanted), new Set(there));

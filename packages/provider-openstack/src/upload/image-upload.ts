@@ -1,75 +1,145 @@
-import type { GlanceImage } from '../glance-image.ts';
-import type { ImageProperties } from '../image-api.ts';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import type { Logger, UploadRequest } from '@nodepool-builder/image-builder';
+import { RetryBudget } from '@nodepool-builder/image-builder/module-kit';
+import { type GlanceImage, storedDigest } from '../glance-image.ts';
+import type { ImageApi, ImageProperties } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import { carryImage, cleanUp, complete, type ImageUpload, type Remains, verify } from './carry-image.ts';
-import { asDiskError, FileData } from './file-data.ts';
-import { UPLOAD_ID } from './image-properties.ts';
+import { type FileData, type FileDataOptions, withFile } from './file-data.ts';
+import {
+  checksumProperties,
+  missingProperties,
+  UPLOAD_ID,
+  unprotected,
+  withoutFormats,
+} from './image-properties.ts';
 import { FinalFailure } from './retry.ts';
+import type { UploadMethod } from './upload-method.ts';
+
+/** Time limit for the cleanup after a failure, in milliseconds. The upload's own signal may have aborted. */
+const CLEANUP_TIME = 120_000;
+
+/** One upload to one cloud. */
+export interface ImageUpload extends FileDataOptions {
+  readonly images: ImageApi;
+  readonly method: UploadMethod;
+  readonly request: UploadRequest;
+  /** Final properties of the image, without the digests. */
+  readonly properties: ImageProperties;
+  /** Seconds from the last byte until the image is active. */
+  readonly timeout: number;
+  readonly logger: Logger;
+}
+
+/** The parts of an upload that a cleanup needs. */
+export type Cleanup = Pick<ImageUpload, 'images' | 'method' | 'signal'>;
 
 /**
- * Tries once to bring a file into a cloud: leaves one image that is whole, or none. What an earlier try of the same
- * upload left is the result if it is whole, else it is removed.
+ * Makes one attempt to upload a file. Leaves one complete image, or none. A complete image of an earlier attempt is the
+ * result; an incomplete one is removed.
  *
- * @param attempt which try this is, from 1
+ * @param attempt from 1
  * @returns the image's id
- * @throws FinalFailure for a conflict that is not about the image of this try
+ * @throws FinalFailure for a conflict before the image was created
  */
 export async function uploadImage(upload: ImageUpload, attempt: number): Promise<string> {
-  const { images, carrier, request, signal } = upload;
-  const file = await FileData.open(request.file, upload);
-  let hasImage = false;
-  try {
-    const left = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
+  const { images, method, request, signal } = upload;
+  let isCreated = false;
+  const create = async (properties: ImageProperties): Promise<GlanceImage> => {
+    const created = await images.create(properties, signal);
+    isCreated = true;
+    return created;
+  };
+  return await withFile(request.file, upload, async (file) => {
+    const found = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
     try {
-      const create = async (properties: ImageProperties): Promise<GlanceImage> => {
-        const created = await images.create(properties, signal);
-        hasImage = true;
-        return created;
-      };
-      const image = (await firstWhole(upload, left, file)) ?? (await carryImage(upload, file, create));
+      const image = (await intactImage(upload, found, file)) ?? (await transferImage(upload, file, create));
       await complete(upload, image, file);
-      // The answer to an earlier try's request may have been lost for so long that its image came only now.
+      // An earlier request may take effect only now, long after its answer was lost.
       if (attempt > 1) await removeUpload(upload, request.uploadId, image.id);
-      else await carrier.clear?.(images, request.uploadId, signal);
+      else await method.clear?.(images, request.uploadId, signal);
       return image.id;
     } catch (error) {
-      await cleanUp(upload, (remains) => removeUpload(remains, request.uploadId));
-      throw error;
+      await cleanUp(upload, (cleanup) => removeUpload(cleanup, request.uploadId));
+      const isConflict = error instanceof OpenStackError && error.code === 'conflict';
+      throw isConflict && !isCreated ? new FinalFailure(error) : error;
     }
+  });
+}
+
+/**
+ * Uploads the file into a new image and verifies the stored data.
+ *
+ * @param create creates the image with these properties
+ */
+export async function transferImage(
+  upload: ImageUpload,
+  file: FileData,
+  create: (properties: ImageProperties) => Promise<GlanceImage>,
+): Promise<GlanceImage> {
+  const { images, method, request, properties, timeout, signal } = upload;
+  const known = request.file.checksums;
+  const first = unprotected({ ...properties, ...(known && checksumProperties(request, known)) });
+  const { uploadId } = request;
+  const image = await method.run({ images, uploadId, create: () => create(first), file, timeout, signal });
+  await verify(upload, image, file);
+  return image;
+}
+
+/** Sets the properties that were unknown or forbidden when the image was created. */
+export async function complete(
+  { images, request, properties, signal }: ImageUpload,
+  image: GlanceImage,
+  file: FileData,
+): Promise<void> {
+  const checksums = checksumProperties(request, await file.checksums());
+  const missing = missingProperties(image, withoutFormats({ ...properties, ...checksums }));
+  if (Object.keys(missing).length > 0) await images.update(image.id, missing, signal);
+}
+
+/** Runs the cleanup after a failed upload. Only logs its own failure. */
+export async function cleanUp(
+  upload: ImageUpload,
+  remove: (cleanup: Cleanup) => Promise<void>,
+): Promise<void> {
+  const { images, logger, request } = upload;
+  const signal = AbortSignal.timeout(CLEANUP_TIME);
+  try {
+    await RetryBudget.without(() => remove({ ...upload, signal }));
   } catch (error) {
-    const isConflict = error instanceof OpenStackError && error.code === 'conflict';
-    throw isConflict && !hasImage ? new FinalFailure(error) : asDiskError(error);
-  } finally {
-    await file.close();
+    logger.warn(
+      `cloud ${images.cloud}: the cleanup after the failed upload of image ${request.imageId} failed: ${String(error)}; remove the images with ${UPLOAD_ID}=${request.uploadId}`,
+      { error },
+    );
   }
 }
 
-/** Removes everything in the cloud that belongs to an upload, but for one image. */
+/** Removes everything of an upload from the cloud, apart from one image. */
 export async function removeUpload(
-  { images, carrier, signal }: Remains,
+  { images, method, signal }: Cleanup,
   uploadId: string,
   kept?: string,
 ): Promise<void> {
-  const left = await images.list({ [UPLOAD_ID]: uploadId }, signal);
-  for (const { id } of left) if (id !== kept) await images.delete(id, signal);
-  await carrier.clear?.(images, uploadId, signal);
+  const found = await images.list({ [UPLOAD_ID]: uploadId }, signal);
+  for (const { id } of found) if (id !== kept) await images.delete(id, signal);
+  await method.clear?.(images, uploadId, signal);
 }
 
-/** The first whole one of these images; the others are removed. */
-async function firstWhole(
+/** The first intact image; the others are removed. */
+async function intactImage(
   upload: ImageUpload,
-  left: readonly GlanceImage[],
+  found: readonly GlanceImage[],
   file: FileData,
 ): Promise<GlanceImage | undefined> {
-  let whole: GlanceImage | undefined;
-  for (const image of left) {
-    if (whole === undefined && (await isWhole(upload, image, file))) whole = image;
+  let intact: GlanceImage | undefined;
+  for (const image of found) {
+    if (intact === undefined && (await isIntact(upload, image, file))) intact = image;
     else await upload.images.delete(image.id, upload.signal);
   }
-  return whole;
+  return intact;
 }
 
-async function isWhole(upload: ImageUpload, image: GlanceImage, file: FileData): Promise<boolean> {
+async function isIntact(upload: ImageUpload, image: GlanceImage, file: FileData): Promise<boolean> {
   if (image.status !== 'active') return false;
   try {
     await verify(upload, image, file);
@@ -78,4 +148,39 @@ async function isWhole(upload: ImageUpload, image: GlanceImage, file: FileData):
     if (error instanceof OpenStackError && error.code === 'checksum-mismatch') return false;
     throw error;
   }
+}
+
+/**
+ * Compares the size and the digest of the stored data with the file, which is read again only if the cloud reports none
+ * of the known digests. Data of another size may have been converted.
+ *
+ * @throws OpenStackError `checksum-mismatch`
+ */
+async function verify(
+  { images: { cloud }, method, signal }: ImageUpload,
+  image: GlanceImage,
+  file: FileData,
+): Promise<void> {
+  const { path, size } = file;
+  const mismatch = (actual: string, expected: string): OpenStackError =>
+    new OpenStackError(
+      'checksum-mismatch',
+      `cloud ${cloud}: image ${image.id} has ${actual}, but ${path} has ${expected}: it changed during the transfer or on disk; upload it again, and if that fails too, build it again`,
+    );
+  if (image.size !== size) {
+    if (method.convertible) return;
+    throw mismatch(`${image.size ?? 0} bytes`, `${size}`);
+  }
+  const stored = storedDigest(image);
+  if (stored === undefined) return;
+  const { algorithm, value } = stored;
+  const known: Readonly<Record<string, string>> = { ...(await file.checksums()) };
+  const expected = known[algorithm] ?? (await digestOf(path, algorithm, signal));
+  if (value !== expected) throw mismatch(`${algorithm} ${value}`, expected);
+}
+
+async function digestOf(path: string, algorithm: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash(algorithm);
+  for await (const piece of createReadStream(path, { signal })) hash.update(piece as Buffer);
+  return hash.digest('hex');
 }

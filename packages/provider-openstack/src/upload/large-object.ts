@@ -1,58 +1,64 @@
 import { createHash } from 'node:crypto';
-import type { ObjectStore, PutObjectOptions, Segment } from '../object-store.ts';
+import type { ImageData } from '../image-api.ts';
+import type { ObjectStore, Segment } from '../object-store.ts';
 import { OpenStackError } from '../openstack-error.ts';
-import { Segments } from './segments.ts';
 
-/** Where a large object and its segments lie. */
+/** Location of a large object. */
 export interface LargeObjectPlace {
   readonly container: string;
   readonly name: string;
 }
 
-/** What {@link putLargeObject} takes. */
+/** Parameters of {@link putLargeObject}. */
 export interface LargeObject extends LargeObjectPlace {
-  /** The data from its beginning. */
-  readonly open: () => AsyncIterable<Buffer>;
-  /** Bytes. */
-  readonly size: number;
+  readonly data: ImageData;
   /** Bytes of a segment. */
   readonly segmentSize: number;
-  /** Seconds in which the store may take no byte. */
-  readonly stallTimeout: number;
-  /** Headers for the object once its segments are there. */
+  /** Headers of the object, requested after its segments were sent. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly signal: AbortSignal;
 }
 
-/** The store removes what nobody removed, in seconds: a day. */
+/** The store deletes what no cleanup removed after so many seconds: a day. */
 const DELETE_AFTER = { 'x-delete-after': '86400' } as const;
 
 /**
  * Puts a file as a static large object, segment by segment.
  *
- * @throws OpenStackError `checksum-mismatch` if the store took something else than what was sent.
+ * @throws OpenStackError `checksum-mismatch` if the store has other data than was sent
  */
 export async function putLargeObject(store: ObjectStore, object: LargeObject): Promise<void> {
-  const { container, name, open, size, segmentSize, stallTimeout, headers, signal } = object;
+  const { container, name, data, segmentSize, headers, signal } = object;
+  const { size, stallTimeout } = data;
+  const segmentsIn = segmentContainer(container);
   await store.createContainer(container, signal);
-  await store.createContainer(segmentContainer(container), signal);
-  const segments = new Segments(open);
+  await store.createContainer(segmentsIn, signal);
+  const segments = new Segments(data.body);
   const put: Segment[] = [];
   for (let start = 0; start < size; start += segmentSize) {
     const end = Math.min(start + segmentSize, size);
-    const number = String(put.length).padStart(6, '0');
-    const place = { container: segmentContainer(container), name: `${segmentPrefix(name)}${number}` };
-    const options = { size: end - start, stallTimeout, signal };
-    const etag = await putSegment(store, place, () => segments.read(start, end), options);
-    put.push({ ...place, etag, size: end - start });
+    const segment = `${segmentPrefix(name)}${String(put.length).padStart(6, '0')}`;
+    let md5 = createHash('md5');
+    const body = (): AsyncIterable<Buffer> => {
+      md5 = createHash('md5');
+      return hashed(segments.read(start, end), md5);
+    };
+    const options = { size: end - start, stallTimeout, headers: DELETE_AFTER, signal };
+    const stored = await store.put(segmentsIn, segment, body, options);
+    const etag = md5.digest('hex');
+    if (stored !== undefined && stored !== etag) {
+      throw new OpenStackError(
+        'checksum-mismatch',
+        `object ${segmentsIn}/${segment} has md5 ${stored} in the cloud, but ${etag} was sent; upload it again`,
+      );
+    }
+    put.push({ container: segmentsIn, name: segment, etag, size: end - start });
   }
-  await store.putManifest(container, name, put, {
-    headers: { ...DELETE_AFTER, ...(await headers()) },
-    signal,
-  });
+  const fields = { ...DELETE_AFTER, ...(await headers()) };
+  await store.putManifest(container, name, put, { headers: fields, signal });
 }
 
-/** Removes an object and its segments, whichever of them are there. */
+/** Deletes an object and its segments; missing ones are not an error. */
 export async function deleteLargeObject(
   store: ObjectStore,
   { container, name }: LargeObjectPlace,
@@ -63,41 +69,22 @@ export async function deleteLargeObject(
   for (const segment of segments) await store.delete(segmentContainer(container), segment.name, signal);
 }
 
-/** The large objects whose names begin so, whole or not, and when the newest part of each was put. */
+/** Lists large objects by a prefix of their names, even incomplete ones, with the time of their last change. */
 export async function listLargeObjects(
   store: ObjectStore,
   { container, prefix }: { readonly container: string; readonly prefix: string },
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Date>> {
+  const objects = await store.list(container, prefix, signal);
+  const segments = await store.list(segmentContainer(container), prefix, signal);
+  const parts = segments.map(({ name, changedAt }) => {
+    return { name: name.slice(0, name.lastIndexOf('/')), changedAt };
+  });
   const changes = new Map<string, Date>();
-  const see = (name: string, changedAt: Date): void => {
+  for (const { name, changedAt } of [...objects, ...parts]) {
     if (changedAt > (changes.get(name) ?? new Date(0))) changes.set(name, changedAt);
-  };
-  for (const { name, changedAt } of await store.list(container, prefix, signal)) see(name, changedAt);
-  for (const { name, changedAt } of await store.list(segmentContainer(container), prefix, signal)) {
-    see(name.slice(0, name.lastIndexOf('/')), changedAt);
   }
   return changes;
-}
-
-async function putSegment(
-  store: ObjectStore,
-  { container, name }: LargeObjectPlace,
-  read: () => AsyncIterable<Buffer>,
-  options: Omit<PutObjectOptions, 'headers'>,
-): Promise<string> {
-  let md5 = createHash('md5');
-  const body = (): AsyncIterable<Buffer> => {
-    md5 = createHash('md5');
-    return hashed(read(), md5);
-  };
-  const stored = await store.put(container, name, body, { ...options, headers: DELETE_AFTER });
-  const sent = md5.digest('hex');
-  if (stored === undefined || stored === sent) return sent;
-  throw new OpenStackError(
-    'checksum-mismatch',
-    `object ${container}/${name} has md5 ${stored} in the cloud, but ${sent} was sent; upload it again`,
-  );
 }
 
 async function* hashed(
@@ -116,4 +103,51 @@ function segmentContainer(container: string): string {
 
 function segmentPrefix(name: string): string {
   return `${name}/`;
+}
+
+/** Progress of one reading of the file. */
+interface Cursor {
+  readonly pieces: AsyncIterator<Buffer>;
+  /** Bytes that were read but not yielded. */
+  rest: Buffer;
+  position: number;
+}
+
+/** Splits a file into consecutive segments with one reading. Only repeating a segment reads the file from its start. */
+export class Segments {
+  readonly #open: () => AsyncIterable<Buffer>;
+  #cursor: Cursor | undefined;
+
+  /** @param open reads the file from its start */
+  constructor(open: () => AsyncIterable<Buffer>) {
+    this.#open = open;
+  }
+
+  /** Yields the bytes from `start` to before `end`; fewer if the file ends before. */
+  async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#cursor?.position !== start) this.#cursor = await this.#seek(start);
+    yield* take(this.#cursor, end);
+  }
+
+  async #seek(start: number): Promise<Cursor> {
+    await this.#cursor?.pieces.return?.();
+    const pieces = this.#open()[Symbol.asyncIterator]();
+    const cursor = { pieces, rest: Buffer.alloc(0), position: 0 };
+    for await (const skipped of take(cursor, start)) void skipped;
+    return cursor;
+  }
+}
+
+async function* take(cursor: Cursor, end: number): AsyncGenerator<Buffer, void, undefined> {
+  while (cursor.position < end) {
+    if (cursor.rest.length === 0) {
+      const { done, value } = await cursor.pieces.next();
+      if (done === true) return;
+      cursor.rest = value;
+    }
+    const part = cursor.rest.subarray(0, end - cursor.position);
+    cursor.rest = cursor.rest.subarray(part.length);
+    cursor.position += part.length;
+    yield part;
+  }
 }

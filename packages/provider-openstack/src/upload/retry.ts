@@ -12,9 +12,6 @@ export interface TransferRetries {
   readonly limit?: number;
 }
 
-/** Longest delay between two attempts, in seconds. `Retry-After` may be longer; {@link TransferRetries.limit} limits it. */
-const LONGEST_DELAY = 300;
-
 /** Options of {@link retry}. */
 export interface RetryOptions extends TransferRetries {
   /** Subject of the log lines. */
@@ -23,14 +20,17 @@ export interface RetryOptions extends TransferRetries {
   readonly signal: AbortSignal;
 }
 
+export const DEFAULT_RETRIES: TransferRetries = { attempts: 3, delay: 5 };
+
+/** Longest delay between two attempts, in seconds. `Retry-After` may be longer; {@link TransferRetries.limit} limits it. */
+const LONGEST_DELAY = 300;
+
 /** Wraps the error of an attempt after which no other can succeed; {@link retry} throws the error itself. */
 export class FinalFailure extends Error {
   override readonly name = 'FinalFailure';
-  override readonly cause: unknown;
 
   constructor(cause: unknown) {
-    super('no further try can succeed');
-    this.cause = cause;
+    super('no further attempt can succeed', { cause });
   }
 }
 
@@ -40,37 +40,28 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
   const longestRetryAfter = Number.POSITIVE_INFINITY;
   const policy = new RetryPolicy({ attempts, firstDelay, longestDelay: LONGEST_DELAY, longestRetryAfter });
   const budget = new RetryBudget(limit);
-  let metConflict = false;
+  let hadConflict = false;
   const mayRetry = (error: unknown): boolean => {
     if (!(error instanceof OpenStackError)) return false;
     budget.countFrom(budget.failure()); // also for the requests of the next attempt
-    const isConflict = isAboutItsImage(error);
-    const isAllowed = isConflict ? !metConflict : error.retriable;
-    metConflict ||= isConflict;
+    // Glance answers 410 when it cleans up after the first half of a replayed body. The next attempt creates another
+    // image; a second conflict or 410 has another reason.
+    const isConflict = error.code === 'conflict' || error.status === 410;
+    const isAllowed = isConflict ? !hadConflict : error.retriable;
+    hadConflict ||= isConflict;
     return isAllowed;
   };
-  try {
-    return await budget.run(() =>
-      policy.run(work, {
-        signal,
-        mayRetry,
-        onRetry: ({ message }, delay, attempt) =>
-          logger.warn(`${name}: try ${attempt} failed, next in ${delay.toFixed(1)} s: ${message}`),
-        onBudgetSpent: (attempt) =>
-          logger.warn(`${name}: try ${attempt} failed, and retries end ${limit} s after the first failure`),
-      }),
+  const onRetry = ({ message }: Error, delay: number, attempt: number): void => {
+    logger.warn(`${name}: attempt ${attempt} failed, next in ${delay.toFixed(1)} s: ${message}`);
+  };
+  const onBudgetSpent = (attempt: number): void => {
+    logger.warn(
+      `${name}: attempt ${attempt} failed; there are no retries ${limit} s after the first failure`,
     );
+  };
+  try {
+    return await budget.run(() => policy.run(work, { signal, mayRetry, onRetry, onBudgetSpent }));
   } catch (error) {
     throw error instanceof FinalFailure ? error.cause : error;
   }
 }
-
-/**
- * Whether an error concerns only the image of its attempt: a conflict, or the 410 with which Glance cleans up after the
- * first half of a replayed body. The next attempt creates another image; a second such error has another reason.
- */
-function isAboutItsImage({ code, status }: OpenStackError): boolean {
-  return code === 'conflict' || status === GONE;
-}
-
-const GONE = 410;

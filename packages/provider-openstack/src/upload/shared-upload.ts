@@ -1,42 +1,57 @@
 import { createHash } from 'node:crypto';
-import type { GlanceImage } from '../glance-image.ts';
+import { type GlanceImage, hasChanged, isRunning } from '../glance-image.ts';
 import type { ImageProperties } from '../image-api.ts';
-import { OpenStackError } from '../openstack-error.ts';
-import { carryImage, cleanUp, complete } from './carry-image.ts';
-import { asDiskError, FileData } from './file-data.ts';
-import { UPLOAD_ID } from './image-properties.ts';
-import { becomesWhole, isWhole, type SharedUpload } from './others-image.ts';
+import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
+import { withFile } from './file-data.ts';
+import { MD5, UPLOAD_ID } from './image-properties.ts';
+import { cleanUp, complete, type ImageUpload, transferImage } from './image-upload.ts';
+import { poll } from './poll.ts';
 import { FinalFailure } from './retry.ts';
 
-/** How many images of one upload may have been deleted. */
+/** Seconds without a change after which the upload of another process counts as interrupted. */
+export interface StandstillLimits {
+  /** While no data arrives: the other process is between two requests, or died. */
+  readonly empty: number;
+  /** While the cloud receives or stores data: most clouds notice the end of the sender. */
+  readonly storing: number;
+}
+
+/** An upload on which other processes may work, too. */
+export interface SharedUpload extends ImageUpload {
+  readonly standstill: StandstillLimits;
+  /** Project of the credentials; undefined in a cloud without projects. */
+  readonly projectId: string | undefined;
+}
+
+/** Maximum number of deleted images of one upload. */
 const MAX_TURNS = 1000;
 
 /**
- * Brings a file into a cloud while other processes may do the same: one image comes of it, and all get its id.
+ * Uploads a file while other processes may do the same. The result is one image, and all get its id.
  *
- * The image's id is derived from the upload's, so that only one process can make it; the others wait until it is
- * whole. They go on to the next id when it is deleted: because its upload failed, or because nothing moved for so long
- * that one of them took it away.
+ * The image's id is derived from the upload's, so that only one process can create it; the others wait until it is
+ * complete. They try the next id after it was deleted: because its upload failed, or because it made no progress and
+ * one of them deleted it.
  */
 export async function uploadShared(upload: SharedUpload): Promise<string> {
   const { images, request, projectId, signal } = upload;
-  const there = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
-  const whole = there.find((image) => isWhole(upload, image));
-  if (whole !== undefined) return whole.id;
+  const found = await images.list({ [UPLOAD_ID]: request.uploadId }, signal);
+  const finished = found.find((image) => isComplete(upload, image));
+  if (finished !== undefined) return finished.id;
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const id = sharedImageId(`${projectId}/${request.uploadId}`, turn);
-    if ((await makeImage(upload, id)) || (await becomesWhole(upload, id))) return id;
+    if ((await createShared(upload, id)) || (await waitUntilComplete(upload, id))) return id;
   }
   throw new FinalFailure(
     new OpenStackError(
       'conflict',
-      `cloud ${images.cloud} takes none of the ids for image ${request.imageId}; upload it under another name`,
+      `cloud ${images.cloud} accepts none of the ids for image ${request.imageId}; upload it under another name`,
     ),
   );
 }
 
-/** Returns false if the id is taken, or was: then it is not touched. */
-async function makeImage(upload: SharedUpload, id: string): Promise<boolean> {
+/** Returns false if the id is or was in use; its image is not changed. */
+async function createShared(upload: SharedUpload, id: string): Promise<boolean> {
   const { images, request, signal } = upload;
   let isOurs = false;
   const create = async (properties: ImageProperties): Promise<GlanceImage> => {
@@ -44,27 +59,98 @@ async function makeImage(upload: SharedUpload, id: string): Promise<boolean> {
     isOurs = true;
     return image;
   };
-  const file = await FileData.open(request.file, upload);
-  try {
-    await complete(upload, await carryImage(upload, file, create), file);
-    return true;
-  } catch (error) {
-    if (isOurs) await cleanUp(upload, (remains) => images.delete(id, remains.signal));
-    else if (error instanceof OpenStackError && error.code === 'conflict') return false;
-    throw asDiskError(error);
-  } finally {
-    await file.close();
-  }
+  return await withFile(request.file, upload, async (file) => {
+    try {
+      await complete(upload, await transferImage(upload, file, create), file);
+      return true;
+    } catch (error) {
+      if (isOurs) await cleanUp(upload, (cleanup) => images.delete(id, cleanup.signal));
+      else if (error instanceof OpenStackError && error.code === 'conflict') return false;
+      throw error;
+    }
+  });
 }
 
-/** Of no meaning but for being ours (RFC 9562, 6.6). */
+/** Limit for each status. An image in any other status does not become complete. */
+const LIMITS: Readonly<Record<string, keyof StandstillLimits>> = {
+  queued: 'empty',
+  killed: 'empty',
+  saving: 'storing',
+  uploading: 'storing',
+  importing: 'storing',
+  active: 'storing', // with a wrong digest, which its process will notice
+};
+
+/** Whether an image is active and has the digest that its process announced. */
+function isComplete({ method }: SharedUpload, { status, checksum, [MD5]: announced }: GlanceImage): boolean {
+  const isExpected = !checksum || checksum === (announced ?? checksum);
+  return status === 'active' && (method.convertible || isExpected);
+}
+
+/**
+ * Waits until the image of another process is complete. Deletes an image without progress.
+ *
+ * @returns false if the image is gone
+ * @throws OpenStackError `conflict` if somebody deactivated it
+ */
+async function waitUntilComplete(upload: SharedUpload, id: string): Promise<boolean> {
+  const { images, logger, signal } = upload;
+  let seen: GlanceImage | undefined;
+  let since = 0;
+  const check = async (): Promise<boolean | undefined> => {
+    const image = await ownImage(upload, id);
+    if (image === undefined) return false;
+    if (isComplete(upload, image)) return true;
+    if (seen === undefined) logger.warn(`another process is uploading image ${id}`);
+    if (seen === undefined || hasChanged(seen, image)) {
+      since = performance.now();
+      seen = image;
+    } else if (performance.now() - since > (await limitFor(upload, image)) * 1000) {
+      logger.warn(
+        `image ${id} has been ${image.status} for too long: its upload was interrupted; starting over`,
+      );
+      await images.delete(id, signal);
+      return false;
+    }
+    return undefined;
+  };
+  return await poll(check, { signal });
+}
+
+/** Ignores foreign images: anybody who knows the file can publish an image with the id and its properties. */
+async function ownImage(
+  { images, projectId, signal }: SharedUpload,
+  id: string,
+): Promise<GlanceImage | undefined> {
+  const image = await images.get(id, signal).catch(unlessAbsent);
+  return projectId === undefined || image?.owner === projectId ? image : undefined;
+}
+
+/** Seconds. */
+async function limitFor(
+  { images, method, standstill, signal }: SharedUpload,
+  { id, status }: GlanceImage,
+): Promise<number> {
+  const kind = LIMITS[status];
+  if (kind === undefined) {
+    throw new OpenStackError(
+      'conflict',
+      `cloud ${images.cloud}: image ${id} of this upload is ${status}; reactivate it, or delete it so that it is uploaded again`,
+    );
+  }
+  // Before an import starts, the status of the image does not change.
+  const isImporting = method.convertible && (await images.imageTasks(id, signal)).some(isRunning);
+  return standstill[isImporting ? 'storing' : kind];
+}
+
+/** Our namespace for UUIDs by name, an arbitrary value (RFC 9562, 6.6). */
 const NAMESPACE = Buffer.from('6f4c1d0e8f2b4b7e9a55c2d1e7a90b3f', 'hex');
 
 /**
- * The id that an image of a shared upload is made with: a UUID by name (RFC 9562, version 5).
+ * Id of the image of a shared upload: a UUID by name (RFC 9562, version 5).
  *
- * @param upload names the upload in all of the cloud, for all projects share the ids
- * @param turn counts the images that this upload had before: Glance never takes the id of a deleted one again
+ * @param upload unique in the cloud, because all projects share the ids
+ * @param turn number of earlier images of this upload: Glance never accepts the id of a deleted image again
  */
 export function sharedImageId(upload: string, turn: number): string {
   const digest = createHash('sha1').update(NAMESPACE).update(`${upload}/${turn}`).digest();

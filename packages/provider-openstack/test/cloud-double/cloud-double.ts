@@ -8,7 +8,7 @@ import type { CloudSettings } from '../../src/cloud-settings.ts';
 import { GlanceDouble } from './glance-double.ts';
 import { SwiftDouble } from './swift-double.ts';
 
-/** A request to a double, its body read. */
+/** A request with its body. */
 export interface DoubleRequest {
   readonly method: string;
   readonly path: string;
@@ -17,7 +17,7 @@ export interface DoubleRequest {
   readonly body: Buffer;
 }
 
-/** What a double answers: an object goes out as JSON. */
+/** An answer; an object is sent as JSON. */
 export interface Answer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -32,12 +32,12 @@ interface StoredTask {
   result: { image_id?: string } | null;
 }
 
-/** Looks at a request before the double does; an answer of its own is the answer. */
+/** Receives each request first; its result, if any, is the answer. */
 export type Intercept = (request: DoubleRequest) => Answer | undefined;
 
 /**
- * A cloud of the kind that imports by tasks, on loopback: Glance v2 with its tasks, and Swift, both without Keystone.
- * For what no real Glance can be made to do.
+ * A cloud with import tasks, on loopback: Glance v2 with tasks and Swift, without Keystone. For behaviour that no real
+ * Glance shows in a test.
  */
 export class CloudDouble {
   readonly glance: GlanceDouble = new GlanceDouble();
@@ -45,7 +45,7 @@ export class CloudDouble {
   /** `METHOD path` of each request. */
   readonly requests: string[] = [];
   intercept: Intercept = () => undefined;
-  /** Messages with which the next tasks fail. */
+  /** Failure messages of the next tasks. */
   readonly taskFailures: string[] = [];
   readonly #tasks = new Map<string, StoredTask>();
   readonly #url: string;
@@ -121,7 +121,7 @@ export class CloudDouble {
     return { status: 200, body: shown };
   }
 
-  /** It is carried out at once, and seen as `processing` once. */
+  /** Runs at once, but its status is `processing` once. */
   #createTask(body: Buffer): StoredTask {
     const { input } = JSON.parse(body.toString()) as {
       input: { import_from: string; image_properties: { name: string } };

@@ -8,16 +8,16 @@ export interface StoredImage {
   [property: string]: unknown;
 }
 
-/** What Glance adds to an image, and nobody may filter by. */
+/** Properties that Glance adds to an image, which are not filters. */
 const FILTERABLE = (name: string): boolean => !['limit', 'marker', 'sort'].includes(name);
 
-/** The images of Glance v2, as its API reference describes them, one request after the other. */
+/** The images of Glance v2, according to its API reference. */
 export class GlanceDouble {
   readonly images: Map<string, StoredImage> = new Map();
-  /** Images of one page, however many are asked for. */
+  /** Images per page, whatever limit is requested. */
   pageSize = 2;
 
-  /** Makes an image with data, as an import does. */
+  /** Creates an image with data, like an import. */
   importImage(properties: Readonly<Record<string, unknown>>, data: Buffer): StoredImage {
     const image = this.#create(properties);
     this.#fill(image, data);

@@ -5,7 +5,7 @@ import type { Answer, DoubleRequest } from './cloud-double.ts';
 /** An object in the double. */
 export interface StoredObject {
   readonly data: Buffer;
-  /** As Swift writes it: UTC, without saying so. */
+  /** In Swift's format: UTC without a zone. */
   readonly lastModified: string;
   readonly headers: IncomingHttpHeaders;
 }
@@ -17,13 +17,13 @@ interface ManifestEntry {
   readonly size_bytes: number;
 }
 
-/** Containers, objects and static large objects of Swift, as its API reference describes them. */
+/** Containers, objects and static large objects of Swift, according to its API reference. */
 export class SwiftDouble {
   readonly containers: Map<string, Map<string, StoredObject>> = new Map();
-  /** Names of one page of a container's list, however many are asked for. */
+  /** Names per page, whatever limit is requested. */
   pageSize = 1000;
 
-  /** `container/object` of everything that is there. */
+  /** `container/object` of all objects. */
   get names(): readonly string[] {
     return [...this.containers].flatMap(([container, objects]) =>
       [...objects.keys()].map((name) => `${container}/${name}`),

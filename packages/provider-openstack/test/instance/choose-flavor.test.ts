@@ -20,7 +20,7 @@ const CHOICES = [
 ] as const;
 
 for (const { chosen, ...wish } of CHOICES) {
-  test(`of all flavors with ${wish.minRam} MiB and "${wish.nameFilter}" the smallest is ${chosen}`, () => {
+  test(`the smallest flavor with ${wish.minRam} MiB and "${wish.nameFilter}" is ${chosen}`, () => {
     assert.equal(chooseFlavor(FLAVORS, wish)?.id, chosen);
   });
 }

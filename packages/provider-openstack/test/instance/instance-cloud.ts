@@ -12,19 +12,19 @@ import { OpenStackInstanceProvider, type OpenStackInstanceProviderOptions } from
 import { SILENT } from '../fixtures/silent-logger.ts';
 import { openRealCloud, type RealCloud } from '../real-cloud.ts';
 
-/** The public half of a key that nobody has. */
+/** A public key without a private key. */
 export const PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFnHZBJyMWbIEBXFHYJFxBsbTRQOtVpTyeJ6MRXjZtXf test';
 
 /** A project in a real Keystone and a real Glance, with a double of Nova and Neutron beside them. */
 export interface NovaCloud extends RealCloud {
   readonly nova: NovaDouble;
-  /** Before the double. */
+  /** Proxy before the double. */
   readonly faults: FaultProxy;
   readonly open: (options?: Partial<OpenStackInstanceProviderOptions>) => OpenStackInstanceProvider;
 }
 
-/** For `assert.rejects`: an {@link ImageError} of this code whose message holds these words. */
+/** For `assert.rejects`: an {@link ImageError} with this code, whose message contains these words. */
 export function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof ImageError, String(error));
@@ -34,7 +34,7 @@ export function fails(code: ImageErrorCode, words: RegExp): (error: unknown) => 
   };
 }
 
-/** Makes a cloud for one test, with the base image `base`. */
+/** Creates a cloud for one test, with the base image `base`. */
 export async function openNovaCloud(t: TestContext): Promise<NovaCloud> {
   const cloud = await openRealCloud(t);
   const nova = await NovaDouble.start(cloud.account.imageUrl);
@@ -64,7 +64,7 @@ export async function openNovaCloud(t: TestContext): Promise<NovaCloud> {
   return { ...cloud, settings, nova, faults, open };
 }
 
-/** Puts a disk without files into Glance. */
+/** Uploads a disk without files to Glance. */
 export async function createImage(
   account: Account,
   name: string,

@@ -7,7 +7,7 @@ import { createImage, fails, type NovaCloud, openNovaCloud, PUBLIC_KEY } from '.
 
 const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
 
-/** Whatever a launch makes. */
+/** Resources of a launch. */
 function remains({ nova }: NovaCloud): object {
   const { servers, keyPairs, neutron } = nova;
   return { servers: servers.size, keyPairs: keyPairs.size, floatingIps: neutron.floatingIps.length };
@@ -19,11 +19,11 @@ async function noSettings(): Promise<never> {
 
 const NOTHING = { servers: 0, keyPairs: 0, floatingIps: 0 };
 
-test('a server is made of the newest image of the name, as the settings and the request have it', async (t) => {
+test('a server boots from the newest image of the name, with the settings and the request', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, account, glance } = cloud;
   const newest = await createImage(account, 'base');
-  // Glance tells time in seconds.
+  // Glance's times are in seconds.
   const inOrder = changesAnswer(({ images }) => ({
     images: (images as { id: string }[]).map((image) => ({
       ...image,
@@ -64,7 +64,7 @@ test('a server is made of the newest image of the name, as the settings and the 
   assert.deepEqual(key.split(' ').slice(0, 2), PUBLIC_KEY.split(' ').slice(0, 2));
 });
 
-test('a floating IP is taken where instances have none, and given back', async (t) => {
+test('a floating IP is created for an instance without a public address, and deleted', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, faults } = cloud;
   const provider = open({ pool: 'public' });
@@ -79,7 +79,7 @@ test('a floating IP is taken where instances have none, and given back', async (
 
   const looking = { method: 'GET', path: /\/floatingips/ };
   faults.inject(looking, async (exchange) => {
-    await provider.launch(REQUEST); // in the middle of somebody's look
+    await provider.launch(REQUEST); // during a list
     await exchange.pass();
   });
   const [found, ...others] = await open().list();
@@ -95,7 +95,7 @@ test('a floating IP is taken where instances have none, and given back', async (
   );
 });
 
-test('a launch that fails says why, and leaves nothing', async (t) => {
+test('a failed launch has a reason and leaves no resources', async (t) => {
   const cloud = await openNovaCloud(t);
   const { nova, open, faults } = cloud;
   const provider = open();
@@ -119,7 +119,7 @@ test('a launch that fails says why, and leaves nothing', async (t) => {
 
   await assert.rejects(
     provider.launch({ ...REQUEST, minRam: 256 }),
-    fails('launch-failed', /no flavor has at least 256 MiB .* there are: tiny \(128 MiB\)/),
+    fails('launch-failed', /no flavor has at least 256 MiB .* flavors of the cloud: tiny \(128 MiB\)/),
   );
 
   await assert.rejects(
@@ -127,18 +127,18 @@ test('a launch that fails says why, and leaves nothing', async (t) => {
     fails('launch-failed', /no cloud; correct cloud/),
   );
 
-  // There is a server, of which only its name is known.
+  // A server exists, but only its name is known.
   const lost = faults.inject({ method: 'POST', path: /\/servers$/ }, losesAnswer());
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /no answer/));
   assert.equal(lost.hits, 1);
   assert.deepEqual(remains(cloud), NOTHING);
 });
 
-test('what a launch leaves when nothing can be removed any more is listed with its build', async (t) => {
+test('resources that a failed cleanup left are listed with their build', async (t) => {
   const cloud = await openNovaCloud(t);
   const { open, faults } = cloud;
   const provider = open({ pool: 'public' });
-  // Whoever launches dies with the answer to this, as it were.
+  // As if the process died with the answer to this request.
   faults.inject({ method: 'POST', path: /\/servers$/ }, answersWith(400));
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
   await assert.rejects(provider.launch(REQUEST), fails('launch-failed', /400/));
@@ -149,7 +149,7 @@ test('what a launch leaves when nothing can be removed any more is listed with i
   assert.equal(left.buildId, 'debian-1');
   assert.ok(Math.abs(left.launchedAt.getTime() - Date.now()) < 60_000);
   assert.equal(await left.state(), 'failed');
-  await assert.rejects(left.consoleLog(), fails('instance-failed', /does not have it/));
+  await assert.rejects(left.consoleLog(), fails('instance-failed', /does not exist/));
   assert.deepEqual(await open({ owner: 'somebody else' }).list(), []);
   await left.destroy();
   assert.deepEqual(remains(cloud), NOTHING);

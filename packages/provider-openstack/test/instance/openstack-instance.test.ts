@@ -18,29 +18,29 @@ import { createImage, fails, openNovaCloud, PUBLIC_KEY, runThere } from './insta
 
 const REQUEST: LaunchRequest = { buildId: 'debian-1', image: 'base', publicKey: PUBLIC_KEY, port: 22 };
 
-test('an instance that is gone is waited for no longer, and what is left of it is removed', async (t) => {
+test('a missing instance ends all waits, and its other resources are removed', async (t) => {
   const { nova, open } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
   const waits = [
     assert.rejects(
       instance.waitReachable(() => Promise.reject(new Error('not yet'))),
-      fails('instance-failed', /does not have it/),
+      fails('instance-failed', /does not exist/),
     ),
-    assert.rejects(instance.waitStopped(), fails('instance-failed', /does not have it/)),
+    assert.rejects(instance.waitStopped(), fails('instance-failed', /does not exist/)),
   ];
   await nova.servers.get(instance.id)?.remove();
   await Promise.all(waits);
   assert.equal(await instance.state(), 'failed');
   await nova.removeServers();
-  await assert.rejects(instance.address(), fails('instance-failed', /does not have it/));
+  await assert.rejects(instance.address(), fails('instance-failed', /does not exist/));
   const [left] = await provider.list();
   assert.equal(left?.buildId, 'debian-1');
   await left?.destroy();
   assert.deepEqual(await provider.list(), []);
 });
 
-test('an instance that cannot be removed says so, and stays in the list', async (t) => {
+test('an instance that cannot be removed is an error and stays in the list', async (t) => {
   const { open, faults } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
@@ -55,16 +55,16 @@ test('an instance that cannot be removed says so, and stays in the list', async 
   faults.inject({ method: 'DELETE', times: 3 }, answersWith(500));
   await assert.rejects(instance.destroy(), fails('cleanup-failed', /500/));
 
-  // The host does not answer, and each look at the clock is half a minute later.
+  // The host does not answer, and each reading of the clock is half a minute later.
   faults.inject({ method: 'DELETE', path: /\/servers\// }, answersWith(204));
   let clock = 0;
   t.mock.method(performance, 'now', () => (clock += 30_000));
-  await assert.rejects(instance.destroy(), fails('cleanup-failed', /not gone 60 s after/));
+  await assert.rejects(instance.destroy(), fails('cleanup-failed', /still exists 60 s after/));
   t.mock.restoreAll();
   await instance.destroy();
 });
 
-test('a captured image is fetched whole, from its beginning if need be', async (t) => {
+test('a captured image is downloaded completely, from its start after an error', async (t) => {
   const { nova, open, account, glance, images } = await openNovaCloud(t);
   await createImage(account, 'marked', {
     nodepool_image_name: 'base',
@@ -89,17 +89,17 @@ test('a captured image is fetched whole, from its beginning if need be', async (
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { '/root/mark': `${mark}\n` });
 
   glance.inject({ ...file, times: 3 }, answersWith(200, { body: 'other bytes' }));
-  await assert.rejects(captured.save('raw', path), failsWith('checksum-mismatch', '11 of its 70019 bytes'));
+  await assert.rejects(captured.save('raw', path), failsWith('checksum-mismatch', '11 of 70019 bytes'));
   await assert.rejects(access(path), { code: 'ENOENT' });
-  const asked = glance.requests.length;
+  const requests = glance.requests.length;
   const nowhere = join(directory, 'absent', 'captured');
   await assert.rejects(captured.save('raw', nowhere), fails('directory-not-usable', /saving image/));
-  assert.equal(glance.requests.length, asked);
+  assert.equal(glance.requests.length, requests);
   assert.deepEqual(captured.formats, ['raw']);
   await assert.rejects(captured.save('qcow2', path), fails('format-unavailable', /is raw/));
 });
 
-test('an image that does not become whole is removed', async (t) => {
+test('an incomplete image is removed', async (t) => {
   const { open, images, glance, faults, nova } = await openNovaCloud(t);
   const instance = await open().launch(REQUEST);
   await instance.stop();
@@ -141,7 +141,7 @@ test('an image that does not become whole is removed', async (t) => {
   await assert.rejects(capture(), failsWith('invalid-answer', 'Location'));
 });
 
-test('images of what boots from a captured image are not taken for captured ones', async (t) => {
+test('an image of a server that booted from a captured image does not count as captured', async (t) => {
   const { open, nova, account } = await openNovaCloud(t);
   const provider = open();
   const instance = await provider.launch(REQUEST);
@@ -160,7 +160,7 @@ test('images of what boots from a captured image are not taken for captured ones
   assert.deepEqual(await open({ owner: 'user' }).captures(), []);
 });
 
-test('a scope sees its own instances and captured images; without one, the owner sees those of all scopes', async (t) => {
+test('a scope has its own instances and captured images; without one, those of all scopes are listed', async (t) => {
   const { open } = await openNovaCloud(t);
   const [one, other, all] = [open({ scope: 'one' }), open({ scope: 'other' }), open()];
   const instance = await one.launch(REQUEST);

@@ -20,7 +20,7 @@ const FLAVORS = [
   { flavorid: '3', name: 'above the quota', memory_mb: 1_048_576 },
 ];
 
-test('an instance in a real Nova is made, found again, stopped, captured and removed', async (t) => {
+test('an instance in a real Nova is launched, found, stopped, captured and removed', async (t) => {
   const cloud = await openRealCloud(t);
   const directory = await mkdtemp(join(tmpdir(), 'nova-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
@@ -82,7 +82,7 @@ test('an instance in a real Nova is made, found again, stopped, captured and rem
   const image = await waitUntil('Nova to make an image', async () =>
     (await cloud.images()).find(({ status }) => status === 'queued'),
   );
-  // The driver of this host sends no data.
+  // This Nova's driver uploads no data.
   const glance = await cloud.account.glance();
   const headers = { 'content-type': 'application/octet-stream' };
   await glance.request('PATCH', `/images/${image.id}`, FORMATS, {
@@ -117,7 +117,7 @@ test('an instance in a real Nova is made, found again, stopped, captured and rem
   assert.deepEqual(await provider.captures(), []);
 });
 
-/** What a driver that sends data sets. */
+/** Properties that a driver with data sets. */
 const FORMATS = [
   { op: 'add', path: '/disk_format', value: 'raw' },
   { op: 'add', path: '/container_format', value: 'bare' },

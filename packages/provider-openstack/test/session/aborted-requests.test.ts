@@ -7,7 +7,7 @@ import { HttpDouble } from '../fixtures/http-double.ts';
 import { type Ending, plainClient } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
-/** Aborts by `abort` once the server has the request, to which it gives no answer. */
+/** Calls `abort` when the server has received the request, which it does not answer. */
 async function abortedBy(
   t: Ending,
   abort: (session: OpenStackSession, controller: AbortController) => void,
@@ -30,14 +30,14 @@ describe('an abort', () => {
     );
   });
 
-  it('comes with the end of the session', async (t) => {
+  it('is caused by closing the session', async (t) => {
     await assert.rejects(
       abortedBy(t, (session) => session.close()),
       failsWith('aborted'),
     );
   });
 
-  it('ends a pause', async (t) => {
+  it('ends the delay before a retry', async (t) => {
     const controller = new AbortController();
     const http = await HttpDouble.start(() => ({ status: 503 }));
     t.after(() => http[Symbol.asyncDispose]());

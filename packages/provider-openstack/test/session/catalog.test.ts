@@ -24,21 +24,21 @@ describe('the endpoint of a service', () => {
     assert.equal(find({ interface: 'admin' }), 'http://glance/admin/north');
   });
 
-  it('is that of the region and the name', () => {
+  it('matches the region and the name', () => {
     assert.equal(find({ regionName: 'south' }), 'http://glance/public/south');
     assert.equal(find({ regionName: 'south', name: 'mirror' }), 'http://mirror/public/south');
   });
 
-  it('may be asked for by the old names of interfaces', () => {
+  it('may be requested by the old names of interfaces', () => {
     assert.equal(find({ interface: 'publicURL' }), 'http://glance/public/north');
   });
 
-  it('missing: says which services there are', () => {
+  it('that is missing is an error that lists the services', () => {
     const wrong = failsWith('no-such-service', 'type object-store', 'services of type identity, image');
     assert.throws(() => find({ type: 'object-store' }), wrong);
   });
 
-  it('missing: says which regions and interfaces there are', () => {
+  it('of another region or interface is an error that lists both', () => {
     const wrong = failsWith(
       'no-such-service',
       'no internal endpoint',
@@ -48,12 +48,12 @@ describe('the endpoint of a service', () => {
     assert.throws(() => find({ interface: 'internal', regionName: 'East' }), wrong);
   });
 
-  it('no catalog: says that a project is wanted', () => {
+  it('without a catalog is an error that asks for a project', () => {
     assert.throws(() => find({}, []), failsWith('no-such-service', 'name the project'));
   });
 });
 
-describe('the version in an address', () => {
+describe('the version in a URL', () => {
   const rows: [string, string | undefined, string][] = [
     ['http://glance:9292', 'v2', 'http://glance:9292/v2'],
     ['http://glance:9292/', 'v2', 'http://glance:9292/v2'],

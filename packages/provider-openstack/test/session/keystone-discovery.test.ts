@@ -23,7 +23,7 @@ function version(id: string, href: string, status = 'stable'): object {
   return { id, status, links: [{ rel: 'self', href }] };
 }
 
-describe("Keystone's version, as the settings say it", () => {
+describe("Keystone's version in the settings", () => {
   const rows: [string, 2 | 3 | undefined, object | undefined][] = [
     ['http://k:5000/v3', undefined, { version: 3, url: 'http://k:5000/v3' }],
     ['http://k:5000/v3/', undefined, { version: 3, url: 'http://k:5000/v3' }],
@@ -47,7 +47,7 @@ describe("Keystone's version, as the settings say it", () => {
   });
 });
 
-describe("Keystone's version, as it lists them", () => {
+describe("Keystone's version in its list", () => {
   const both = {
     versions: {
       values: [version('v3.14', 'http://k:5000/v3/'), version('v2.0', 'http://k:5000/v2.0/', 'deprecated')],
@@ -61,14 +61,14 @@ describe("Keystone's version, as it lists them", () => {
     });
   });
 
-  it('is v2 when they name none, and v3 when there is no other', () => {
+  it('is v2 without domains, or v3 if it is the only one', () => {
     const auth = withoutDomains('http://k:5000');
     assert.deepEqual(listedIdentityApi(auth, both), { version: 2, url: 'http://k:5000/v2.0' });
     const onlyV3 = { versions: { values: [version('v3.14', 'http://k:5000/v3/')] } };
     assert.equal(listedIdentityApi(auth, onlyV3)?.version, 3);
   });
 
-  it('is read from the root of one version, too', () => {
+  it('may come from the root of one version', () => {
     const answer = { version: version('v3.14', '/identity/v3/') };
     assert.deepEqual(listedIdentityApi(withDomains('http://k/identity'), answer), {
       version: 3,
@@ -76,17 +76,17 @@ describe("Keystone's version, as it lists them", () => {
     });
   });
 
-  it('is no experimental one, and no v2 for a user in a domain', () => {
+  it('is not experimental, and not v2 for a user in a domain', () => {
     const values = [version('v3.0', 'http://k/v3', 'experimental'), version('v2.0', 'http://k/v2.0')];
     assert.equal(listedIdentityApi(withDomains('http://k'), { versions: { values } }), undefined);
   });
 
-  it('does not lead a password from TLS to plain text', () => {
+  it('keeps TLS', () => {
     const answer = { versions: { values: [version('v3.14', 'http://inside:5000/v3/')] } };
     assert.equal(listedIdentityApi(withDomains('https://k'), answer)?.url, 'https://k/v3');
   });
 
-  it('a list with a fault in it: names the place', () => {
+  it('that is invalid is an error that names the field', () => {
     const auth = withDomains('http://k');
     assert.throws(() => listedIdentityApi(auth, undefined), /the list of versions is not an object/);
     assert.throws(

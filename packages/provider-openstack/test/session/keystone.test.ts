@@ -9,7 +9,7 @@ import { ManualClock } from '../fixtures/manual-clock.ts';
 import type { Ending } from '../fixtures/plain-client.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
-/** A cloud of so many paths, and those that were asked for. */
+/** A cloud with these paths, and the requested ones. */
 async function cloudOf(
   t: Ending,
   replies: (url: string) => Record<string, Reply | ((request: SeenRequest) => Reply)>,
@@ -22,7 +22,7 @@ async function cloudOf(
   return { url: http.url, paths: () => http.requests.map(({ method, path }) => `${method} ${path}`) };
 }
 
-/** Asks the image service something, as this user. */
+/** Sends a request to the image service as this user. */
 async function askAs(auth: CloudAuth): Promise<number> {
   const options = { logger: SILENT, clock: new ManualClock(), random: () => 0 };
   const session = new OpenStackSession(settingsWith(auth), options);
@@ -61,7 +61,7 @@ function versions(...paths: string[]): Reply {
 const OK = { 'GET /image/ok': { status: 200 } };
 
 describe('Keystone', () => {
-  it('is asked for its versions once, then for tokens', async (t) => {
+  it('lists its versions once, then issues tokens', async (t) => {
     const cloud = await cloudOf(t, (url) => ({
       'GET /': versions('/v3', '/v2.0'),
       'POST /v3/auth/tokens': v3Token(url),
@@ -71,7 +71,7 @@ describe('Keystone', () => {
     assert.deepEqual(cloud.paths(), ['GET /', 'POST /v3/auth/tokens', 'GET /image/ok']);
   });
 
-  it('of an old cloud speaks v2', async (t) => {
+  it('of an old cloud uses v2', async (t) => {
     const cloud = await cloudOf(t, (url) => ({
       'POST /v2.0/tokens': ({ body }) => (body.includes('tenantName') ? v2Token(url) : { status: 400 }),
       ...OK,
@@ -82,18 +82,18 @@ describe('Keystone', () => {
     assert.equal(await askAs(auth), 200);
   });
 
-  it('that lists no versions: says how to go on', async (t) => {
+  it('without versions is an error with a remedy', async (t) => {
     const cloud = await cloudOf(t, () => ({}));
     const wrong = failsWith('invalid-settings', 'auth_url', '/v3');
     await assert.rejects(askAs(passwordAuth(cloud.url)), wrong);
   });
 
-  it('that is no Keystone: says so', async (t) => {
+  it('at the URL of another server is an error', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'GET /': { status: 200, text: '<h1>It works!</h1>' } }));
     await assert.rejects(askAs(passwordAuth(cloud.url)), failsWith('invalid-answer', 'GET'));
   });
 
-  it('that is down for a moment is asked again', async (t) => {
+  it('that is unavailable for a moment is retried', async (t) => {
     const failures: Reply[] = [{ status: 503 }, { status: 500 }];
     const cloud = await cloudOf(t, (url) => ({
       'GET /': () => failures.pop() ?? versions('/v3'),
@@ -103,13 +103,13 @@ describe('Keystone', () => {
     assert.equal(await askAs(passwordAuth(cloud.url)), 200);
   });
 
-  it('that stays down is asked six times, not six times for each of six', async (t) => {
+  it('that stays unavailable gets six requests', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 503 } }));
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), failsWith('service-unavailable'));
     assert.equal(cloud.paths().length, 6);
   });
 
-  it('refuses: the error has its words, but neither the password nor what it was sent', async (t) => {
+  it('that refuses is an error with its message, without the password or the request', async (t) => {
     const cloud = await cloudOf(t, () => ({
       'POST /v3/auth/tokens': ({ body }) => ({
         status: 401,
@@ -124,13 +124,13 @@ describe('Keystone', () => {
     assert.equal(cloud.paths().length, 1);
   });
 
-  it('answers without a token: names what is missing', async (t) => {
+  it('without a token in the answer is an error that names the missing field', async (t) => {
     const cloud = await cloudOf(t, () => ({ 'POST /v3/auth/tokens': { status: 201, json: {} } }));
     const wrong = failsWith('invalid-answer', 'token is missing');
     await assert.rejects(askAs(passwordAuth(`${cloud.url}/v3`)), wrong);
   });
 
-  it('at an address that is none', async () => {
+  it('at an invalid URL is an error', async () => {
     for (const url of ['keystone:5000', 'not a url', 'ftp://keystone/v3']) {
       await assert.rejects(askAs(passwordAuth(url)), failsWith('invalid-settings', 'auth_url'));
     }

@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
-import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
 
-/** A proxy that tunnels (CONNECT), whatever host is asked for, to this server; the hosts it was asked for. */
+/** A proxy that tunnels (CONNECT) to this server for any host, with the requested hosts. */
 async function startTunnel(t: TestContext, target: string): Promise<{ url: string; hosts: string[] }> {
   const hosts: string[] = [];
   const proxy = createServer().on('connect', ({ url }, client: Socket) => {
@@ -39,14 +39,14 @@ it('a proxy of the environment is used, except for the hosts of no_proxy', async
   t.after(() => proxy[Symbol.asyncDispose]());
   const proxyEnv = { http_proxy: proxy.url, no_proxy: 'other.invalid' };
   const settings = settingsWith({ type: 'none', endpoint: 'http://unused' });
-  const transport = new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0, proxyEnv });
+  const transport = new Transport(settings, { logger: SILENT, proxyEnv });
   const url = new URL('http://glance.invalid/v2/images');
   assert.equal((await transport.send({ method: 'GET', url })).body, 'by the proxy');
   assert.equal(proxy.requests[0]?.path, url.href);
   await assert.rejects(transport.send({ method: 'GET', url: new URL('http://other.invalid/') }));
 });
 
-it('TLS goes through a proxy, the certificate being verified, in a PUT as well', async (t) => {
+it('TLS through a proxy verifies the certificate, in a PUT as well', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'openstack-proxy-'));
   t.after(() => rm(directory, { recursive: true }));
   const pair = await selfSigned();
@@ -57,7 +57,7 @@ it('TLS goes through a proxy, the certificate being verified, in a PUT as well',
   const tunnel = await startTunnel(t, server.url);
   const settings = settingsWith({ type: 'none', endpoint: server.url }, { tls: { verify: true, caFile } });
   const proxyEnv = { https_proxy: tunnel.url };
-  const transport = new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0, proxyEnv });
+  const transport = new Transport(settings, { logger: SILENT, proxyEnv });
   const url = new URL(server.url);
   assert.equal((await transport.send({ method: 'GET', url })).body, 'got ');
   const answer = await transport.put({ url, headers: {}, body: fourBytes, size: 4, stallTimeout: 60 });
@@ -65,7 +65,7 @@ it('TLS goes through a proxy, the certificate being verified, in a PUT as well',
   assert.deepEqual(tunnel.hosts, [url.host, url.host]);
 });
 
-it('a proxy that refuses a tunnel is named without its password', async (t) => {
+it('the error of a proxy that refuses a tunnel has no password', async (t) => {
   const proxy = createServer().on('connect', (_request, client: Socket) => {
     client.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n');
   });
@@ -73,7 +73,7 @@ it('a proxy that refuses a tunnel is named without its password', async (t) => {
   t.after(() => proxy.close());
   const proxyEnv = { https_proxy: `http://ci:hunter2@127.0.0.1:${(proxy.address() as AddressInfo).port}` };
   const settings = settingsWith({ type: 'none', endpoint: 'http://unused' });
-  const transport = new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0, proxyEnv });
+  const transport = new Transport(settings, { logger: SILENT, proxyEnv });
   await assert.rejects(
     transport.send({ method: 'GET', url: new URL('https://glance.invalid/') }),
     (error: Error) => {

@@ -3,7 +3,7 @@ import { it } from 'node:test';
 import { RateLimiter } from '../../src/session/transport.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
 
-it('lets requests begin an interval apart, however many ask at once', async () => {
+it('requests start an interval apart', async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter(1.5, clock);
   const start = clock.now();
@@ -15,7 +15,7 @@ it('lets requests begin an interval apart, however many ask at once', async () =
   assert.deepEqual(starts, [0, 1500, 3000]);
 });
 
-it('waits from the start of the request before, not from its end', async () => {
+it('the interval begins with the start of a request, not with its end', async () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter(1, clock);
   await limiter.turn();
@@ -26,7 +26,7 @@ it('waits from the start of the request before, not from its end', async () => {
   assert.deepEqual(clock.sleeps, [600]);
 });
 
-it('waits no longer when the clock is set back', async () => {
+it('a clock that is set back does not extend the delay', async () => {
   let time = 1_000_000_000;
   const sleeps: number[] = [];
   const limiter = new RateLimiter(1, { now: () => time, sleep: async (pause) => void sleeps.push(pause) });
@@ -36,7 +36,7 @@ it('waits no longer when the clock is set back', async () => {
   assert.deepEqual(sleeps, [1000]);
 });
 
-it('three who ask in the same turn get three different times', async () => {
+it('three concurrent requests get three different start times', async () => {
   const clock = new ManualClock();
   const sleeps: number[] = [];
   const limiter = new RateLimiter(1, {
@@ -47,7 +47,7 @@ it('three who ask in the same turn get three different times', async () => {
   assert.deepEqual(sleeps, [1000, 2000]);
 });
 
-it('who aborts does not wait', async () => {
+it('an aborted request does not wait', async () => {
   const limiter = new RateLimiter(1, new ManualClock());
   await limiter.turn();
   await assert.rejects(limiter.turn(AbortSignal.abort()), { name: 'AbortError' });

@@ -42,20 +42,20 @@ function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
   return (image) => String(Object(image)[key]);
 }
 
-/** Creates an image in Glance as this user; the id of its project. */
+/** Creates an image in Glance as this user and returns the id of its project. */
 async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
   const client = openSession(auth).client({ type: 'image', interface: 'public', version: 'v2' });
   const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
   return (await client.json('POST', '/images', { body, validate: fieldOf('owner') })).value;
 }
 
-describe('the real Keystone gives a token that the real Glance takes', () => {
+describe('the real Keystone issues a token that the real Glance accepts', () => {
   it('for a password', async () => {
     const { projectId } = await account.issueToken();
     assert.equal(await ownerOfNewImage(passwordOf(account)), projectId);
   });
 
-  it('for a password, its version discovered', async () => {
+  it('for a password, with a discovered version', async () => {
     const { projectId } = await account.issueToken();
     const url = new URL('/', account.authUrl).href;
     assert.equal(await ownerOfNewImage({ ...passwordOf(account), url } as CloudAuth), projectId);
@@ -95,24 +95,24 @@ describe('the real Keystone refuses', () => {
     await assert.rejects(ownerOfNewImage(auth), (error: Error) => !error.message.includes(token));
   });
 
-  it('a project that is not there', async () => {
+  it('an unknown project', async () => {
     const auth = { ...passwordOf(account), scope: { project: { name: 'none', ...DOMAIN } } } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), failsWith('auth-failed'));
   });
 });
 
 describe('with a real token', () => {
-  it('the token of an unscoped user comes without a catalog', async () => {
+  it('an unscoped token has no catalog', async () => {
     const auth = { ...passwordOf(account), scope: {} } as CloudAuth;
     await assert.rejects(ownerOfNewImage(auth), failsWith('no-such-service', 'name the project'));
   });
 
-  it('a service that the catalog lacks is told with those that it has', async () => {
+  it('a missing service is an error that lists the services of the catalog', async () => {
     const client = openSession(passwordOf(account)).client({ type: 'object-store', interface: 'public' });
     await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'identity, image'));
   });
 
-  it('of the system, Keystone itself is a service', async () => {
+  it('with system scope, Keystone is in the catalog', async () => {
     const auth = { ...passwordOf(admin), scope: { system: 'all' } } as CloudAuth;
     const client = openSession(auth).client({ type: 'identity', interface: 'public' });
     assert.equal((await client.json('GET', '/users')).status, 200);
@@ -120,7 +120,7 @@ describe('with a real token', () => {
 });
 
 describe('a real token that was revoked', () => {
-  /** A client that has a token, which it does not know to be revoked, and an image in `queued`. */
+  /** A client with a revoked token, and a `queued` image. */
   async function clientWithRevokedToken(t: TestContext): Promise<{ client: ServiceClient; path: string }> {
     const client = openSession(passwordOf(account)).client({
       type: 'image',
@@ -139,12 +139,12 @@ describe('a real token that was revoked', () => {
     return { client, path: `/images/${id}` };
   }
 
-  it('is renewed, and the request made again', async (t) => {
+  it('is renewed, and the request is repeated', async (t) => {
     const { client, path } = await clientWithRevokedToken(t);
     assert.equal((await client.json('GET', path)).status, 200);
   });
 
-  it('is renewed in a PUT, and the body sent anew', async (t) => {
+  it('is renewed during a PUT, and the body is sent again', async (t) => {
     const { client, path } = await clientWithRevokedToken(t);
     const content = randomBytes(8_000_000);
     let bodies = 0;

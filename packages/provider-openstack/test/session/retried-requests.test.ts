@@ -11,13 +11,13 @@ function oneByte(): Readable {
 }
 
 describe('a request that fails', () => {
-  it('is made again if it is idempotent', async (t) => {
+  it('is repeated if it is idempotent', async (t) => {
     const { client, clock } = await plainClient(t, UNAVAILABLE, { status: 500 }, { status: 204 });
     assert.equal((await client.json('DELETE', '/images/1')).status, 204);
     assert.deepEqual(clock.sleeps, [1000, 2000]);
   });
 
-  it('is made again after its connection was reset', async (t) => {
+  it('is repeated after a connection reset', async (t) => {
     const { client, http } = await plainClient(t);
     let resets = 0;
     http.reply((_request, raw) => {
@@ -30,7 +30,7 @@ describe('a request that fails', () => {
     assert.equal(resets, 2);
   });
 
-  it('is not made again if it is a POST, which may have been done', async (t) => {
+  it('is not repeated if it is a POST, which may have had an effect', async (t) => {
     for (const first of [UNAVAILABLE, { status: 500 }, { status: 504 }]) {
       const { client, http } = await plainClient(t, first, { status: 201 });
       await assert.rejects(client.json('POST', '/images', { body: {} }), failsWith('service-unavailable'));
@@ -38,12 +38,12 @@ describe('a request that fails', () => {
     }
   });
 
-  it('is made again if it is a POST that may be replayed', async (t) => {
+  it('is repeated if it is a POST with replay', async (t) => {
     const { client } = await plainClient(t, { status: 500 }, { status: 202 });
     assert.equal((await client.json('POST', '/images/1/import', { body: {}, replay: true })).status, 202);
   });
 
-  it('is made again if it is a POST that the cloud put off', async (t) => {
+  it('is repeated if it is a POST and the cloud asked for a retry', async (t) => {
     const wait = { 'retry-after': '9' };
     const { client, clock } = await plainClient(
       t,
@@ -55,14 +55,14 @@ describe('a request that fails', () => {
     assert.deepEqual(clock.sleeps, [1000, 9000]);
   });
 
-  it('is made again if it is a POST that nobody heard', async (t) => {
+  it('is repeated if it is a POST that was never sent', async (t) => {
     const { client, http, clock } = await plainClient(t, { status: 201 });
     await http[Symbol.asyncDispose]();
     await assert.rejects(client.json('POST', '/images', { body: {} }), failsWith('connection-failed'));
     assert.equal(clock.sleeps.length, 5);
   });
 
-  it('of a PUT is left to the caller', async (t) => {
+  it('is not repeated if it is a PUT of a stream', async (t) => {
     const { client, http } = await plainClient(t, UNAVAILABLE, { status: 204 });
     await assert.rejects(
       client.put('/images/1/file', oneByte, { size: 1 }),

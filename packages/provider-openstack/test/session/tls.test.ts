@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import { SYSTEM_CLOCK } from '@nodepool-builder/image-builder/module-kit';
 import { selfSigned } from '../../../../test/fixtures/self-signed.ts';
 import type { CloudSettings } from '../../src/cloud-settings.ts';
 import { Transport } from '../../src/session/transport.ts';
 import { settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
 
 let directory: string;
 let certificate: string;
@@ -36,18 +36,18 @@ after(async () => {
 
 function transportWith(tls: CloudSettings['tls']): Transport {
   const settings = settingsWith({ type: 'none', endpoint: server.url }, { tls });
-  return new Transport(settings, { clock: SYSTEM_CLOCK, rate: 0 });
+  return new Transport(settings, { logger: SILENT });
 }
 
 const get = (tls: CloudSettings['tls'], url = server.url): ReturnType<Transport['send']> =>
   transportWith(tls).send({ method: 'GET', url: new URL(url) });
 
 describe('TLS', () => {
-  it('does not trust a certificate that nobody known has signed, and says what to do', async () => {
+  it('refuses a certificate of an unknown authority with a remedy', async () => {
     await assert.rejects(get({ verify: true }), failsWith('certificate-untrusted', 'GET', 'cacert'));
   });
 
-  it('nor in a PUT', async () => {
+  it('refuses it in a PUT, too', async () => {
     const body = new Readable({ read: () => undefined });
     const put = transportWith({ verify: true }).put({
       url: new URL(server.url),
@@ -60,21 +60,21 @@ describe('TLS', () => {
     assert.ok(body.destroyed);
   });
 
-  it('trusts what cacert signed', async () => {
+  it('accepts a certificate signed by cacert', async () => {
     assert.equal((await get({ verify: true, caFile: certificate })).status, 200);
   });
 
-  it('wants the name that the certificate is for', async () => {
+  it('refuses a certificate for another host name', async () => {
     const url = server.url.replace('127.0.0.1', 'localhost');
     const wrong = failsWith('certificate-untrusted', 'use the host name in the certificate');
     await assert.rejects(get({ verify: true, caFile: certificate }, url), wrong);
   });
 
-  it('trusts anything where the operator said so', async () => {
+  it('accepts any certificate with verify: false', async () => {
     assert.equal((await get({ verify: false })).status, 200);
   });
 
-  it('shows the certificate of the client, in a PUT as well', async () => {
+  it('sends the certificate of the client, in a PUT as well', async () => {
     const tls = { verify: true, caFile: certificate, certFile: certificate, keyFile: key };
     assert.equal((await get(tls)).body, 'true');
     assert.equal((await get({ verify: true, caFile: certificate })).body, 'false');
@@ -88,7 +88,7 @@ describe('TLS', () => {
     assert.equal(put.body, 'true');
   });
 
-  it('files that cannot be read or used are told by their keys', async () => {
+  it('names the key of a file that cannot be read or used', async () => {
     const missing = join(directory, 'missing');
     await assert.rejects(
       get({ verify: true, caFile: missing }),
@@ -98,7 +98,7 @@ describe('TLS', () => {
     await assert.rejects(get(keyOnly), failsWith('invalid-settings', 'cert and key'));
   });
 
-  it('a file that was put right is read without a new session', async () => {
+  it('reads a corrected file without a new session', async () => {
     const late = join(directory, 'late.crt');
     const transport = transportWith({ verify: true, caFile: late });
     const request = { method: 'GET', url: new URL(server.url) } as const;

@@ -8,6 +8,7 @@ import { failsWith } from '../fixtures/fails-with.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
 import { ManualClock } from '../fixtures/manual-clock.ts';
 import type { Ending } from '../fixtures/plain-client.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
 
 async function startDouble(t: Ending, ...handler: Parameters<typeof HttpDouble.start>): Promise<HttpDouble> {
   const http = await HttpDouble.start(...handler);
@@ -21,11 +22,11 @@ function oneByte(): Readable {
 
 function transportTo({ apiTimeout = 60, rate = 0, clock = SYSTEM_CLOCK } = {}): Transport {
   const settings = settingsWith({ type: 'none', endpoint: 'http://unused' }, { apiTimeout });
-  return new Transport(settings, { clock, rate });
+  return new Transport(settings, { clock, rate, logger: SILENT });
 }
 
-describe('the rate', () => {
-  it('keeps the starts of requests apart, of all kinds', async (t) => {
+describe('the rate limit', () => {
+  it('separates the starts of requests of all kinds', async (t) => {
     const http = await startDouble(t, () => ({ status: 200 }));
     const clock = new ManualClock();
     const transport = transportTo({ rate: 1, clock });
@@ -36,7 +37,7 @@ describe('the rate', () => {
     assert.deepEqual(clock.sleeps, [1000, 1000]);
   });
 
-  it('lets others through while a PUT lasts', async (t) => {
+  it('does not delay requests during a PUT', async (t) => {
     const http = await startDouble(t, () => ({ status: 204 }));
     const transport = transportTo({ rate: 0.001 });
     const url = new URL(http.url);
@@ -61,7 +62,7 @@ describe('the rate', () => {
 });
 
 describe('a request', () => {
-  it('without an answer ends after apiTimeout', async (t) => {
+  it('without an answer fails after apiTimeout', async (t) => {
     const http = await startDouble(t, () => undefined);
     const transport = transportTo({ apiTimeout: 0.05 });
     const request = transport.send({ method: 'GET', url: new URL('/v2/images', http.url) });
@@ -74,7 +75,7 @@ describe('a request', () => {
     assert.equal(headers.connection, 'close');
   });
 
-  it('to a closed port: is named without the query of its URL', async (t) => {
+  it('to a closed port fails without the query of its URL in the error', async (t) => {
     const http = await startDouble(t, () => ({ status: 200 }));
     const url = new URL('/v1/object?temp_url_sig=secret', http.url);
     await http[Symbol.asyncDispose]();
@@ -84,7 +85,7 @@ describe('a request', () => {
     });
   });
 
-  it('that fails keeps no header of the request in its cause', async (t) => {
+  it('that fails has no request header in its cause', async (t) => {
     const http = await startDouble(t, (_request, raw) => void raw.socket.destroy());
     const headers = { 'x-auth-token': 'secret' };
     const request = transportTo().send({ method: 'GET', url: new URL(http.url), headers });
@@ -99,8 +100,8 @@ describe('a request', () => {
   });
 });
 
-describe('a redirection', () => {
-  it('to the same server is followed, the method and the body kept', async (t) => {
+describe('a redirect', () => {
+  it('to the same server is followed with the same method and body', async (t) => {
     const http = await startDouble(t, ({ path }) =>
       path === '/identity' ? { status: 301, headers: { location: '/identity/v3' } } : { status: 201 },
     );
@@ -111,7 +112,7 @@ describe('a redirection', () => {
     assert.deepEqual([last?.method, last?.body, last?.headers['x-auth-token']], ['POST', '{}', 't']);
   });
 
-  it('to another server is not, and the error says where it leads', async (t) => {
+  it('to another server is an error with its target', async (t) => {
     const http = await startDouble(t, () => ({ status: 302, headers: { location: 'http://localhost:1/' } }));
     const request = { method: 'GET', url: new URL(http.url), headers: { 'x-auth-token': 'gAAAA' } } as const;
     const answer = await transportTo().send(request);
@@ -121,7 +122,7 @@ describe('a redirection', () => {
   });
 });
 
-it('a request that is aborted while it waits for its turn never begins', async (t) => {
+it('a request that is aborted in the queue of the rate limit is not sent', async (t) => {
   const http = await startDouble(t, () => ({ status: 200 }));
   const transport = transportTo({ rate: 1e6 });
   const url = new URL(http.url);

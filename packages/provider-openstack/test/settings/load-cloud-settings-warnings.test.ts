@@ -8,49 +8,49 @@ import { settingsTree } from './settings-tree.ts';
 
 const SECRET = 'hunter2';
 
-interface Oddity extends Pick<SettingsCase, 'title' | 'files' | 'env'> {
-  /** `$TREE` is where the files lie. */
+interface WarningCase extends Pick<SettingsCase, 'title' | 'files' | 'env'> {
+  /** `$TREE` is the directory of the files. */
   readonly warning: string;
 }
 
-/** A good cloud lies in the site directory, so that each of them is read in spite of what is odd. */
-const ODDITIES: readonly Oddity[] = [
+/** The site directory has a valid cloud, so that all settings are found. */
+const CASES: readonly WarningCase[] = [
   {
     title: 'YAML with an unknown alias',
     files: { 'cwd/clouds.yaml': `clouds:\n  cloud: {auth: {password: *${SECRET}}}` },
-    warning: '$TREE/cwd/clouds.yaml is skipped: it is no valid YAML at line 2, column 29',
+    warning: '$TREE/cwd/clouds.yaml is skipped: it is not valid YAML at line 2, column 29',
   },
   {
     title: 'YAML in two documents',
     files: { 'cwd/clouds.yaml': `clouds: {}\n---\npassword: ${SECRET}` },
-    warning: '$TREE/cwd/clouds.yaml is skipped: it holds no mapping',
+    warning: '$TREE/cwd/clouds.yaml is skipped: it is not a mapping',
   },
   {
-    title: 'JSON that ends too soon',
+    title: 'incomplete JSON',
     files: { 'cwd/clouds.json': `{"clouds": {"password": ${SECRET}` },
-    warning: '$TREE/cwd/clouds.json is skipped: it is no valid JSON',
+    warning: '$TREE/cwd/clouds.json is skipped: it is not valid JSON',
   },
   {
     title: 'a list',
     files: { 'cwd/clouds.yaml': `- ${SECRET}` },
-    warning: '$TREE/cwd/clouds.yaml is skipped: it holds no mapping',
+    warning: '$TREE/cwd/clouds.yaml is skipped: it is not a mapping',
   },
   {
-    title: 'a named file that is not there',
+    title: 'a missing file in a variable',
     env: { OS_CLIENT_CONFIG_FILE: '$TREE/none.yaml' },
-    warning: '$TREE/none.yaml does not exist, though OS_CLIENT_CONFIG_FILE names it',
+    warning: '$TREE/none.yaml does not exist, but OS_CLIENT_CONFIG_FILE names it',
   },
   {
     title: 'secrets without "clouds"',
     files: { 'cwd/secure.yaml': `cloud: {auth: {password: ${SECRET}}}` },
-    warning: '$TREE/cwd/secure.yaml has no "clouds": no cloud is read from it',
+    warning: '$TREE/cwd/secure.yaml has no "clouds": it is ignored',
   },
   {
-    title: 'a profile that nobody knows',
+    title: 'an unknown profile',
     files: { 'site/openstack/clouds.yaml': oneCloud('profile: nobody') },
     warning:
-      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: there is no vendor profile "nobody"; ' +
-      'the cloud goes without',
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: the vendor profile "nobody" is unknown and ' +
+      'ignored',
   },
   {
     title: 'a deprecated profile',
@@ -60,16 +60,16 @@ const ODDITIES: readonly Oddity[] = [
       'use the profile dreamcompute instead',
   },
   {
-    title: 'certificates that nobody looks at',
+    title: 'certificates without verification',
     files: { 'site/openstack/clouds.yaml': oneCloud('insecure: true', 'cacert: /ca.pem') },
     warning:
-      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: cacert is of no use, ' +
-      'for certificates are not verified',
+      'provider "p", cloud "cloud" of $TREE/site/openstack/clouds.yaml: cacert has no effect if ' +
+      'certificates are not verified',
   },
 ];
 
-suite('what is odd is told, and settings are found all the same', () => {
-  for (const { title, files, env, warning } of ODDITIES) {
+suite('settings with a warning', () => {
+  for (const { title, files, env, warning } of CASES) {
     test(title, async (t) => {
       const tree = await settingsTree(t, {
         files: { 'site/openstack/clouds.yaml': oneCloud(), ...files },

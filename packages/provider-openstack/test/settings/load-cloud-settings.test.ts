@@ -14,7 +14,7 @@ import { type SettingsTree, settingsTree } from './settings-tree.ts';
 
 const CASES = [...FINDING, ...MERGING, ...ENVIRONMENT, ...CREDENTIALS, ...SERVICES, ...VENDORS];
 
-suite('as openstacksdk has it', async () => {
+suite('settings are the same as in openstacksdk', async () => {
   const trees = await Promise.all(CASES.map((one) => settingsTree({ after }, one)));
   const answers = askOpenStackSdk(CASES, trees);
   for (const [index, one] of CASES.entries()) {
@@ -22,7 +22,7 @@ suite('as openstacksdk has it', async () => {
       const view = await ours(one, trees[index] as SettingsTree);
       const sdk = answers[index];
       if (one.differs === undefined) return assert.deepEqual(view, sdk);
-      assert.ok(view, 'a case that differs must be accepted by us');
+      assert.ok(view, 'our settings must be valid in a case that differs');
       const differences = Object.entries(one.differs.ours);
       for (const [key, value] of differences) assert.deepEqual(view[key], value, key);
       if (sdk !== undefined) assert.deepEqual(without(view, differences), without(sdk, differences));
@@ -35,7 +35,7 @@ function without(view: SdkView, differences: readonly [string, unknown][]): SdkV
   return Object.fromEntries(Object.entries(view).filter(([key]) => !keys.has(key)));
 }
 
-/** Undefined if the settings are refused. */
+/** Undefined if the settings are invalid. */
 async function ours(one: SettingsCase, { place }: SettingsTree): Promise<SdkView | undefined> {
   const { cloud, regionName, provider } = one;
   try {
@@ -47,7 +47,7 @@ async function ours(one: SettingsCase, { place }: SettingsTree): Promise<SdkView
   }
 }
 
-test('what is not said has its default', async (t) => {
+test('absent settings have their defaults', async (t) => {
   const tree = await settingsTree(t, { files: { 'cwd/clouds.yaml': oneCloud() } });
   assert.deepEqual(await loadCloudSettings({ provider: { name: 'provider' } }, tree.place), {
     name: 'cloud',
@@ -71,7 +71,7 @@ test('what is not said has its default', async (t) => {
   assert.deepEqual(tree.warnings, []);
 });
 
-test('the profile vexxhost asks nobody', async (t) => {
+test('the profile vexxhost needs no download', async (t) => {
   const cloud = oneCloud('profile: vexxhost').replace(/ *auth_url.*\n/, '');
   const tree = await settingsTree(t, { files: { 'cwd/clouds.yaml': cloud } });
   const { auth, image } = await loadCloudSettings({ provider: { name: 'provider' } }, tree.place);

@@ -4,10 +4,10 @@ import type { CloudAuth, CloudSettings, NamedInDomain, ServiceSettings } from '.
 import type { SettingsCase } from './settings-case.ts';
 import type { SettingsTree } from './settings-tree.ts';
 
-/** Settings as openstacksdk shows them, without what is absent or empty. */
+/** Settings in openstacksdk's names, without empty values. */
 export type SdkView = Readonly<Record<string, unknown>>;
 
-/** What Debian's openstacksdk makes of the cases, each in its own tree; undefined where it refuses. */
+/** Results of Debian's openstacksdk for the cases, each in its own tree; undefined for an error. */
 export function askOpenStackSdk(
   cases: readonly SettingsCase[],
   trees: readonly SettingsTree[],
@@ -28,7 +28,7 @@ interface SdkAnswer {
   readonly auth: Readonly<Record<string, unknown>>;
 }
 
-/** The provider's keys go where nodepool's `_cloudKwargsFromProvider` put them. */
+/** The provider's keys as arguments, like nodepool's `_cloudKwargsFromProvider`. */
 function question(one: SettingsCase, tree: SettingsTree): unknown {
   const { cloud, regionName, provider } = one;
   const auth = {
@@ -52,7 +52,7 @@ function todaysNames(auth: Readonly<Record<string, unknown>>): unknown {
   );
 }
 
-/** Our settings as openstacksdk would show them. */
+/** Our settings in openstacksdk's names. */
 export function sdkView(settings: CloudSettings): SdkView {
   const { tls } = settings;
   return flat({
@@ -63,7 +63,7 @@ export function sdkView(settings: CloudSettings): SdkView {
     object_store: serviceView(settings.objectStore, settings.auth),
     verify: tls.verify ? (tls.caFile ?? true) : false,
     cert: tls.keyFile === undefined ? tls.certFile : [tls.certFile, tls.keyFile],
-    // openstacksdk leaves it open, and requests then waits for ever.
+    // openstacksdk has no default, so that requests waits forever.
     api_timeout: settings.apiTimeout === 60 ? undefined : settings.apiTimeout,
     image_format: settings.imageFormat,
     image_api_use_tasks: settings.imageApiUseTasks,

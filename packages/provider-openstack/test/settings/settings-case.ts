@@ -1,24 +1,24 @@
-import type { NodepoolCredentials } from '../../src/settings/settings-request.ts';
+import type { NodepoolCredentials } from '../../src/settings/cloud-auth.ts';
 
-/** What lies where, and what is asked for. */
+/** Files, environment and request of one case. */
 export interface SettingsCase {
   readonly title: string;
   /** Texts of files by their paths: `cwd/clouds.yaml`, `home/.config/openstack/secure.yaml`, `site/openstack/…`. */
   readonly files?: Readonly<Record<string, string>>;
-  /** `$TREE` in a value stands for the tree that the files lie in. */
+  /** `$TREE` in a value is the directory of the files. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cloud?: string;
   readonly regionName?: string;
   readonly provider?: Omit<NodepoolCredentials, 'name'>;
-  /** Where we differ from Debian's openstacksdk on purpose. */
+  /** Deliberate differences from Debian's openstacksdk. */
   readonly differs?: {
     readonly why: string;
-    /** What is different in our view; undefined for what is not there. */
+    /** Different values; undefined for an absent one. */
     readonly ours: Readonly<Record<string, unknown>>;
   };
 }
 
-/** `clouds.yaml` with one cloud, `cloud`, that can be used as it is; further lines of it follow. */
+/** `clouds.yaml` with one valid cloud, `cloud`, and further lines for it. */
 export function oneCloud(...lines: readonly string[]): string {
   return [
     'clouds:',

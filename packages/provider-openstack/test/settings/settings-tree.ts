@@ -1,21 +1,21 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { SettingsPlace } from '../../src/settings/settings-request.ts';
+import type { SettingsPlace } from '../../src/settings/cloud-files.ts';
 import type { SettingsCase } from './settings-case.ts';
 
-/** A temporary directory with a working directory, a home and a site directory in it. */
+/** A temporary directory with a working directory, a home and a site directory. */
 export interface SettingsTree {
   readonly root: string;
   readonly place: SettingsPlace;
-  /** What `place.warn` was told. */
+  /** Arguments of `place.warn`. */
   readonly warnings: readonly string[];
 }
 
 /**
- * Lays out the files of a case.
+ * Creates the files of a case.
  *
- * @param owner when it ends, the tree goes away
+ * @param owner the files are removed after it
  */
 export async function settingsTree(
   owner: { after(remove: () => Promise<void>): void },

@@ -3,19 +3,19 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { ImageApi } from '../../src/image-api.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
-import { type Arrival, activeImage } from '../../src/upload/active-image.ts';
+import { type ActiveImageOptions, activeImage } from '../../src/upload/active-image.ts';
 import { CloudDouble } from '../cloud-double/cloud-double.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
 const { signal } = new AbortController();
 
-/** What an image and its task are when they are looked at, one after the other; the last one for ever. */
+/** Successive states of an image and its task; the last one remains. */
 interface Course {
-  readonly arrival: Arrival;
+  readonly arrival: ActiveImageOptions['arrival'];
   readonly statuses: readonly string[];
   readonly tasks?: readonly object[];
-  /** Seconds. Default: more than any course takes. */
+  /** Seconds. Default: longer than any test. */
   readonly timeout?: number;
 }
 
@@ -28,10 +28,7 @@ async function wait(
   const settings = cloud.settings();
   const session = new OpenStackSession(settings, { logger: SILENT });
   t.after(() => session.close());
-  const images = new ImageApi({
-    cloud: settings.name,
-    client: session.client({ ...settings.image, version: 'v2' }),
-  });
+  const images = new ImageApi(session);
   const left = [...statuses];
   const leftTasks = [...tasks];
   cloud.intercept = ({ path }) => {
@@ -45,13 +42,13 @@ async function wait(
   return (await activeImage(images, 'i1', { arrival, timeout, signal })).status;
 }
 
-describe('a file that was put', () => {
-  test('is waited for while the cloud stores it', async (t) => {
+describe('an image after a PUT', () => {
+  test('is polled while the cloud stores the data', async (t) => {
     assert.equal(await wait(t, { arrival: 'file', statuses: ['saving', 'importing', 'active'] }), 'active');
   });
 
   for (const status of ['queued', 'uploading', 'killed', 'deleted', 'pending_delete', 'deactivated', 'new']) {
-    test(`has failed when it is ${status}`, async (t) => {
+    test(`has failed if its status is ${status}`, async (t) => {
       await assert.rejects(
         wait(t, { arrival: 'file', statuses: ['saving', status] }),
         failsWith('image-failed', 'cloud double: image i1', `went to ${status} instead of active`),
@@ -59,7 +56,7 @@ describe('a file that was put', () => {
     });
   }
 
-  test('is waited for as long as was said', async (t) => {
+  test('fails after the timeout', async (t) => {
     await assert.rejects(
       wait(t, { arrival: 'file', statuses: ['saving'], timeout: 0.5 }),
       failsWith('image-timeout', 'i1 is saving and not active after 0.5 s', 'raise image-upload-timeout'),
@@ -67,8 +64,8 @@ describe('a file that was put', () => {
   });
 });
 
-describe('an import', () => {
-  test('may yet begin', async (t) => {
+describe('an image after an import', () => {
+  test('may be queued before the import starts', async (t) => {
     assert.equal(await wait(t, { arrival: 'import', statuses: ['queued', 'importing', 'active'] }), 'active');
     assert.equal(
       await wait(t, { arrival: 'import', statuses: ['uploading', 'importing', 'saving', 'active'] }),
@@ -77,7 +74,7 @@ describe('an import', () => {
   });
 
   for (const status of ['queued', 'uploading']) {
-    test(`has failed when it falls back to ${status}`, async (t) => {
+    test(`has failed if it returns to ${status}`, async (t) => {
       await assert.rejects(
         wait(t, { arrival: 'import', statuses: [status, 'importing', status] }),
         failsWith('image-failed', `went to ${status} instead of active`),
@@ -88,11 +85,11 @@ describe('an import', () => {
   const failure = { id: 't1', status: 'failure', message: 'Task failed due to Internal Error' };
   const inItsWords = failsWith('image-failed', 'could not be imported (Task failed due to Internal Error)');
 
-  test('has failed when its task says so, in the words of the cloud', async (t) => {
+  test('has failed if its task has failed, with the message of the cloud', async (t) => {
     await assert.rejects(wait(t, { arrival: 'import', statuses: ['queued'], tasks: [failure] }), inItsWords);
   });
 
-  test('that fell back is told in the words of the cloud, too, which come a moment later', async (t) => {
+  test('that returned to its earlier status has the message of the cloud, which arrives a moment later', async (t) => {
     const processing = { ...failure, status: 'processing', message: '' };
     await assert.rejects(
       wait(t, {

@@ -21,7 +21,7 @@ function request(metadata: Record<string, string> = {}, format: ImageFormat = 'q
   };
 }
 
-test('an image says what it is, whose, and of which upload', () => {
+test('an image has the properties of its build, provider and upload', () => {
   const properties = imageProperties({ provider: 'cloud', request: request({ os: 'debian' }), vendor: {} });
   assert.deepEqual(properties, {
     name: 'template-debian',
@@ -36,7 +36,7 @@ test('an image says what it is, whose, and of which upload', () => {
   });
 });
 
-test('all VHDs are one to Glance, in the container that shade gave it', () => {
+test('all VHD formats are vhd in Glance, in the container format of shade', () => {
   for (const format of ['vhd', 'vpc', 'vhd-fixed'] as const) {
     const { disk_format, container_format } = imageProperties({
       provider: 'cloud',
@@ -47,7 +47,7 @@ test('all VHDs are one to Glance, in the container that shade gave it', () => {
   }
 });
 
-test('metadata has the types that Glance wants, and goes before what the vendor and the defaults say', () => {
+test('metadata has the types of Glance and overrides the vendor and the defaults', () => {
   const metadata = {
     min_disk: '10',
     min_ram: '2048',
@@ -80,7 +80,7 @@ test('metadata has the types that Glance wants, and goes before what the vendor 
   assert.ok(!('protected' in unprotected(properties)));
 });
 
-test('metadata that Glance would refuse is refused with its place', () => {
+test('invalid metadata is an error that names the property', () => {
   for (const [name, value] of [
     ['min_disk', '10 GB'],
     ['min_ram', '-1'],
@@ -93,7 +93,7 @@ test('metadata that Glance would refuse is refused with its place', () => {
   }
 });
 
-test('digests are kept as openstacksdk does, and as shade did', () => {
+test('digests have the property names of openstacksdk and of shade', () => {
   assert.deepEqual(checksumProperties(request(), { md5: 'm', sha256: 's' }), {
     'owner_specified.openstack.md5': 'm',
     'owner_specified.openstack.sha256': 's',
@@ -104,7 +104,7 @@ test('digests are kept as openstacksdk does, and as shade did', () => {
   });
 });
 
-test('missing is what is not there or is something else; tags have no order', () => {
+test('missing properties are absent or different ones; tags have no order', () => {
   const image = readGlanceImage({
     id: '1',
     status: 'active',

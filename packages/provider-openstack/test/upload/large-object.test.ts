@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { ObjectStore } from '../../src/object-store.ts';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
-import { deleteLargeObject, putLargeObject } from '../../src/upload/large-object.ts';
+import { deleteLargeObject, putLargeObject, Segments } from '../../src/upload/large-object.ts';
 import { CloudDouble } from '../cloud-double/cloud-double.ts';
 import { SILENT } from '../fixtures/silent-logger.ts';
 
@@ -24,21 +25,23 @@ async function openStore(t: TestContext): Promise<Store> {
   const settings = cloud.settings();
   const session = new OpenStackSession(settings, { logger: SILENT });
   t.after(() => session.close());
-  const store = new ObjectStore({ client: session.client(settings.objectStore) });
+  const store = new ObjectStore(session);
   const put = (): Promise<void> =>
     putLargeObject(store, {
       ...PLACE,
-      open: () => Readable.from([DATA.subarray(0, 400_000), DATA.subarray(400_000)]),
-      size: DATA.length,
+      data: {
+        body: () => Readable.from([DATA.subarray(0, 400_000), DATA.subarray(400_000)]),
+        size: DATA.length,
+        stallTimeout: 60,
+      },
       segmentSize: 300_000,
-      stallTimeout: 60,
       headers: async () => ({ 'x-object-meta-x-shade-md5': 'abc' }),
       signal,
     });
   return { cloud, store, put };
 }
 
-test('a large object is the data again, and lies beside its segments', async (t) => {
+test('a large object has the data of its segments', async (t) => {
   const { cloud, put } = await openStore(t);
   await put();
   const object = cloud.swift.object('images', 'an upload');
@@ -50,7 +53,7 @@ test('a large object is the data again, and lies beside its segments', async (t)
   ]);
 });
 
-test('its segments go with it, whether or not it came into being; others stay', async (t) => {
+test('deletion removes the segments, even of an incomplete object, and no others', async (t) => {
   const { cloud, store, put } = await openStore(t);
   cloud.swift.pageSize = 3;
   const other = async (): Promise<void> => {
@@ -69,13 +72,13 @@ test('its segments go with it, whether or not it came into being; others stay', 
   await deleteLargeObject(store, PLACE, signal);
 });
 
-test('nothing to delete is no error', async (t) => {
+test('deleting a missing object is not an error', async (t) => {
   const { cloud, store } = await openStore(t);
   await deleteLargeObject(store, PLACE, signal);
   assert.deepEqual(cloud.swift.names, []);
 });
 
-test('a segment that arrives as something else is told', async (t) => {
+test('a segment with other data in the store is an error', async (t) => {
   const { cloud, put } = await openStore(t);
   cloud.intercept = ({ path }) =>
     path.endsWith('/000001')
@@ -85,4 +88,44 @@ test('a segment that arrives as something else is told', async (t) => {
     code: 'checksum-mismatch',
     message: /images_segments\/an upload\/000001 has md5 0{32} in the cloud/,
   });
+});
+
+const SMALL = randomBytes(1000);
+
+/** Data in pieces that match no segment, and a counter of its readings. */
+function source(): { segments: Segments; readings: () => number } {
+  let readings = 0;
+  const open = (): Readable => {
+    readings += 1;
+    return Readable.from([SMALL.subarray(0, 7), SMALL.subarray(7, 700), SMALL.subarray(700)]);
+  };
+  return { segments: new Segments(open), readings: () => readings };
+}
+
+test('consecutive segments need one reading', async () => {
+  const { segments, readings } = source();
+  for (let start = 0; start < SMALL.length; start += 300) {
+    const end = Math.min(start + 300, SMALL.length);
+    assert.deepEqual(await buffer(segments.read(start, end)), SMALL.subarray(start, end));
+  }
+  assert.equal(readings(), 1);
+});
+
+test('a partly or fully read segment can be read again, and so can later ones', async () => {
+  const { segments, readings } = source();
+  assert.deepEqual(await buffer(segments.read(0, 300)), SMALL.subarray(0, 300));
+  for await (const piece of segments.read(300, 710)) {
+    assert.deepEqual(piece, SMALL.subarray(300, 700));
+    break;
+  }
+  assert.deepEqual(await buffer(segments.read(300, 710)), SMALL.subarray(300, 710));
+  assert.equal(readings(), 2);
+  assert.deepEqual(await buffer(segments.read(300, 710)), SMALL.subarray(300, 710));
+  assert.deepEqual(await buffer(segments.read(710, 1000)), SMALL.subarray(710));
+  assert.equal(readings(), 3);
+});
+
+test('the last segment of a file may be short', async () => {
+  const { segments } = source();
+  assert.deepEqual(await buffer(segments.read(900, 2000)), SMALL.subarray(900));
 });

@@ -6,18 +6,18 @@ import { poll } from '../../src/upload/poll.ts';
 const { signal } = new AbortController();
 const onTimeout = (): Error => new Error('over');
 
-test('the first thing seen is the result', async () => {
+test('the first value is the result', async () => {
   const seen = [undefined, undefined, 'it', 'another'];
   assert.equal(await poll(async () => seen.shift(), { timeout: 60, signal, onTimeout }), 'it');
   assert.deepEqual(seen, ['another']);
 });
 
-test('when the time is over there is a last look', async () => {
-  const begun = performance.now();
+test('a last check follows the timeout', async () => {
+  const started = performance.now();
   let last = 0;
   const looking = poll(
     async () => {
-      last = performance.now() - begun;
+      last = performance.now() - started;
       return undefined;
     },
     { timeout: 0.15, signal, onTimeout },
@@ -26,7 +26,7 @@ test('when the time is over there is a last look', async () => {
   assert.ok(last >= 149, `after ${last} ms`);
 });
 
-test('the last look is one that begins when the time is over', async () => {
+test('the last check starts after the timeout', async () => {
   const looks = [() => delay(60), async () => 'it'];
   assert.equal(
     await poll(async () => (await looks.shift()?.()) ?? undefined, { timeout: 0.05, signal, onTimeout }),
@@ -34,7 +34,7 @@ test('the last look is one that begins when the time is over', async () => {
   );
 });
 
-test('an abort ends the wait', async () => {
+test('an abort ends the polling', async () => {
   const abort = new AbortController();
   const looking = poll(async () => undefined, { timeout: 60, signal: abort.signal, onTimeout });
   await delay(1);

@@ -13,7 +13,7 @@ const OPTIONS: RetryOptions = {
   signal: new AbortController().signal,
 };
 
-/** Throws these errors in turn, then returns the number of the try. */
+/** Throws these errors in turn, then returns the number of the attempt. */
 function failing(...errors: readonly Error[]): (attempt: number) => Promise<number> {
   return async (attempt) => {
     const error = errors[attempt - 1];
@@ -32,7 +32,7 @@ describe('an upload that fails', () => {
     await rejects(retry(failing(errorOf('forbidden')), OPTIONS), failsWith('forbidden'));
   });
 
-  it('is retried once after a conflict, which may be about the image of that try', async () => {
+  it('is retried once after a conflict, which may concern the image of that attempt', async () => {
     equal(await retry(failing(errorOf('conflict', 409)), OPTIONS), 2);
     equal(await retry(failing(errorOf('not-found', 410)), OPTIONS), 2);
     const tries: number[] = [];
@@ -57,7 +57,7 @@ describe('an upload that fails', () => {
     const logger = { ...SILENT, warn: (line: string) => void warnings.push(line) };
     const options = { ...OPTIONS, delay: 1, limit: 0.5, logger };
     await rejects(retry(failing(errorOf('service-unavailable')), options), failsWith('service-unavailable'));
-    deepEqual(warnings, ['upload: try 1 failed, and retries end 0.5 s after the first failure']);
+    deepEqual(warnings, ['upload: attempt 1 failed; there are no retries 0.5 s after the first failure']);
     await rejects(
       retry(failing(errorOf('service-unavailable')), { ...OPTIONS, limit: 0 }),
       failsWith('service-unavailable'),

@@ -1,6 +1,6 @@
 import type { SettingsCase } from '../settings-case.ts';
 
-/** A cloud like that of an importing vendor, in a region of its own. */
+/** A cloud like that of a vendor with import tasks, in another region. */
 const RAXLIKE = `
   raxlike:
     auth: {auth_url: 'https://file.example', username: file, password: file, project_name: file}
@@ -66,10 +66,10 @@ export const PROVIDERS = {
 } as const satisfies Readonly<Record<string, Pick<SettingsCase, 'cloud' | 'provider' | 'regionName'>>>;
 
 /**
- * Which cloud os-client-config 1.22 takes in each combination, found out by running it: one column for each of
- * {@link PROVIDERS}. `o`: none, the provider's own settings alone; `f`: `raxlike` of the file; `e`: the environment's;
- * `-`: it refuses. In each, the provider's own settings come on top. `F`: 1.22 refuses, and openstacksdk takes the only
- * cloud of the file, as we do for a provider without credentials.
+ * The cloud that os-client-config 1.22 uses in each combination, found by running it: one column for each of
+ * {@link PROVIDERS}. `o`: only the provider's own settings; `f`: `raxlike` of the file; `e`: the environment's; `-`: an
+ * error. The provider's own settings take precedence. `F`: an error in 1.22, while openstacksdk uses the only cloud of
+ * the file, as we do for a provider without credentials.
  */
 export const EXPECTED: readonly (readonly [keyof typeof FILES, keyof typeof ENVIRONMENTS, string])[] = [
   ['no file', 'no variable', '- o o o - - - - - - - - - - - -'],

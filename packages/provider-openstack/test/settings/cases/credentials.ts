@@ -7,7 +7,7 @@ function auth(type: string, values: string): Pick<SettingsCase, 'files'> {
 const URL = "auth_url: 'https://k.example'";
 const USER = `${URL}, username: user, password: word`;
 
-/** `auth_type`, and what belongs to each. */
+/** Each `auth_type` with its credentials. */
 export const CREDENTIALS: readonly SettingsCase[] = [
   {
     title: 'password with a project by name',
@@ -16,11 +16,11 @@ export const CREDENTIALS: readonly SettingsCase[] = [
   { title: 'password with ids', ...auth('password', `${URL}, user_id: u, password: word, project_id: p`) },
   { title: 'password without a scope', ...auth('password', `${USER}, user_domain_name: d`) },
   {
-    title: 'the name of a domain beside a project is that of user and project, too',
+    title: 'the name of a domain beside a project applies to user and project',
     ...auth('password', `${USER}, project_name: p, domain_name: d`),
   },
   {
-    title: 'a domain beside a project is that of user and project',
+    title: 'a domain beside a project applies to user and project',
     ...auth('password', `${USER}, project_name: p, domain_id: d`),
   },
   {
@@ -33,7 +33,10 @@ export const CREDENTIALS: readonly SettingsCase[] = [
   },
   { title: 'the scope is the system', ...auth('password', `${USER}, user_domain_id: u, system_scope: all`) },
   { title: 'tenants', ...auth('password', `${USER}, tenant-name: t`) },
-  { title: 'projects come before tenants', ...auth('password', `${USER}, tenant_id: t, project-id: p`) },
+  {
+    title: 'projects take precedence over tenants',
+    ...auth('password', `${USER}, tenant_id: t, project-id: p`),
+  },
   { title: 'user_name', ...auth('password', `${URL}, user_name: user, password: word, project_id: p`) },
   { title: 'v2password', ...auth('v2password', `${USER}, project_name: p`) },
   { title: 'v3password', ...auth('v3password', `${USER}, project_name: p, domain_id: d`) },
@@ -44,7 +47,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     title: 'v2token',
     ...auth('v2token', `${URL}, token: secret, tenant_id: p`),
     differs: {
-      why: 'openstacksdk renames tenant_id, which v2token then does not know',
+      why: 'openstacksdk renames tenant_id to a name that v2token does not support',
       ours: { name: 'cloud', auth_type: 'v2token' },
     },
   },
@@ -78,13 +81,13 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'in "auth" and beside it: the user in it counts',
+    title: 'the user in "auth" takes precedence over the one beside it',
     files: {
       'cwd/clouds.yaml': oneCloud('username: beside', 'password: beside', 'auth_url: https://beside.example'),
     },
   },
   {
-    title: 'in "auth" and beside it: the project in it counts, which openstacksdk changed in 2.0',
+    title: 'the project in "auth" takes precedence over the one beside it, until openstacksdk 2.0',
     files: {
       'cwd/clouds.yaml': oneCloud('project_name: beside', 'project_domain_id: beside').replace(
         'username',
@@ -93,7 +96,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'the project of a provider counts above that in and that beside "auth"',
+    title: 'the project of a provider takes precedence over both',
     files: {
       'cwd/clouds.yaml': oneCloud('project_name: beside').replace(
         'username',
@@ -108,7 +111,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     differs: { why: "openstacksdk's default for auth_type hides it", ours: { auth_type: 'v3password' } },
   },
   {
-    title: 'default_domain_id is for whom has none',
+    title: 'default_domain_id applies where no domain is set',
     ...auth('password', `${USER}, project_name: p, user_domain_id: u, default_domain_id: d`),
     differs: {
       why: 'keystoneauth resolves it later',
@@ -116,7 +119,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'an id makes a name superfluous',
+    title: 'an id replaces a name',
     ...auth('password', `${USER}, user_id: u, project_id: p, project_name: n`),
     differs: {
       why: 'keystoneauth sends the ids alone, too',
@@ -129,7 +132,7 @@ export const CREDENTIALS: readonly SettingsCase[] = [
     regionName: 'here',
   },
   {
-    title: 'a password may hold braces',
+    title: 'a password may contain braces',
     files: { 'cwd/clouds.yaml': oneCloud().replace('cloud-password', '"{a}{{b}"') },
   },
 ];

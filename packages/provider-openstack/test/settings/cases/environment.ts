@@ -7,10 +7,10 @@ const OPENRC = {
   OS_PROJECT_NAME: 'project',
 };
 
-/** Clouds made of `OS_*`, and clouds chosen by them. */
+/** Clouds defined or selected by `OS_*`. */
 export const ENVIRONMENT: readonly SettingsCase[] = [
   {
-    title: 'OS_* make the cloud envvars',
+    title: 'OS_* define the cloud envvars',
     env: {
       ...OPENRC,
       OS_USER_DOMAIN_NAME: 'Default',
@@ -20,7 +20,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'envvars is the default, whatever the file has',
+    title: 'envvars is the default, even with a file',
     env: OPENRC,
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
@@ -33,7 +33,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
   { title: 'envvars by its name', env: OPENRC, files: { 'cwd/clouds.yaml': oneCloud() }, cloud: 'envvars' },
   { title: 'OS_CLOUD_NAME', env: { ...OPENRC, OS_CLOUD_NAME: 'mine' }, cloud: 'mine' },
   {
-    title: 'OS_CLOUD_NAME is that of a cloud in the file',
+    title: 'OS_CLOUD_NAME is the name of a cloud in the file',
     env: { ...OPENRC, OS_CLOUD_NAME: 'cloud' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
@@ -42,27 +42,27 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     files: { 'cwd/clouds.yaml': oneCloud().replace('  cloud:', '  envvars:') },
   },
   {
-    title: 'OS_CLOUD chooses',
+    title: 'OS_CLOUD selects a cloud',
     env: { OS_CLOUD: 'cloud' },
     files: { 'cwd/clouds.yaml': `${oneCloud()}  other: {}\n` },
   },
   {
-    title: 'OS_CLOUD chooses, beside other OS_*',
+    title: 'OS_CLOUD selects a cloud, beside other OS_*',
     env: { ...OPENRC, OS_CLOUD: 'cloud' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
   {
-    title: 'OS_CLOUD names a cloud that is not there',
+    title: 'OS_CLOUD names an unknown cloud',
     env: { OS_CLOUD: 'none' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
   {
-    title: 'selectors alone make no cloud',
+    title: 'selectors alone define no cloud',
     env: { OS_REGION_NAME: 'of-env' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
   {
-    title: 'variables of other programs make no cloud',
+    title: 'variables of other programs define no cloud',
     env: { OS_TEST_PATH: 'x', OS_STDOUT_CAPTURE: '1', OS_LOG_PATH: 'y' },
     files: { 'cwd/clouds.yaml': oneCloud() },
   },
@@ -90,7 +90,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
   {
     title: 'TLS and time limit in OS_*',
     env: { ...OPENRC, OS_CACERT: '/ca.pem', OS_CERT: '/c.pem', OS_KEY: '/k.pem', OS_API_TIMEOUT: '7' },
-    differs: { why: 'openstacksdk hands a text on, at which requests fails', ours: { api_timeout: 7 } },
+    differs: { why: 'openstacksdk passes text on, with which requests fails', ours: { api_timeout: 7 } },
   },
   { title: 'OS_INSECURE', env: { ...OPENRC, OS_INSECURE: 'True' } },
   { title: 'OS_INSECURE, but not with a number', env: { ...OPENRC, OS_INSECURE: '1' } },
@@ -117,7 +117,7 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     env: { OS_USERNAME: '', OS_PASSWORD: '' },
     files: { 'cwd/clouds.yaml': oneCloud() },
     differs: {
-      why: 'openstacksdk makes a cloud of nothing of them, which lacks an auth_url',
+      why: 'openstacksdk defines an empty cloud, which lacks an auth_url',
       ours: { name: 'cloud' },
     },
   },
@@ -125,6 +125,6 @@ export const ENVIRONMENT: readonly SettingsCase[] = [
     title: 'an openrc whose region is empty',
     env: { ...OPENRC, OS_REGION_NAME: '' },
     regionName: 'r',
-    differs: { why: 'openstacksdk takes it for a region without a name, and the only one', ours: {} },
+    differs: { why: 'openstacksdk treats it as the only region, without a name', ours: {} },
   },
 ];

@@ -2,24 +2,24 @@ import { oneCloud, type SettingsCase } from '../settings-case.ts';
 
 const OTHER = oneCloud().replaceAll('user', 'other-user');
 
-/** Which files are found, and what of them is read. */
+/** Search of files, and their syntax. */
 export const FINDING: readonly SettingsCase[] = [
   {
-    title: 'the working directory comes before the home',
+    title: 'the working directory takes precedence over the home',
     files: { 'cwd/clouds.yaml': oneCloud(), 'home/.config/openstack/clouds.yaml': OTHER },
   },
   {
-    title: 'the home comes before the site',
+    title: 'the home takes precedence over the site',
     files: { 'home/.config/openstack/clouds.yml': oneCloud(), 'site/openstack/clouds.yaml': OTHER },
   },
   { title: 'the site directory', files: { 'site/openstack/clouds.yaml': oneCloud() } },
   {
-    title: 'XDG_CONFIG_HOME comes before ~/.config',
+    title: 'XDG_CONFIG_HOME takes precedence over ~/.config',
     files: { 'xdg/openstack/clouds.yaml': oneCloud(), 'home/.config/openstack/clouds.yaml': OTHER },
     env: { XDG_CONFIG_HOME: '$TREE/xdg' },
   },
   {
-    title: 'clouds.yaml comes before clouds.yml and clouds.json',
+    title: 'clouds.yaml takes precedence over clouds.yml and clouds.json',
     files: { 'cwd/clouds.yaml': oneCloud(), 'cwd/clouds.yml': OTHER, 'cwd/clouds.json': '{}' },
   },
   {
@@ -47,7 +47,7 @@ export const FINDING: readonly SettingsCase[] = [
     env: { OS_CLIENT_CONFIG_FILE: 'mine.yaml' },
   },
   {
-    title: 'a missing OS_CLIENT_CONFIG_FILE is passed over',
+    title: 'a missing OS_CLIENT_CONFIG_FILE is skipped',
     files: { 'cwd/clouds.yaml': oneCloud() },
     env: { OS_CLIENT_CONFIG_FILE: '$TREE/none.yaml' },
   },
@@ -57,7 +57,7 @@ export const FINDING: readonly SettingsCase[] = [
     cloud: 'second',
   },
   {
-    title: 'secure.yaml is laid over clouds.yaml',
+    title: 'secure.yaml takes precedence over clouds.yaml',
     files: {
       'cwd/clouds.yaml': oneCloud('region_name: one'),
       'site/openstack/secure.yaml': 'clouds: {cloud: {auth: {password: of-secure}}}',
@@ -72,9 +72,9 @@ export const FINDING: readonly SettingsCase[] = [
     },
     env: { OS_CLIENT_SECURE_FILE: '$TREE/s' },
   },
-  { title: 'a cloud may stand in secure.yaml alone', files: { 'cwd/secure.yaml': oneCloud() } },
+  { title: 'a cloud may be only in secure.yaml', files: { 'cwd/secure.yaml': oneCloud() } },
   {
-    title: 'a key that stands twice: the second counts',
+    title: 'the last value of a duplicate key counts',
     files: { 'cwd/clouds.yaml': oneCloud('region_name: first', 'region_name: second') },
   },
   {
@@ -84,17 +84,17 @@ export const FINDING: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'a text of digits is text, a number becomes one',
+    title: 'quoted digits and numbers are text',
     files: { 'cwd/clouds.yaml': oneCloud('project_id: "0123"', 'api_timeout: 90') },
   },
   {
-    title: 'what looks like an octal number is a name',
+    title: 'an octal number is text',
     files: { 'cwd/clouds.yaml': oneCloud('project_name: 0123') },
-    differs: { why: 'PyYAML reads 0123 as 83, which nobody means', ours: { 'auth.project_name': '0123' } },
+    differs: { why: 'PyYAML reads 0123 as 83, which nobody wants', ours: { 'auth.project_name': '0123' } },
   },
   {
-    title: 'a file that is no YAML is skipped',
+    title: 'a file that is not YAML is skipped',
     files: { 'cwd/clouds.yaml': 'clouds: [', 'site/openstack/clouds.yaml': oneCloud() },
-    differs: { why: 'openstacksdk skips it since 4.0 only', ours: { name: 'cloud' } },
+    differs: { why: 'openstacksdk skips it only since 4.0', ours: { name: 'cloud' } },
   },
 ];

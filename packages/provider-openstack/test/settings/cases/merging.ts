@@ -22,7 +22,7 @@ const TWO_REGIONS = oneCloud(
   '  values: {image-format: vhd, project_name: of-region, auth: {user_domain_id: of-region}}',
 );
 
-/** Profiles, clouds, regions, and the provider on top. */
+/** Profiles, clouds, regions, and the provider. */
 export const MERGING: readonly SettingsCase[] = [
   {
     title: 'a profile of clouds-public.yaml',
@@ -48,7 +48,7 @@ export const MERGING: readonly SettingsCase[] = [
     files: { 'cwd/clouds.yaml': oneCloud('cloud: rackspace') },
   },
   {
-    title: 'a region of a built-in profile, but in small letters',
+    title: 'a region of a built-in profile in lower case',
     files: { 'cwd/clouds.yaml': oneCloud('profile: rackspace') },
     regionName: 'dfw',
   },
@@ -76,7 +76,7 @@ export const MERGING: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'an unknown profile is passed over',
+    title: 'an unknown profile is ignored',
     files: { 'cwd/clouds.yaml': oneCloud('profile: nobody-knows') },
   },
   { title: 'region_name of the cloud', files: { 'cwd/clouds.yaml': oneCloud('region-name: one') } },
@@ -86,7 +86,7 @@ export const MERGING: readonly SettingsCase[] = [
     regionName: 'two',
   },
   {
-    title: '"regions" count above region_name',
+    title: '"regions" takes precedence over region_name',
     files: { 'cwd/clouds.yaml': oneCloud('region_name: one', 'regions: [two, three]') },
   },
   {
@@ -96,13 +96,13 @@ export const MERGING: readonly SettingsCase[] = [
   },
   { title: 'region_name as a list', files: { 'cwd/clouds.yaml': oneCloud('region_name: [one, two]') } },
   {
-    title: 'any region where none are listed',
+    title: 'any region of a cloud without a list',
     files: { 'cwd/clouds.yaml': oneCloud() },
     regionName: 'anywhere',
   },
   { title: 'the first of "regions" is the default', files: { 'cwd/clouds.yaml': TWO_REGIONS } },
   {
-    title: 'the values of a region count above those of the cloud',
+    title: 'the values of a region take precedence over those of the cloud',
     files: { 'cwd/clouds.yaml': TWO_REGIONS },
     regionName: 'two',
   },
@@ -130,7 +130,7 @@ export const MERGING: readonly SettingsCase[] = [
     provider: { password: 'of-provider' },
   },
   {
-    title: 'a provider by itself, without any file',
+    title: 'a provider without any file',
     provider: { username: 'u', password: 'p', authUrl: 'https://other.example:5000/v2.0', projectId: '42' },
     regionName: 'r',
     differs: {
@@ -139,7 +139,7 @@ export const MERGING: readonly SettingsCase[] = [
     },
   },
   {
-    title: 'a provider by itself, where the file has several clouds',
+    title: 'a provider with credentials beside a file with several clouds',
     files: { 'cwd/clouds.yaml': 'clouds: {a: {image_format: raw}, b: {}}' },
     provider: { username: 'u', password: 'p', authUrl: 'https://other.example:5000/v2.0', projectId: '42' },
     differs: { why: 'openstacksdk has no name for it', ours: { name: 'provider' } },
@@ -149,14 +149,14 @@ export const MERGING: readonly SettingsCase[] = [
     files: { 'cwd/clouds.yaml': `${oneCloud()}  other: {auth: {}}\n` },
     cloud: 'cloud',
   },
-  { title: 'a cloud that is not there', files: { 'cwd/clouds.yaml': oneCloud() }, cloud: 'Cloud' },
-  { title: 'no file at all', cloud: 'cloud' },
-  { title: 'nothing at all' },
+  { title: 'an unknown cloud', files: { 'cwd/clouds.yaml': oneCloud() }, cloud: 'Cloud' },
+  { title: 'no file', cloud: 'cloud' },
+  { title: 'neither a file nor a cloud' },
   {
     title: 'dashes in keys that have a default',
     files: { 'cwd/clouds.yaml': oneCloud('image-format: raw', 'endpoint-type: internal') },
     differs: {
-      why: 'openstacksdk looks for endpoint_type before it makes underscores of dashes',
+      why: 'openstacksdk reads endpoint_type before it replaces dashes by underscores',
       ours: { 'image.interface': 'internal', 'object_store.interface': 'internal' },
     },
   },

@@ -48,10 +48,10 @@ const DIFFERENCES: Readonly<Record<string, SettingsCase['differs']>> = {
   switchengines: { why: RELEASE, ours: { image_api_use_tasks: true } },
 };
 
-/** For this one openstacksdk would ask the vendor over the network. */
+/** Profiles that openstacksdk would download from the vendor. */
 const REMOTE = 'vexxhost';
 
-/** Each built-in profile, in its first region. */
+/** Each built-in profile with its first region. */
 export const VENDORS: readonly SettingsCase[] = [...VENDOR_PROFILES.keys()]
   .filter((profile) => profile !== REMOTE)
   .map((profile) => {

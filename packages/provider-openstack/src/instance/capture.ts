@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { type FileHandle, open, rm } from 'node:fs/promises';
+import {
+  type CaptureRequest,
+  ImageError,
+  type ImageFormat,
+  type OperationOptions,
+  type StoredCapture,
+} from '@nodepool-builder/image-builder';
+import {
+  asImageError,
+  isImageFormat,
+  steadyProgress,
+  withAbort,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
+import { createdAt, type GlanceImage, storedDigest } from '../glance-image.ts';
+import type { ImageApi, ImageProperties } from '../image-api.ts';
+import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
+import {
+  BUILD_ID,
+  BUILD_TIME,
+  CHECKSUM_PROPERTIES,
+  IMAGE_NAME,
+  missingProperties,
+  PROVIDER_NAME,
+  UPLOAD_ID,
+  withoutFormats,
+} from '../upload/image-properties.ts';
+import { poll } from '../upload/poll.ts';
+import { DEFAULT_RETRIES, retry } from '../upload/retry.ts';
+import type { InstanceCloud } from './instance-cloud.ts';
+
+/** Image property with the id of the captured server. */
+const CAPTURED_OF = 'nodepool_builder_instance';
+
+/** Nova's property with the same id. A snapshot of a server that booted from our image inherits all but this one. */
+const INSTANCE = 'instance_uuid';
+
+/** Properties that a snapshot inherits from the base image although they do not apply to it. */
+const INHERITED: readonly string[] = [IMAGE_NAME, BUILD_TIME, ...CHECKSUM_PROPERTIES.keys()];
+
+const WAITING: readonly string[] = ['queued', 'saving'];
+
+/** Whether an image was captured for a builder, and not from a server that booted from such an image. */
+export function isCaptured(image: GlanceImage, namePrefix: string): boolean {
+  const { [UPLOAD_ID]: uploadId, [CAPTURED_OF]: serverId, [INSTANCE]: instance } = image;
+  return (
+    typeof uploadId === 'string' &&
+    uploadId.startsWith(namePrefix) &&
+    serverId !== undefined &&
+    serverId === instance
+  );
+}
+
+/**
+ * Sets the properties of an upload on a snapshot, which belongs to the upload from then on.
+ *
+ * @returns false if the snapshot is missing or belongs to another upload
+ */
+export async function claimSnapshot(
+  images: ImageApi,
+  id: string,
+  properties: ImageProperties,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const image = await images.get(id, signal).catch(unlessAbsent);
+  if (image?.status !== 'active') return false;
+  if (image[UPLOAD_ID] !== properties[UPLOAD_ID] && !isUnclaimed(image)) return false;
+  const missing = missingProperties(image, withoutFormats(properties));
+  if (Object.keys(missing).length === 0) return true;
+  const update = images.update(id, missing, signal).then(() => true);
+  return (await update.catch(unlessAbsent)) ?? false;
+}
+
+/** The initial upload id of a snapshot ends with the id of its server. */
+function isUnclaimed({ [UPLOAD_ID]: uploadId, [CAPTURED_OF]: serverId }: GlanceImage): boolean {
+  return typeof uploadId === 'string' && typeof serverId === 'string' && uploadId.endsWith(serverId);
+}
+
+/**
+ * Makes an image of a server and waits until it is active. Removes it after a failure.
+ *
+ * @throws ImageError `instance-failed`
+ * @throws OpenStackError
+ */
+export async function captureServer(
+  cloud: InstanceCloud,
+  serverId: string,
+  { imageId }: CaptureRequest,
+  signal: AbortSignal,
+): Promise<CapturedSnapshot> {
+  const { images, compute, namePrefix, provider } = cloud;
+  const properties = {
+    [PROVIDER_NAME]: provider,
+    [BUILD_ID]: imageId,
+    [UPLOAD_ID]: `${namePrefix}${serverId}`,
+    [CAPTURED_OF]: serverId,
+  };
+  const unaborted = new AbortController().signal; // the answer has the id that a cleanup needs
+  const id = await compute.createImage(serverId, imageId, properties, unaborted);
+  try {
+    const image = await activeSnapshot(cloud, id, signal);
+    const wrong = INHERITED.filter((name) => name in image);
+    await images.removeProperties(id, wrong, signal);
+    return new CapturedSnapshot(cloud, image);
+  } catch (error) {
+    await images.delete(id, unaborted).catch((failure: unknown) => {
+      cloud.logger.warn(
+        `cloud ${images.cloud}: image ${id} of server ${serverId} could not be deleted: ${String(failure)}`,
+      );
+    });
+    throw error;
+  }
+}
+
+async function activeSnapshot(
+  { images }: InstanceCloud,
+  id: string,
+  signal: AbortSignal,
+): Promise<GlanceImage> {
+  const check = async (): Promise<GlanceImage | undefined> => {
+    const image = await images.get(id, signal).catch(unlessAbsent);
+    if (image?.status === 'active') return image;
+    if (image !== undefined && WAITING.includes(image.status)) return undefined;
+    throw new ImageError(
+      'instance-failed',
+      `cloud ${images.cloud}: the capture of the instance failed: image ${id} ${image === undefined ? 'is gone' : `went to ${image.status}`}; see the log of its compute service, and the quota of images`,
+    );
+  };
+  return await poll(check, { signal });
+}
+
+/** An image in Glance that Nova made of a server. */
+export class CapturedSnapshot implements StoredCapture {
+  readonly externalId: string;
+  readonly imageId: string;
+  readonly capturedAt: Date;
+  readonly formats: readonly ImageFormat[];
+  readonly #cloud: InstanceCloud;
+  readonly #image: GlanceImage;
+
+  constructor(cloud: InstanceCloud, image: GlanceImage) {
+    this.externalId = image.id;
+    this.imageId = String(image[BUILD_ID]);
+    this.capturedAt = createdAt(image);
+    this.formats = isImageFormat(image.disk_format) ? [image.disk_format] : [];
+    this.#cloud = cloud;
+    this.#image = image;
+  }
+
+  /** @throws OpenStackError */
+  async save(format: ImageFormat, path: string, options: OperationOptions = {}): Promise<void> {
+    const { retry: retries = DEFAULT_RETRIES, logger, images } = this.#cloud;
+    if (!this.formats.includes(format)) {
+      throw new ImageError(
+        'format-unavailable',
+        `image ${this.externalId} of cloud ${images.cloud} is ${this.#image.disk_format} and cannot be saved as ${format}; convert it`,
+      );
+    }
+    const name = `download of image ${this.externalId}`;
+    const onProgress = steadyProgress(options.onProgress ?? (() => {}));
+    await withAbort(options, async (signal) => {
+      try {
+        await retry(() => this.#download(path, onProgress, signal), { ...retries, name, logger, signal });
+      } catch (error) {
+        await rm(path, { force: true });
+        throw error;
+      }
+    });
+    onProgress({ done: 1, total: 1 });
+  }
+
+  /** @throws OpenStackError */
+  async discard(options: OperationOptions = {}): Promise<void> {
+    await withAbort(options, (signal) => this.#cloud.images.delete(this.externalId, signal));
+  }
+
+  async #download(
+    path: string,
+    onProgress: ReturnType<typeof steadyProgress>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      const file = await open(path, 'w');
+      try {
+        await this.#write(file, onProgress, signal);
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      throw asImageError(error, `saving image ${this.externalId} to ${path}`);
+    }
+  }
+
+  async #write(
+    file: FileHandle,
+    onProgress: ReturnType<typeof steadyProgress>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const digest = storedDigest(this.#image);
+    const hash = createHash(digest?.algorithm ?? 'md5');
+    const total = this.#image.size ?? undefined;
+    let done = 0;
+    for await (const piece of await this.#cloud.images.download(this.externalId, signal)) {
+      hash.update(piece);
+      await writeSparse(file, piece, done);
+      done += piece.length;
+      if (total !== undefined) onProgress({ done, total });
+    }
+    await file.truncate(done);
+    if (done !== (total ?? done)) throw this.#mismatch(`received ${done} of ${total} bytes`);
+    const value = hash.digest('hex');
+    if (digest !== undefined && value !== digest.value) {
+      throw this.#mismatch(`received ${digest.algorithm} ${value} instead of ${digest.value}`);
+    }
+  }
+
+  #mismatch(what: string): OpenStackError {
+    return new OpenStackError(
+      'checksum-mismatch',
+      `cloud ${this.#cloud.images.cloud}: image ${this.externalId}: ${what}: it changed during the transfer or in the cloud; build it again, and if that fails too, look at the cloud's image store`,
+    );
+  }
+}

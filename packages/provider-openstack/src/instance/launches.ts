@@ -1,0 +1,156 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAbsent } from '../openstack-error.ts';
+import { BUILD_ID, PROVIDER_NAME } from '../upload/image-properties.ts';
+import { poll } from '../upload/poll.ts';
+import type { InstanceCloud } from './instance-cloud.ts';
+import { faultOf, isGone, type KeyPair, type NovaServer } from './nova-server.ts';
+
+/** Server metadata with the port of the login. */
+const PORT = 'nodepool_builder_port';
+/** Server metadata with the time of the launch, in ISO 8601. */
+const LAUNCHED_AT = 'nodepool_builder_launched_at';
+
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
+
+/** Record of a launch, complete before its server exists. */
+export interface LaunchRecord {
+  /** Name of the key pair, and description of the floating IP. */
+  readonly name: string;
+  readonly buildId: string;
+  readonly launchedAt: Date;
+  /** TCP port of the login. */
+  readonly port: number;
+}
+
+/** Record of a launch as server metadata. */
+export function launchMetadata(
+  { buildId, launchedAt, port }: LaunchRecord,
+  provider: string,
+): Record<string, string> {
+  return {
+    [PROVIDER_NAME]: provider,
+    [BUILD_ID]: buildId,
+    [PORT]: String(port),
+    [LAUNCHED_AT]: launchedAt.toISOString(),
+  };
+}
+
+const METADATA = new JsonReader({
+  type: 'object',
+  required: [BUILD_ID, LAUNCHED_AT, PORT],
+  properties: { [BUILD_ID]: TEXT, [LAUNCHED_AT]: TIME, [PORT]: TEXT },
+});
+
+/** Record in the metadata of a server; undefined if somebody has changed the metadata. */
+function recordOfServer(name: string, { metadata }: NovaServer): LaunchRecord | undefined {
+  return unlessInvalid(() => {
+    const { [BUILD_ID]: buildId, [LAUNCHED_AT]: launchedAt, [PORT]: port } = METADATA.check(metadata ?? {});
+    return { name, buildId, launchedAt: new Date(launchedAt), port: Number(port) };
+  });
+}
+
+/** Key pair with the record in the comment of its key. */
+export function keyPairOfLaunch({ name, ...rest }: LaunchRecord, publicKey: string): KeyPair {
+  const [type, key] = publicKey.trim().split(/\s+/);
+  return { name, public_key: `${type} ${key} ${encodeURIComponent(JSON.stringify(rest))}` };
+}
+
+const COMMENT = new JsonReader({
+  type: 'object',
+  required: ['buildId', 'launchedAt', 'port'],
+  properties: { buildId: TEXT, launchedAt: TIME, port: { type: 'number' } },
+});
+
+/** Record in the comment of a key pair; undefined for a foreign key pair. */
+function recordOfKeyPair({ name, public_key: publicKey }: KeyPair): LaunchRecord | undefined {
+  const [, , comment = ''] = publicKey.trim().split(/\s+/);
+  return unlessInvalid(() => {
+    const { buildId, launchedAt, port } = COMMENT.parse(decodeURIComponent(comment));
+    return { name, buildId, launchedAt: new Date(launchedAt), port };
+  });
+}
+
+function unlessInvalid<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A launch with at least one resource in the cloud. */
+export interface FoundLaunch {
+  readonly record: LaunchRecord;
+  /** Undefined if the launch has no server. */
+  readonly serverId: string | undefined;
+}
+
+/** Lists all launches of this builder for this provider by the names of their resources. */
+export async function findLaunches(
+  { compute, network, namePrefix }: InstanceCloud,
+  signal: AbortSignal,
+): Promise<readonly FoundLaunch[]> {
+  // In the reverse order of creation, so that the record of a running launch is always found.
+  const floatingIps = await network.floatingIps({}, signal);
+  const servers = await compute.servers(namePrefix, signal);
+  const keyPairs = await compute.keyPairs(signal);
+  const found = new Map<string, Partial<FoundLaunch>>();
+  const add = (name: unknown, read?: (name: string) => LaunchRecord | undefined, id?: string): void => {
+    if (typeof name !== 'string' || !name.startsWith(namePrefix)) return;
+    const { record = read?.(name), serverId = id } = found.get(name) ?? {};
+    found.set(name, { ...(record && { record }), serverId });
+  };
+  for (const pair of keyPairs) add(pair.name, () => recordOfKeyPair(pair));
+  for (const server of servers) {
+    if (!isGone(server)) add(server.key_name, (name) => recordOfServer(name, server), server.id);
+  }
+  for (const { description } of floatingIps) add(description);
+  return Array.from(found, ([name, { record = unknownLaunch(name), serverId }]) => ({ record, serverId }));
+}
+
+/** Record of a launch whose key pair and server metadata are gone. */
+function unknownLaunch(name: string): LaunchRecord {
+  return { name, buildId: name, launchedAt: new Date(0), port: 0 };
+}
+
+/** Seconds until a deleted server must be gone. Nova waits as long as the server's host does not answer. */
+const REMOVAL_TIMEOUT = 60;
+
+/**
+ * Removes all resources of a launch that exist. The key pair is last because it has the record.
+ *
+ * @throws ImageError `cleanup-failed`
+ * @throws OpenStackError
+ */
+export async function removeLaunch(cloud: InstanceCloud, name: string, signal: AbortSignal): Promise<void> {
+  const { compute, network, namePrefix } = cloud;
+  const servers = await compute.servers(namePrefix, signal);
+  for (const { id, key_name: keyName } of servers) {
+    if (keyName === name) await removeServer(cloud, id, signal);
+  }
+  const floatingIps = await network.floatingIps({ description: name }, signal);
+  for (const { id, description } of floatingIps) {
+    if (description === name) await network.deleteFloatingIp(id, signal);
+  }
+  await compute.deleteKeyPair(name, signal);
+}
+
+async function removeServer(cloud: InstanceCloud, id: string, signal: AbortSignal): Promise<void> {
+  const { compute } = cloud;
+  await compute.deleteServer(id, signal);
+  const failed = (why: string): ImageError =>
+    new ImageError('cleanup-failed', `cloud ${cloud.name}: server ${id} ${why}`);
+  const check = async (): Promise<true | undefined> => {
+    const server = await compute.server(id, signal).catch(unlessAbsent);
+    if (server === undefined || isGone(server)) return true;
+    if (server.status !== 'ERROR' || server['OS-EXT-STS:task_state'] !== null) return undefined;
+    throw failed(`could not be deleted${faultOf(server)}; delete it by hand`);
+  };
+  const onTimeout = (): ImageError =>
+    failed(
+      `still exists ${REMOVAL_TIMEOUT} s after its deletion; ask the operator of the cloud whether its host runs`,
+    );
+  await poll(check, { timeout: REMOVAL_TIMEOUT, signal, onTimeout });
+}

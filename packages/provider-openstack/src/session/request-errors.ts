@@ -1,0 +1,144 @@
+import { STATUS_CODES } from 'node:http';
+import {
+  type HttpAnswer,
+  type NetworkFailureKind,
+  networkFailure,
+  retryAfterSeconds,
+} from '@nodepool-builder/image-builder/module-kit';
+import { OpenStackError, type OpenStackErrorCode } from '../openstack-error.ts';
+
+const CERTIFICATE_REMEDIES: Readonly<Partial<Record<NetworkFailureKind, string>>> = {
+  'unknown-authority': 'name the file of the authority that signed it as cacert of the cloud in clouds.yaml',
+  'invalid-certificate': 'ask the operator of the cloud to replace it',
+  'other-host-name': 'use the host name in the certificate',
+};
+
+/** Error of a request without an answer. `request` names the cloud, the method and the path. */
+export function networkError(request: string, error: unknown): OpenStackError {
+  const failure = networkFailure(error);
+  const { message: reason, kind, cause } = failure;
+  if (failure.isCertificate) {
+    const text = `${request}: the certificate is not trusted: ${reason}; ${CERTIFICATE_REMEDIES[kind]}`;
+    return new OpenStackError('certificate-untrusted', text, { cause });
+  }
+  const code = kind === 'body-too-long' || kind === 'redirect-loop' ? 'invalid-answer' : 'connection-failed';
+  return new OpenStackError(code, `${request}: no answer: ${reason}`, { cause });
+}
+
+/** Whether a request failed before it was sent. */
+export function neverSent({ code, cause }: OpenStackError): boolean {
+  return code === 'connection-failed' && networkFailure(cause).kind === 'not-sent';
+}
+
+const CODES: Readonly<Record<number, OpenStackErrorCode>> = {
+  401: 'auth-failed',
+  403: 'forbidden',
+  404: 'not-found',
+  408: 'connection-failed',
+  409: 'conflict',
+  410: 'not-found',
+  413: 'too-large',
+  429: 'rate-limited',
+  500: 'service-unavailable',
+  502: 'service-unavailable',
+  503: 'service-unavailable',
+  504: 'service-unavailable',
+  507: 'quota-exceeded',
+};
+
+const REMEDIES: Partial<Record<OpenStackErrorCode, string>> = {
+  'auth-failed': 'check the credentials of the cloud, and whether they have expired',
+  forbidden: 'give the user a role that may do this',
+  'quota-exceeded': 'delete what is not needed, or ask for a larger quota',
+  'not-found': 'check the endpoint if every request fails with this error',
+  'too-large': 'ask the operator of the cloud for a higher limit',
+};
+
+/** Glance and Swift report an exhausted quota only in the message. */
+const QUOTA_MESSAGE = /quota|over limit|limit\b.*\bexceeded|exceed\w*\b.*\blimit/i;
+
+/** Translates an answer into an error. `request` names the cloud, the method and the path; `secrets` are masked. */
+export function answerError(
+  request: string,
+  { status, headers, body }: HttpAnswer,
+  { secrets = [], now }: { secrets?: readonly string[]; now: number },
+): OpenStackError {
+  const isRedirect = status >= 300 && status < 400 && headers.location !== undefined;
+  const message = errorMessage(isRedirect ? `to ${headers.location}` : body, secrets);
+  const retryAfter = retryAfterSeconds(headers['retry-after'], now);
+  const code = codeOf(status, message, retryAfter);
+  const quoted = message === '' ? '' : `: ${message}`;
+  const remedy = REMEDIES[code] === undefined ? '' : `; ${REMEDIES[code]}`;
+  const requestId = headers['x-openstack-request-id'];
+  const trace = typeof requestId === 'string' ? ` (${requestId})` : '';
+  const shown = `${status} ${STATUS_CODES[status] ?? ''}`.trim();
+  return new OpenStackError(code, `${request}: ${shown}${quoted}${remedy}${trace}`, { status, retryAfter });
+}
+
+function codeOf(status: number, message: string, retryAfter: number | undefined): OpenStackErrorCode {
+  if ((status === 403 || status === 413) && QUOTA_MESSAGE.test(message)) return 'quota-exceeded';
+  // Rackspace's rate limit
+  if (status === 413 && retryAfter !== undefined) return 'rate-limited';
+  if (status < 400) return 'invalid-answer';
+  return CODES[status] ?? (status > 505 ? 'service-unavailable' : 'bad-request');
+}
+
+const LONGEST_MESSAGE = 300;
+
+/** First line of webob's plain text. */
+const STATUS_LINE = /^\s*[45]\d\d [a-z' -]+\n/i;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: ' ',
+  amp: '&',
+};
+
+/**
+ * Error message in the body of an answer, as one line without markup. Keystone and Nova wrap it in JSON; Glance sends
+ * JSON, HTML or plain text; Swift and proxies send HTML or plain text.
+ */
+export function errorMessage(body: string, secrets: readonly string[] = []): string {
+  const plain = withoutMarkup(messageInJson(body) ?? body)
+    .replace(STATUS_LINE, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  const message = withoutSecrets(plain, secrets);
+  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+}
+
+function messageInJson(body: string): string | undefined {
+  try {
+    return findMessage(JSON.parse(body));
+  } catch {
+    return undefined;
+  }
+}
+
+function findMessage(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if ('message' in value && typeof value.message === 'string') return value.message;
+  return Object.values(value).map(findMessage).find(Boolean);
+}
+
+function withoutMarkup(text: string): string {
+  return text
+    .replaceAll(/<(head|style|script|title|h1)\b[\s\S]*?<\/\1>/gi, ' ')
+    .replaceAll(/<\/?[a-z][^>]*>/gi, ' ')
+    .replaceAll(/&(?:#(\d{1,5})|#x([\da-f]{1,4})|(\w+));/gi, (whole, decimal, hexadecimal, name) => {
+      if (name !== undefined) return ENTITIES[name] ?? whole;
+      return String.fromCharCode(decimal ?? Number.parseInt(hexadecimal, 16));
+    });
+}
+
+/** A cloud may echo secrets of the request: tokens, passwords, and URLs with a signature in the query. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  const known = secrets.filter((secret) => secret !== '');
+  return known
+    .reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+    .replaceAll(/(https?:\/\/)[^\s/@"'<>]*@/gi, '$1')
+    .replaceAll(/(https?:\/\/[^\s?"'<>]+)\?[^\s"'<>]*/gi, '$1?…');
+}

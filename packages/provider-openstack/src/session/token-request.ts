@@ -1,0 +1,191 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import type { AuthScope, KeystoneAuth, NamedInDomain } from '../cloud-settings.ts';
+import type { CatalogEndpoint } from './catalog.ts';
+import type { Token } from './token.ts';
+
+/** How one version of Keystone's API issues a token. */
+export interface TokenRequest {
+  /** Relative to the versioned URL. */
+  readonly path: string;
+  /** Body of the POST. */
+  readonly body: (auth: KeystoneAuth) => object;
+  /** @throws Error that names the invalid field */
+  readonly read: (answer: { headers: IncomingHttpHeaders; value: unknown; now: number }) => Token;
+}
+
+const TEXT = { type: 'string' } as const;
+const TIME = { type: 'string', format: 'time' } as const;
+
+/** `POST /v3/auth/tokens` (Identity API v3, "Authentication and token management"). */
+export const V3: TokenRequest = {
+  path: '/auth/tokens',
+  body(auth) {
+    if (auth.type === 'application-credential') {
+      const { id, name, user = {}, secret } = auth;
+      const which = id === undefined ? { name, user: named(user) } : { id };
+      // Keystone refuses a scope here: the credential has its own.
+      return { auth: { identity: identity('application_credential', { ...which, secret }) } };
+    }
+    const method =
+      auth.type === 'password'
+        ? identity('password', { user: { ...named(auth.user), password: auth.password } })
+        : identity('token', { id: auth.token });
+    const scope = scopeOf(auth.scope);
+    return { auth: { identity: method, ...(scope !== undefined && { scope }) } };
+  },
+  read({ headers, value, now }) {
+    const { 'x-subject-token': id } = V3_HEADERS.check(headers, 'the headers');
+    const { token } = V3_ANSWER.check(value);
+    const catalog = endpointsIn(token.catalog, (endpoint) => [
+      {
+        interface: endpoint.interface,
+        regionId: [endpoint.region_id, endpoint.region].find((region) => typeof region === 'string'),
+        url: endpoint.url,
+      },
+    ]);
+    const expiresAt = expiry(token.expires_at, token.issued_at, now);
+    return { id, expiresAt, catalog, projectId: token.project?.id };
+  },
+};
+
+function identity(method: string, value: object): object {
+  return { methods: [method], [method]: value };
+}
+
+function scopeOf({ project, domain, system }: AuthScope): object | undefined {
+  if (project !== undefined) return { project: named(project) };
+  if (domain !== undefined) return { domain: named(domain) };
+  return system === undefined ? undefined : { system: { all: true } };
+}
+
+function named({ id, name, domainId, domainName }: NamedInDomain): object {
+  if (id !== undefined) return { id };
+  if (domainId !== undefined) return { name, domain: { id: domainId } };
+  return domainName === undefined ? { name } : { name, domain: { name: domainName } };
+}
+
+const V3_HEADERS = new JsonReader({
+  type: 'object',
+  required: ['x-subject-token'],
+  properties: { 'x-subject-token': TEXT },
+});
+
+const V3_ANSWER = new JsonReader({
+  type: 'object',
+  required: ['token'],
+  properties: {
+    token: {
+      type: 'object',
+      required: ['expires_at'],
+      properties: {
+        expires_at: TIME,
+        issued_at: TIME,
+        project: { type: 'object', required: ['id'], properties: { id: TEXT } },
+        catalog: catalogOf({
+          type: 'object',
+          required: ['interface', 'url'],
+          properties: { interface: TEXT, url: TEXT, region_id: {}, region: {} },
+        } as const),
+      },
+    },
+  },
+});
+
+/** `POST /v2.0/tokens` (Identity API v2.0; removed in Queens, but some old clouds have only this version). */
+export const V2: TokenRequest = {
+  path: '/tokens',
+  body(auth) {
+    if (auth.type === 'application-credential') throw new TypeError('v2 has no application credentials');
+    const credentials =
+      auth.type === 'password'
+        ? { passwordCredentials: { ...v2User(auth.user), password: auth.password } }
+        : { token: { id: auth.token } };
+    return { auth: { ...credentials, ...tenant(auth.scope.project ?? {}) } };
+  },
+  read({ value, now }) {
+    const { token, serviceCatalog } = V2_ANSWER.check(value).access;
+    const catalog = endpointsIn(serviceCatalog, (endpoint) =>
+      (['public', 'internal', 'admin'] as const).flatMap((which) => {
+        const { region, [`${which}URL` as const]: url } = endpoint;
+        const regionId = typeof region === 'string' ? region : undefined;
+        return url === undefined ? [] : [{ interface: which, regionId, url }];
+      }),
+    );
+    const project = token.tenant?.id;
+    return {
+      id: token.id,
+      expiresAt: expiry(token.expires, token.issued_at, now),
+      catalog,
+      projectId: typeof project === 'string' ? project : undefined,
+    };
+  },
+};
+
+function v2User({ id, name }: NamedInDomain): object {
+  return id === undefined ? { username: name } : { userId: id };
+}
+
+function tenant({ id, name }: NamedInDomain): object {
+  if (id !== undefined) return { tenantId: id };
+  return name === undefined ? {} : { tenantName: name };
+}
+
+const V2_ANSWER = new JsonReader({
+  type: 'object',
+  required: ['access'],
+  properties: {
+    access: {
+      type: 'object',
+      required: ['token'],
+      properties: {
+        token: {
+          type: 'object',
+          required: ['id', 'expires'],
+          properties: {
+            id: TEXT,
+            expires: TIME,
+            /** Rackspace omits it. */
+            issued_at: TIME,
+            tenant: { type: 'object', properties: { id: {} } },
+          },
+        },
+        serviceCatalog: catalogOf({
+          type: 'object',
+          properties: { region: {}, publicURL: TEXT, internalURL: TEXT, adminURL: TEXT },
+        } as const),
+      },
+    },
+  },
+});
+
+/** Schema of a catalog. */
+function catalogOf<const Endpoint extends ObjectSchema>(endpoint: Endpoint) {
+  const endpoints = { type: ['array', 'null'], items: endpoint } as const;
+  const properties = { type: TEXT, name: {}, endpoints } as const;
+  const service = { type: 'object', required: ['type'], properties } as const;
+  return { type: ['array', 'null'], items: service } as const;
+}
+
+interface CatalogService<Endpoint> {
+  readonly type: string;
+  readonly name?: unknown;
+  readonly endpoints?: readonly Endpoint[] | null;
+}
+
+function endpointsIn<Endpoint>(
+  catalog: readonly CatalogService<Endpoint>[] | null | undefined,
+  read: (endpoint: Endpoint) => readonly Omit<CatalogEndpoint, 'type' | 'name'>[],
+): CatalogEndpoint[] {
+  return (catalog ?? []).flatMap(({ type, name, endpoints }) =>
+    (endpoints ?? []).flatMap(read).map((endpoint) => {
+      return { type, name: typeof name === 'string' ? name : undefined, ...endpoint };
+    }),
+  );
+}
+
+/** Keystone's clock may be wrong: only the life of the token counts. v2 omits the zone. */
+function expiry(expires: string, issued: string | undefined, now: number): number {
+  return now + (utcTime(expires) - (issued === undefined ? now : utcTime(issued)));
+}

@@ -1,0 +1,188 @@
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { boolCoreTag, FAILSAFE_SCHEMA, loadAll, mergeTag, nullYaml11Tag, YAMLException } from 'js-yaml';
+import {
+  invalidSettings,
+  isMapping,
+  type Mapping,
+  mappingAt,
+  mergedDeeply,
+  normalized,
+} from './merged-cloud.ts';
+
+/** Where settings come from. */
+export interface SettingsPlace {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  /** The user's home directory. */
+  readonly home: string;
+  /** Called with warnings, such as a file that cannot be read or an unknown profile. */
+  readonly warn: (message: string) => void;
+}
+
+type SearchPlace = Omit<SettingsPlace, 'warn'>;
+
+/** Kinds of files, by their names without the suffix. */
+const FILE_KINDS = ['clouds', 'secure', 'clouds-public'] as const;
+
+type FileKind = (typeof FILE_KINDS)[number];
+
+/** Variable with the file that is tried first. */
+const FILE_VARIABLES: Readonly<Partial<Record<FileKind, string>>> = {
+  clouds: 'OS_CLIENT_CONFIG_FILE',
+  secure: 'OS_CLIENT_SECURE_FILE',
+};
+
+/** Directories in the order of the search; only the first readable file is used. */
+function searchDirectories({ env, home, cwd }: SearchPlace): readonly string[] {
+  const site = (env.XDG_CONFIG_DIRS || '/etc/xdg').split(':').filter((directory) => directory !== '');
+  return [
+    ...new Set([
+      cwd,
+      join(env.XDG_CONFIG_HOME || join(home, '.config'), 'openstack'),
+      join(home, '.config', 'openstack'),
+      ...site.map((directory) => join(directory, 'openstack')),
+      '/etc/openstack',
+    ]),
+  ];
+}
+
+/** Absolute path of the file in the variable. */
+function namedFile(kind: FileKind, place: SearchPlace): string | undefined {
+  const variable = FILE_VARIABLES[kind];
+  const named = variable === undefined ? undefined : place.env[variable];
+  return named ? resolve(place.cwd, named) : undefined;
+}
+
+/** All possible files of a kind, in the order of the search. */
+function possibleFiles(kind: FileKind, place: SearchPlace): readonly string[] {
+  const found = searchDirectories(place).flatMap((directory) =>
+    ['.yaml', '.yml', '.json'].map((suffix) => join(directory, kind + suffix)),
+  );
+  const named = namedFile(kind, place);
+  return named === undefined ? found : [named, ...found];
+}
+
+/** All files that `loadCloudSettings` reads, or would read if they existed. */
+export function cloudSettingsFiles(place: SearchPlace): readonly string[] {
+  return FILE_KINDS.flatMap((kind) => possibleFiles(kind, place));
+}
+
+interface SettingsFile {
+  readonly file: string;
+  readonly content: Mapping;
+}
+
+/** Numbers remain text: a project or password may be 0123 or 1e5. */
+const SCHEMA = FAILSAFE_SCHEMA.withTags(mergeTag, boolCoreTag, nullYaml11Tag);
+
+/** Reads the first readable file of a kind that contains a mapping. Warns of the others before it. */
+async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<SettingsFile | undefined> {
+  for (const file of possibleFiles(kind, place)) {
+    try {
+      const content = parse(file, await readFile(file, 'utf8'));
+      if (isMapping(content)) return { file, content };
+      place.warn(`${file} is skipped: it is not a mapping`);
+    } catch (error) {
+      const reason = reasonOf(error as Error);
+      if (reason !== undefined) place.warn(`${file} is skipped: ${reason}`);
+      else if (file === namedFile(kind, place)) {
+        place.warn(`${file} does not exist, but ${FILE_VARIABLES[kind]} names it`);
+      }
+    }
+  }
+  return undefined;
+}
+
+function parse(file: string, text: string): unknown {
+  if (file.endsWith('json')) return JSON.parse(text);
+  // Like PyYAML, js-yaml with `json` accepts a duplicate key; the last value counts.
+  const [content = {}, ...others] = loadAll(text, { schema: SCHEMA, json: true });
+  return others.length === 0 ? content : undefined;
+}
+
+/** The parsers' own messages quote the text, which may be a password. Undefined for a missing file. */
+function reasonOf(error: Error): string | undefined {
+  if (error instanceof YAMLException) {
+    const { line = 0, column = 0 } = error.mark ?? {};
+    return `it is not valid YAML at line ${line + 1}, column ${column + 1}`;
+  }
+  if (error instanceof SyntaxError) return 'it is not valid JSON';
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined) throw error;
+  return code === 'ENOENT' || code === 'ENOTDIR' ? undefined : `it cannot be read (${code})`;
+}
+
+/** All clouds of the files and the environment. */
+export interface KnownClouds {
+  readonly clouds: ReadonlyMap<string, Mapping>;
+  /** Vendor profiles of the site: `public-clouds` of `clouds-public.yaml`. */
+  readonly profiles: ReadonlyMap<string, Mapping>;
+  /** Cloud of a provider that names none: that of `OS_CLOUD`, or the environment's. */
+  readonly defaultName: string | undefined;
+  /** Name of the environment's cloud, even if there is none. */
+  readonly environmentName: string;
+  /** The files, or the searched directories; for messages. */
+  readonly origin: string;
+}
+
+/**
+ * Reads `clouds.*`, `secure.*`, which takes precedence, `clouds-public.*` and `OS_*`.
+ *
+ * @throws OpenStackError `invalid-settings` if a file has a cloud with the name of the environment's cloud
+ */
+export async function knownClouds(place: SettingsPlace): Promise<KnownClouds> {
+  const files = await readSettingsFile('clouds', place);
+  const secure = await readSettingsFile('secure', place);
+  const vendors = await readSettingsFile('clouds-public', place);
+  const clouds = entries(files, 'clouds', place);
+  for (const [name, secrets] of entries(secure, 'clouds', place)) {
+    clouds.set(name, mergedDeeply(clouds.get(name) ?? {}, secrets));
+  }
+  const read = [files, secure].flatMap((source) => source?.file ?? []);
+  const directories = searchDirectories(place).join(', ');
+  const origin = read.join(' with ') || `the environment (no clouds.yaml exists in ${directories})`;
+  const environmentName = place.env.OS_CLOUD_NAME || 'envvars';
+  if (clouds.has(environmentName)) {
+    throw invalidSettings(
+      `${origin} has a cloud "${environmentName}", which is the name of the cloud of the OS_* variables`,
+      'rename one of them: OS_CLOUD_NAME sets the name of the latter',
+    );
+  }
+  const environment = environmentCloud(place.env);
+  if (environment !== undefined) clouds.set(environmentName, environment);
+  const defaultName = place.env.OS_CLOUD || (environment === undefined ? undefined : environmentName);
+  return { clouds, profiles: entries(vendors, 'public-clouds', place), defaultName, environmentName, origin };
+}
+
+function entries(
+  source: SettingsFile | undefined,
+  key: 'clouds' | 'public-clouds',
+  place: SettingsPlace,
+): Map<string, Mapping> {
+  if (source === undefined) return new Map();
+  if (!Object.hasOwn(source.content, key)) place.warn(`${source.file} has no "${key}": it is ignored`);
+  const named = mappingAt(source.content, key);
+  return new Map(Object.keys(named).map((name) => [name, normalized(mappingAt(named, name))]));
+}
+
+/** Variables that select a cloud or a connection; by themselves they do not make a cloud. */
+const SELECTORS = new Set([
+  'OS_CLOUD',
+  'OS_REGION_NAME',
+  'OS_CLIENT_CONFIG_FILE',
+  'OS_CLIENT_SECURE_FILE',
+  'OS_CLOUD_NAME',
+  'OS_FORCE_IPV4',
+  'OS_PREFER_IPV6',
+]);
+
+/** Variables of a cloud, without those of test tools: `OS_AUTH_URL` is its `auth_url`, and so on. */
+const CLOUD_VARIABLE = /^OS_(?!TEST|STD|LOG)/;
+
+/** The cloud of the variables `OS_*`. Empty values count as unset. */
+function environmentCloud(env: SettingsPlace['env']): Mapping | undefined {
+  const set = Object.entries(env).filter(([name, value]) => value && CLOUD_VARIABLE.test(name));
+  if (set.every(([name]) => SELECTORS.has(name))) return undefined;
+  return Object.fromEntries(set.map(([name, value]) => [name.slice('OS_'.length).toLowerCase(), value]));
+}

@@ -1,0 +1,101 @@
+import { basename } from 'node:path';
+import type { PartialUpload } from '@nodepool-builder/image-builder';
+import type { GlanceImage } from '../glance-image.ts';
+import type { ImageApi, ImportMethod } from '../image-api.ts';
+import { OpenStackError } from '../openstack-error.ts';
+import { activeImage } from './active-image.ts';
+import type { FileData } from './file-data.ts';
+
+/** One attempt to upload a file. */
+export interface Transfer {
+  readonly images: ImageApi;
+  readonly uploadId: string;
+  /** Creates the image, without data. */
+  readonly create: () => Promise<GlanceImage>;
+  readonly file: FileData;
+  /** Seconds from the last byte until the image is active. */
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
+
+/** A way to get a file into a cloud. */
+export interface UploadMethod {
+  /** Whether the cloud may convert the data. */
+  readonly convertible: boolean;
+  /** Whether several processes may work on one upload: true if `create` makes the image. */
+  readonly shareable: boolean;
+  /**
+   * Creates an image and waits until it is active. The caller cleans up after a failure.
+   *
+   * @throws OpenStackError
+   */
+  run(transfer: Transfer): Promise<GlanceImage>;
+  /** Removes what it created apart from images with the upload's id. */
+  clear?(images: ImageApi, uploadId: string, signal: AbortSignal): Promise<void>;
+  /** Lists what {@link clear} would remove, for all uploads. */
+  partialUploads?(images: ImageApi, signal: AbortSignal): Promise<readonly PartialUpload[]>;
+}
+
+/** A PUT of the file, which the cloud stores unchanged. */
+export const PUT_FILE: UploadMethod = {
+  convertible: false,
+  shareable: true,
+  async run({ images, create, file, timeout, signal }) {
+    const { id } = await create();
+    await images.putFile(id, file, signal);
+    return await activeImage(images, id, { arrival: 'file', timeout, signal });
+  },
+};
+
+/** The file is staged, and the cloud imports it from there. */
+export const GLANCE_DIRECT: UploadMethod = importMethod(
+  'glance-direct',
+  async ({ images, file, signal }, id) => {
+    await images.stage(id, file, signal);
+    return { name: 'glance-direct' };
+  },
+);
+
+/**
+ * The cloud downloads the file.
+ *
+ * @param baseUrl URL of `images-dir` as the cloud sees it
+ */
+export function webDownload(baseUrl: string): UploadMethod {
+  return importMethod('web-download', async ({ file }) => {
+    const uri = `${baseUrl.replace(/(?<!\/)\/+$/, '')}/${encodeURIComponent(basename(file.path))}`;
+    return { name: 'web-download', uri };
+  });
+}
+
+/** @param prepare provides the data of the image */
+function importMethod(
+  name: ImportMethod['name'],
+  prepare: (transfer: Transfer, id: string) => Promise<ImportMethod>,
+): UploadMethod {
+  return {
+    convertible: true,
+    shareable: true,
+    async run(transfer) {
+      const { images, create, timeout, signal } = transfer;
+      await requireMethod(images, name, signal);
+      const { id } = await create();
+      await images.import(id, await prepare(transfer, id), signal);
+      return await activeImage(images, id, { arrival: 'import', timeout, signal });
+    },
+  };
+}
+
+/** Checked first: a cloud without the method answers 404 or 409 later, without a reason. */
+async function requireMethod(
+  images: ImageApi,
+  method: ImportMethod['name'],
+  signal: AbortSignal,
+): Promise<void> {
+  const offered = await images.importMethods(signal);
+  if (offered.includes(method)) return;
+  throw new OpenStackError(
+    'invalid-settings',
+    `cloud ${images.cloud} does not offer image-import ${method}, but ${offered.join(', ') || 'no method at all'}; choose one of these, or leave image-import out`,
+  );
+}

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { inspect } from 'node:util';
+import type { OpenStackErrorCode } from '../../src/openstack-error.ts';
+import { answerError, errorMessage, networkError } from '../../src/session/request-errors.ts';
+
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+
+function errorOf(
+  status: number,
+  body = '',
+  headers: Record<string, string> = {},
+): ReturnType<typeof answerError> {
+  return answerError('cloud test: GET http://glance/v2/images', { status, body, headers }, { now: NOW });
+}
+
+describe('the error of an answer', () => {
+  const rows: [number, string, OpenStackErrorCode, boolean][] = [
+    [200, '', 'invalid-answer', false],
+    [302, '', 'invalid-answer', false],
+    [400, 'Invalid disk format', 'bad-request', false],
+    [401, '', 'auth-failed', false],
+    [403, 'You are not authorized', 'forbidden', false],
+    [403, 'Quota exceeded for resources: images', 'quota-exceeded', false],
+    [404, '', 'not-found', false],
+    [409, '', 'conflict', false],
+    [410, '', 'not-found', false],
+    [413, 'The provided image is too large.', 'too-large', false],
+    [413, 'Denying attempt to upload image because it exceeds the quota: 5', 'quota-exceeded', false],
+    [413, 'Resource image_size_total is over limit of 10', 'quota-exceeded', false],
+    [413, 'The limit of properties has been exceeded', 'quota-exceeded', false],
+    [413, 'Upload exceeds quota.', 'quota-exceeded', false],
+    [415, '', 'bad-request', false],
+    [429, '', 'rate-limited', true],
+    [500, '', 'service-unavailable', true],
+    [501, '', 'bad-request', false],
+    [502, '', 'service-unavailable', true],
+    [503, '', 'service-unavailable', true],
+    [504, '', 'service-unavailable', true],
+    [507, '', 'quota-exceeded', false],
+    [520, '', 'service-unavailable', true],
+  ];
+  for (const [status, body, code, retriable] of rows) {
+    it(`${status} ${body}: ${code}`, () => {
+      const error = errorOf(status, body);
+      assert.deepEqual([error.code, error.retriable, error.status], [code, retriable, status]);
+    });
+  }
+
+  it('has the request, the status, the message, the remedy and the request id', () => {
+    const headers = { 'x-openstack-request-id': 'req-7' };
+    const body = '{"error": {"message": "Nope."}}';
+    assert.equal(
+      errorOf(403, body, headers).message,
+      'cloud test: GET http://glance/v2/images: 403 Forbidden: Nope.; give the user a role that may do this (req-7)',
+    );
+  });
+
+  it('has the delay of Retry-After', () => {
+    assert.equal(errorOf(503, '', { 'retry-after': '7' }).retryAfter, 7);
+    assert.equal(errorOf(503, '', { 'retry-after': 'Thu, 01 Jan 2026 00:01:00 GMT' }).retryAfter, 60);
+    assert.equal(errorOf(503, '', { 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' }).retryAfter, 0);
+    assert.equal(errorOf(503, '', { 'retry-after': 'soon' }).retryAfter, undefined);
+    assert.equal(errorOf(503).retryAfter, undefined);
+  });
+
+  it('413 with Retry-After is a rate limit', () => {
+    assert.equal(errorOf(413, 'OverLimit Retry...', { 'retry-after': '3' }).code, 'rate-limited');
+  });
+});
+
+describe('the message in an answer', () => {
+  const bodies = {
+    'Keystone: JSON':
+      '{"error":{"code":401,"message":"The request you have made requires authentication.","title":"Unauthorized"}}',
+    'Glance: webob as HTML':
+      '<html>\n <head>\n  <title>401 Unauthorized</title>\n </head>\n <body>\n  <h1>401 Unauthorized</h1>\n  The request you have made requires authentication.<br /><br />\n\n\n </body>\n</html>',
+    'Glance: webob as JSON':
+      '{"message": "The request you have made requires authentication.<br /><br />\\n\\n\\n", "code": "401 Unauthorized", "title": "Unauthorized"}',
+    'Glance: webob as text': '401 Unauthorized\n\nThe request you have made requires authentication.\n\n   ',
+    'Swift: HTML':
+      '<html><h1>Unauthorized</h1><p>The request you have made requires authentication.</p></html>',
+    'a proxy': 'The request you have made\r\n requires authentication.',
+  };
+  for (const [from, body] of Object.entries(bodies)) {
+    it(from, () => assert.equal(errorMessage(body), 'The request you have made requires authentication.'));
+  }
+
+  it('may be empty', () => assert.equal(errorMessage(''), ''));
+
+  it('is unescaped', () => {
+    assert.equal(
+      errorMessage('<p>Invalid value &#x27;a&#39; for &lt;name&gt; &amp; &bogus;</p>'),
+      "Invalid value 'a' for <name> & &bogus;",
+    );
+  });
+
+  it('about a quota keeps the wording of Glance', () => {
+    const words = 'Project is over a limit for [Resource image_size_total is over limit of 10]';
+    assert.equal(errorMessage(`413 Request Entity Too Large\n\n${words}\n`), words);
+  });
+
+  it('is shortened', () => {
+    const words = errorMessage('x'.repeat(100_000));
+    assert.equal(words, `${'x'.repeat(300)}…`);
+  });
+
+  it('has no secret that a cloud echoes', () => {
+    const body = 'no such token gAAAA1: X-Auth-Token: gAAAA1, password s3cret';
+    assert.equal(
+      errorMessage(body, ['gAAAA1', 's3cret', '']),
+      'no such token …: X-Auth-Token: …, password …',
+    );
+  });
+
+  it('has no signature and no password of a URL', () => {
+    assert.equal(
+      errorMessage('cannot fetch https://me:pw@store.example/image.qcow2?sig=abc&exp=1: refused'),
+      'cannot fetch https://store.example/image.qcow2?… refused',
+    );
+  });
+});
+
+it('a network error and its cause hide the user information of a URL', () => {
+  const beneath = Object.assign(new Error('no tunnel via http://ci:hunter2@proxy:3128/: 407'), {
+    code: 'ERR_PROXY_TUNNEL',
+  });
+  const error = networkError('cloud test: GET /', new Error('request failed', { cause: beneath }));
+  assert.doesNotMatch(inspect(error, { depth: Infinity, showHidden: true }), /hunter2/);
+});

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { OpenStackSession } from '../../src/session/openstack-session.ts';
+import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+import { KeystoneDouble } from '../fixtures/keystone-double.ts';
+import { ManualClock } from '../fixtures/manual-clock.ts';
+import { plainClient } from '../fixtures/plain-client.ts';
+import { SILENT } from '../fixtures/silent-logger.ts';
+
+const IMAGES = { type: 'image', interface: 'public', version: 'v2' };
+
+function openSession(url: string, clock = new ManualClock()): OpenStackSession {
+  return new OpenStackSession(settingsWith(passwordAuth(url)), { logger: SILENT, clock, random: () => 0 });
+}
+
+function isString(value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError('it is not a string');
+  return value;
+}
+
+describe('a token', () => {
+  it('is sent with each request to the versioned endpoint of the catalog', async (t) => {
+    const cloud = await KeystoneDouble.start(() => ({ status: 200, json: 'yes' }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    const client = openSession(cloud.url).client(IMAGES);
+    const { value } = await client.json('GET', '/images', { query: { name: 'a b' }, validate: isString });
+    await client.json('DELETE', '/images/1');
+    assert.equal(value, 'yes');
+    assert.deepEqual(
+      cloud.requests.map(({ method, path, headers }) => [method, path, headers['x-auth-token']]),
+      [
+        ['GET', '/v2/images?name=a+b', 'token-1'],
+        ['DELETE', '/v2/images/1', 'token-1'],
+      ],
+    );
+  });
+
+  it('is renewed before it expires', async (t) => {
+    const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    const clock = new ManualClock();
+    const client = openSession(cloud.url, clock).client(IMAGES);
+    await client.json('GET', '/1');
+    clock.pass(3_500_000);
+    await client.json('GET', '/2');
+    assert.deepEqual(
+      cloud.requests.map(({ headers }) => headers['x-auth-token']),
+      ['token-1', 'token-2'],
+    );
+  });
+
+  it('is renewed after a 401, and the request is repeated, even a POST', async (t) => {
+    const cloud = await KeystoneDouble.start(({ headers }) => ({
+      status: headers['x-auth-token'] === 'token-1' ? 401 : 201,
+    }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    const client = openSession(cloud.url).client(IMAGES);
+    assert.equal((await client.json('POST', '/images', { body: { name: 'x' } })).status, 201);
+    assert.deepEqual(
+      cloud.requests.map(({ body }) => body),
+      ['{"name":"x"}', '{"name":"x"}'],
+    );
+  });
+
+  it('is renewed after a 401 to a PUT, and the body starts again', async (t) => {
+    const cloud = await KeystoneDouble.start(({ headers }) => ({
+      status: headers['x-auth-token'] === 'token-1' ? 401 : 204,
+    }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    let bodies = 0;
+    const body = (): Readable => {
+      bodies += 1;
+      return Readable.from([Buffer.from(`body ${bodies}`)]);
+    };
+    const { status } = await openSession(cloud.url).client(IMAGES).put('/images/1/file', body, { size: 6 });
+    assert.equal(status, 204);
+    assert.deepEqual(
+      cloud.requests.map((request) => [request.body, request.headers['content-length']]),
+      [
+        ['body 1', '6'],
+        ['body 2', '6'],
+      ],
+    );
+  });
+
+  it('that gets a second 401 is an error without the token', async (t) => {
+    const cloud = await KeystoneDouble.start(({ headers }) => ({
+      status: 401,
+      text: `bad token ${String(headers['x-auth-token'])}`,
+    }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    await assert.rejects(openSession(cloud.url).client(IMAGES).json('GET', '/images'), (error: Error) => {
+      assert.ok(!error.message.includes('token-'), error.message);
+      return failsWith('auth-failed', 'cloud test: GET', '/v2/images', 'bad token …')(error);
+    });
+    assert.equal(cloud.issued, 2);
+  });
+});
+
+describe('an answer', () => {
+  it('with an expected status is not an error', async (t) => {
+    const { client } = await plainClient(t, { status: 404 });
+    assert.equal((await client.json('GET', '/images/1', { expect: [200, 404] })).status, 404);
+  });
+
+  it('with another status is an error', async (t) => {
+    const { client } = await plainClient(t, { status: 200 });
+    await assert.rejects(client.json('DELETE', '/x', { expect: [204] }), failsWith('invalid-answer'));
+  });
+
+  it('with invalid data is an error', async (t) => {
+    const { client } = await plainClient(t, { status: 200, json: 5 });
+    const wrong = failsWith('invalid-answer', 'GET', '/v2/images', 'it is not a string');
+    await assert.rejects(client.json('GET', '/images', { validate: isString }), wrong);
+  });
+
+  it('with a web page is an error', async (t) => {
+    const { client } = await plainClient(t, { status: 200, text: '<html>Welcome to the Wi-Fi</html>' });
+    await assert.rejects(client.json('GET', '/images', { validate: isString }), failsWith('invalid-answer'));
+  });
+});
+
+describe('an endpoint', () => {
+  it('override takes precedence over the catalog and may contain the project', async (t) => {
+    const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    const endpointOverride = `${new URL(cloud.url).origin}/swift/v1/AUTH_%(project_id)s`;
+    const service = { type: 'object-store', interface: 'public', endpointOverride };
+    await openSession(cloud.url).client(service).json('GET', '/images');
+    assert.equal(cloud.requests[0]?.path, '/swift/v1/AUTH_p1/images');
+  });
+
+  it('missing in the catalog is an error', async (t) => {
+    const cloud = await KeystoneDouble.start(() => ({ status: 200 }));
+    t.after(() => cloud[Symbol.asyncDispose]());
+    const client = openSession(cloud.url).client({ type: 'object-store', interface: 'public' });
+    await assert.rejects(client.json('GET', '/'), failsWith('no-such-service', 'services of type image'));
+  });
+
+  it('that is not a URL is an error', async (t) => {
+    const { session } = await plainClient(t, { status: 200 });
+    const client = session.client({ ...IMAGES, endpointOverride: 'glance:9292' });
+    await assert.rejects(client.json('GET', '/'), failsWith('invalid-settings', '"glance:9292"'));
+  });
+
+  it('that may contain a password is not shown in an error', async (t) => {
+    const { session } = await plainClient(t, { status: 200 });
+    for (const endpointOverride of [
+      'htps://admin:hunter2@glance:9292',
+      'admin:hunter2@glance',
+      'g:/?sig=hunter2',
+    ]) {
+      const client = session.client({ ...IMAGES, endpointOverride });
+      await assert.rejects(client.json('GET', '/'), (error: Error) => {
+        assert.doesNotMatch(error.message, /hunter2/);
+        return failsWith('invalid-settings', 'is not a URL; it must begin with')(error);
+      });
+    }
+  });
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { readStream } from '../../src/session/streams.ts';
+import { failsWith } from '../fixtures/fails-with.ts';
+
+/** Action of the server after the first piece. */
+let goOn: (response: ServerResponse) => void;
+let status = 200;
+let server: Server;
+
+before(async () => {
+  server = createServer((_, response) => {
+    response.writeHead(status, { 'content-length': '10' });
+    response.write('first', () => goOn(response));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+});
+
+after(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+interface ReadLimits {
+  readonly stallTimeout?: number;
+  readonly signal?: AbortSignal;
+}
+
+async function read({ stallTimeout = 60, signal }: ReadLimits = {}): Promise<string> {
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const request = { name: 'GET it', url, headers: {}, stallTimeout, ...(signal && { signal }) };
+  const { answer, body } = await readStream(request);
+  if (answer.status !== 200) return `${answer.status}: ${answer.body}`;
+  let text = '';
+  for await (const piece of body) text += String(piece);
+  return text;
+}
+
+describe('a GET of a stream', () => {
+  test('yields all pieces', async () => {
+    goOn = (response) => response.end('-last');
+    assert.equal(await read(), 'first-last');
+  });
+
+  test('that is interrupted fails', async () => {
+    goOn = (response) => response.destroy();
+    await assert.rejects(read(), failsWith('connection-failed', 'GET it'));
+  });
+
+  test('has the status of an error answer that is interrupted', async (t) => {
+    status = 403;
+    t.after(() => (status = 200));
+    goOn = (response) => response.destroy();
+    assert.equal(await read(), '403: first');
+  });
+
+  test('that stalls fails', async () => {
+    goOn = () => {};
+    await assert.rejects(read({ stallTimeout: 0.05 }), failsWith('connection-failed', '50ms'));
+  });
+
+  test('is aborted by its signal', async () => {
+    const abort = new AbortController();
+    goOn = () => abort.abort();
+    await assert.rejects(read({ signal: abort.signal }), failsWith('connection-failed', 'aborted'));
+  });
+});
