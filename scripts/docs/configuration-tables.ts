@@ -1,13 +1,17 @@
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { markdownTable } from '../markdown.ts';
 
 /** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */
-export function configurationTables(schema: SchemaNode): string {
+export function configurationTables(schema: SettingsSchema): string {
   return tablesOf('', schema).join('\n\n');
 }
 
 /** @param separator what stands between the path and a key: `[].` if the path names a list */
-function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode, separator = '.'): string[] {
+function tablesOf(
+  path: string,
+  { properties = {}, required = [] }: SettingsSchema,
+  separator = '.',
+): string[] {
   const entries = Object.entries(properties);
   const read = entries.filter(([, node]) => node.description !== undefined);
   const elsewhere = entries.filter(([, node]) => node.description === undefined);
@@ -25,12 +29,12 @@ function tablesOf(path: string, { properties = {}, required = [] }: SchemaNode, 
   ];
 }
 
-function row(key: string, node: SchemaNode, required: boolean): string[] {
+function row(key: string, node: SettingsSchema, required: boolean): string[] {
   const standard = node.default === undefined ? '' : `\`${String(node.default)}\``;
   return [`\`${key}\``, typeOf(node), required ? '(required)' : standard, node.description ?? ''];
 }
 
-function typeOf({ type = [], enum: values }: SchemaNode): string {
+function typeOf({ type = [], enum: values }: SettingsSchema): string {
   if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(', ');
   // An empty value (null) means the same as a missing key.
   return (

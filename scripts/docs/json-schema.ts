@@ -1,7 +1,7 @@
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
 /** The JSON Schema of the configuration for editors, self-contained and with a description of every key. */
-export function jsonSchema(schema: SchemaNode): object {
+export function jsonSchema(schema: SettingsSchema): object {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'nodepool.yaml, as nodepool-builder reads it',
@@ -9,7 +9,7 @@ export function jsonSchema(schema: SchemaNode): object {
   };
 }
 
-function explained(node: SchemaNode): SchemaNode {
+function explained(node: SettingsSchema): SettingsSchema {
   const { properties, items, additionalProperties, allOf, else: otherwise } = node;
   return {
     ...node,

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
-import { formatFault, loadConfiguration } from 'nodepool-builder';
-import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/access-list.ts';
+import { formatDiagnostic, loadConfiguration } from 'nodepool-builder';
+import { loadAccessList } from '../../packages/nodepool-builder/src/configuration/option-files.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { readLogSettings } from '../../packages/nodepool-builder/src/logging/read-log-settings.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
@@ -75,6 +75,6 @@ test('docs/configuration.md shows the warning as it is', async (t) => {
   const file = join(directory, 'nodepool.yaml');
   await writeFile(file, 'images-dir: images\ndiskimages:\n  - name: debian\n    elments: [vm]\n');
   const { warnings } = await loadConfiguration(file);
-  const shown = warnings.map((warning) => `${formatFault('nodepool.yaml', warning)}\n`);
+  const shown = warnings.map((warning) => `${formatDiagnostic('nodepool.yaml', warning)}\n`);
   assert.deepEqual(shown, codeBlocks(page, ''));
 });

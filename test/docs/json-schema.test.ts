@@ -42,7 +42,7 @@ describe('the schema for editors', () => {
 
   for (const [name, text] of known) {
     it(`takes ${name}`, () => {
-      assert.equal(validate(parseYaml(text).value), true, JSON.stringify(validate.errors));
+      assert.equal(validate(parseYaml(name, text).value), true, JSON.stringify(validate.errors));
     });
   }
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { loadConfiguration } from 'nodepool-builder';
 import { providerSchema } from '../../packages/nodepool-builder/src/configuration/provider-schema.ts';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { toManagerConfiguration } from '../../packages/nodepool-builder/src/manager/manager-configuration.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { freePort } from '../../scripts/free-port.ts';
@@ -119,7 +119,7 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
   );
   const { configuration } = await loadConfiguration(file);
   const { diskimages, providers, timing } = toManagerConfiguration(configuration);
-  const { properties: providerKeys = {} } = providerSchema(Modules.builtIn.providers);
+  const { properties: providerKeys = {} } = providerSchema(Modules.builtIn);
   const defaults: Readonly<Record<string, unknown>> = {
     'diskimages[].rebuild-age': diskimages[0]?.rebuildAge,
     'diskimages[].rebuild-cron': '',
@@ -144,11 +144,11 @@ test('the keys of docs/managing-images.md are there, with these defaults', async
   for (const key of Object.keys(documented)) assert.ok(nodeAt(key)?.description !== undefined, key);
 });
 
-function nodeAt(path: string): SchemaNode | undefined {
+function nodeAt(path: string): SettingsSchema | undefined {
   return path
     .replaceAll('[]', '.[]')
     .split('.')
-    .reduce<SchemaNode | undefined>(
+    .reduce<SettingsSchema | undefined>(
       (node, name) => (name === '[]' ? node?.items : node?.properties?.[name]),
       configurationSchema(Modules.builtIn),
     );

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { loadConfiguration } from 'nodepool-builder';
 import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
-import type { SchemaNode } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
 import { builderCommand, startBuilder } from '../fixtures/builder-process.ts';
 import { startGearmand } from '../fixtures/gearmand.ts';
@@ -59,7 +59,7 @@ test('docs/upgrading-from-nodepool.md names existing keys', () => {
     properties,
     properties.diskimages?.items?.properties ?? {},
     properties.providers?.items?.properties ?? {},
-  ].flatMap((group: Readonly<Record<string, SchemaNode>>) =>
+  ].flatMap((group: Readonly<Record<string, SettingsSchema>>) =>
     Object.entries(group).filter(([, node]) => node.description !== undefined),
   );
   const known = new Set(keys.map(([key]) => key));

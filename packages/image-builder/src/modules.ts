@@ -3,7 +3,7 @@ import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
 import type { InstanceProvider } from './instance/instance-provider.ts';
 import type { ImageRepository } from './repository.ts';
-import type { ObjectSchema, SettingsOf } from './settings-schema.ts';
+import type { ObjectSchema, SettingsOf, SettingsSchema } from './settings-schema.ts';
 import type { ImageProvider, Logger } from './types.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: modules of all settings are assignable to no other type
@@ -86,7 +86,7 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
 /** Disk images in the place of `providers[].images`, as nodepool had them for its set-up scripts. */
 export interface ProviderImages {
   /** Keys of `providers[].images[]` that describe one. Its `diskimage` is empty, and the first of these keys is not. */
-  readonly keys: readonly string[];
+  readonly properties: Readonly<Record<string, SettingsSchema>>;
   /** Why an image cannot be built in its provider. Follows the path of the first key in the message. */
   reason(
     image: Readonly<Record<string, unknown>>,

@@ -5,7 +5,7 @@ export type {
   ProviderConfiguration,
   ProviderImageConfiguration,
 } from './configuration/configuration.ts';
-export { ConfigurationError, type Fault, formatFault } from './configuration/fault.ts';
+export { ConfigurationError, formatDiagnostic, type LocatedDiagnostic } from './configuration/diagnostic.ts';
 export { type LoadedConfiguration, type LoadOptions, loadConfiguration } from './configuration/load.ts';
 export { NodepoolBuilder, type NodepoolBuilderOptions } from './daemon/nodepool-builder.ts';
 export { type MainOptions, main } from './main.ts';

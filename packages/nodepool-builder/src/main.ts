@@ -20,7 +20,7 @@ import { registerPrune } from './commands/prune.ts';
 import { registerReap } from './commands/reap.ts';
 import { registerUpload } from './commands/upload.ts';
 import { registerValidate } from './commands/validate.ts';
-import { ConfigurationError } from './configuration/fault.ts';
+import { ConfigurationError } from './configuration/diagnostic.ts';
 import { ModuleError } from './module-error.ts';
 import { type Module, Modules } from './modules.ts';
 import { packageVersion } from './version.ts';

@@ -110,7 +110,7 @@ export class Modules {
     if (!taken.has(module.type)) {
       if (isBuilderModule(module)) this.checkKeys(module);
       const all = new Modules([...this.list(), module]);
-      providerSchema(all.providers); // refuses colliding keys
+      providerSchema(all); // refuses colliding keys
       return all;
     }
     throw new ModuleError(

@@ -1,7 +1,12 @@
 import type { BuilderModule, Diagnostic, SettingsContext } from '@nodepool-builder/image-builder';
 import { InstanceReaper } from './instance-reaper.ts';
 import { OnInstanceBuilder } from './on-instance-builder.ts';
-import { ON_INSTANCE_SETTINGS, type OnInstance, type OnInstanceBlock } from './on-instance-settings.ts';
+import {
+  ON_INSTANCE_SETTINGS,
+  type OnInstance,
+  type OnInstanceBlock,
+  PROVIDER_IMAGE_KEYS,
+} from './on-instance-settings.ts';
 import { parseFingerprint } from './ssh/host-key.ts';
 
 /** Builder `on-instance`: builds images on running instances. */
@@ -23,7 +28,7 @@ export const ON_INSTANCE: BuilderModule<typeof ON_INSTANCE_SETTINGS, OnInstance>
   },
   snapshotProvider: (settings) => settings.provider,
   providerImages: {
-    keys: ['base-image', 'setup', 'username', 'private-key', 'min-ram', 'name-filter'],
+    properties: PROVIDER_IMAGE_KEYS,
     reason: ({ setup: script, 'min-ram': minRam }, module, { scriptDir }) => {
       if (module?.openInstances === undefined) {
         return `means nothing to a provider of type ${module?.type}: it runs no machines`;

@@ -135,3 +135,25 @@ export interface OnInstance extends Omit<OnInstanceBlock, 'setup'> {
   readonly shell: NonNullable<OnInstanceBlock['shell']>;
   readonly steps: readonly InstanceStep[];
 }
+
+/** Text that YAML may take for a number. */
+const SCALAR = { type: ['string', 'number', 'null'] } as const;
+
+/** Keys of `providers[].images` that describe an image as nodepool's set-up scripts make it. */
+export const PROVIDER_IMAGE_KEYS = {
+  'base-image': {
+    ...SCALAR,
+    description:
+      'Without `diskimage`: image that a machine boots to make this one, as in nodepool (see ' +
+      '`on-instance` of `diskimages`). It is offered as `image-build:<name>`, made in the first ' +
+      'provider that lists it, and uploaded to the others.',
+  },
+  setup: { ...SCALAR, description: 'With `base-image`: script of `script-dir` to run on the machine.' },
+  username: { ...SCALAR, description: 'With `base-image`: user to log in as. Default: `root`.' },
+  'private-key': {
+    ...SCALAR,
+    description: 'With `base-image`: private key that it accepts. Default: a key made for the build.',
+  },
+  'min-ram': { ...SCALAR, description: 'With `base-image`: minimum memory of the machine, in MiB.' },
+  'name-filter': { ...SCALAR, description: "With `base-image`: part of the flavor's name." },
+} as const;

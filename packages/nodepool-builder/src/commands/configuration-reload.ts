@@ -1,6 +1,6 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Configuration } from '../configuration/configuration.ts';
-import { formatFault } from '../configuration/fault.ts';
+import { formatDiagnostic } from '../configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
 import type { LoadedPlugins } from '../configuration/plugins.ts';
 import { FileWatch } from './watch-files.ts';
@@ -69,5 +69,5 @@ export class ConfigurationReload implements Disposable {
 
 /** Logs the warnings of a configuration that is in force. */
 export function logWarnings(logger: Logger, { configuration, warnings }: LoadedConfiguration): void {
-  for (const warning of warnings) logger.warn(formatFault(configuration.file, warning));
+  for (const warning of warnings) logger.warn(formatDiagnostic(configuration.file, warning));
 }

@@ -1,7 +1,7 @@
 import { type AccessRules, formatAddress, JobServer } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
-import { loadAccessList } from '../configuration/access-list.ts';
+import { loadAccessList } from '../configuration/option-files.ts';
 import { CommandError } from './command-error.ts';
 import { portNumber, positiveInteger, wholeNumber } from './options.ts';
 import { type StopSignal, stopSignal } from './stop-signal.ts';

@@ -1,6 +1,6 @@
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Command } from 'commander';
-import { formatFault } from '../configuration/fault.ts';
+import { formatDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { jobServers } from '../daemon/embedded-gearmand.ts';
 import { defaultLogSettings, readLogSettings } from '../logging/read-log-settings.ts';
@@ -64,7 +64,7 @@ async function manage({ config, loggingConfig }: ManageOptions, modules: Modules
     const logging = openLogging(settings);
     try {
       const logger = logging.logger('nodepool.manager');
-      for (const warning of warnings) logger.warn(formatFault(loggingConfig ?? '', warning));
+      for (const warning of warnings) logger.warn(formatDiagnostic(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
       const servers = jobServers(loaded.configuration);
       const { startManagerService } = await import('../manager/manager-service.ts');

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { formatAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import { formatFault } from '../configuration/fault.ts';
+import { formatDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import { NodepoolBuilder } from '../daemon/nodepool-builder.ts';
 import type { ReadLogSettings } from '../logging/log-settings.ts';
@@ -58,7 +58,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     try {
       if (options.pidfile !== undefined) pidFile = await writePidFile(options.pidfile);
       const logger = logging.logger('nodepool.builder');
-      for (const warning of warnings) logger.warn(formatFault(options.loggingConfig ?? '', warning));
+      for (const warning of warnings) logger.warn(formatDiagnostic(options.loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
       const common = {
         configuration: loaded.configuration,

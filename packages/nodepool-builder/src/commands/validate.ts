@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { ConfigurationError, formatFault } from '../configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
 import { configOption } from './options.ts';
@@ -23,7 +23,7 @@ export function registerValidate(program: Command, modules: Modules): void {
       if (warnings.some(({ severity }) => severity === 'job-error')) {
         throw new ConfigurationError(configuration.file, warnings);
       }
-      for (const warning of warnings) console.error(formatFault(configuration.file, warning));
+      for (const warning of warnings) console.error(formatDiagnostic(configuration.file, warning));
       const { diskimages, providers } = configuration;
       const counts = [counted(diskimages, 'disk image'), counted(providers, 'provider')].join(', ');
       console.log(`${configuration.file} is good: ${counts}`);

@@ -1,10 +1,15 @@
-import { type BuilderModule, FORMAT_NAMES, type ObjectSchema } from '@nodepool-builder/image-builder';
+import {
+  type BuilderModule,
+  FORMAT_NAMES,
+  type ObjectSchema,
+  type SettingsOf,
+} from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
-import { entryKey } from './disk-images.ts';
-import { elsewhere, NAME, type SchemaNode } from './schema-node.ts';
-import { VALIDATION_SCHEMA } from './validation-schema.ts';
+import { elsewhere, TEXT } from './schema-node.ts';
+import { VALIDATION_SCHEMA } from './validation.ts';
 
-/** Keys of every disk image. */
+/** Keys of every disk image, in all sections. */
 const COMMON = {
   formats: {
     type: ['array', 'null'],
@@ -28,10 +33,53 @@ const COMMON = {
     default: 2,
     description: 'Number of good images that the manager keeps, on disk and in each provider.',
   },
-} as const satisfies Record<string, SchemaNode>;
+} as const satisfies Record<string, SettingsSchema>;
+
+/** Keys of entries of `diskimages`, before those of the modules. */
+const FIRST = {
+  name: { ...TEXT, description: 'Offered to Gearman as `image-build:<name>`.' },
+  parent: {
+    type: ['string', 'null'],
+    description:
+      'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
+      'holds unless the entry has one.',
+  },
+  abstract: {
+    type: 'boolean',
+    default: false,
+    description: 'Never built, and not to be named by providers; others inherit from it.',
+  },
+  builder: TEXT,
+} as const satisfies Record<string, SettingsSchema>;
+
+/** Keys of entries of `diskimages`, after those of the modules. */
+const LAST = {
+  release: { description: '`DIB_RELEASE`; a number becomes text.' },
+  'env-vars': {
+    description:
+      'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
+  },
+  ...COMMON,
+  options: { type: 'object', description: 'Settings for a builder of your own.' },
+  'rebuild-age': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    description:
+      'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression is in force.',
+  },
+  'rebuild-cron': {
+    type: 'string',
+    description: 'When the manager rebuilds it: a cron expression in local time.',
+  },
+} as const satisfies Record<string, SettingsSchema>;
+
+type Keys = SettingsOf<{ readonly type: 'object'; readonly properties: typeof FIRST & typeof LAST }>;
+
+/** A valid disk image in the file, with the keys of its builder. */
+export type DiskImageSource = Partial<Keys> & { readonly name: string; readonly [key: string]: unknown };
 
 /** An entry of `diskimages`, with the keys of all builders. */
-export function diskImageSchema({ builders }: Modules): SchemaNode {
+export function diskImageSchema({ builders }: Modules): SettingsSchema {
   const modules = [...builders.values()].filter(({ section }) => section === undefined);
   const described = modules.flatMap(({ type, description }) =>
     description === undefined ? [] : [`\`${type}\` (${description})`],
@@ -41,48 +89,21 @@ export function diskImageSchema({ builders }: Modules): SchemaNode {
     required: ['name'],
     additionalProperties: false,
     properties: {
-      name: { ...NAME, description: 'Offered to Gearman as `image-build:<name>`.' },
-      parent: {
-        type: ['string', 'null'],
-        description:
-          'Disk image to inherit from: its elements come first, `env-vars` are added to its own, and every other value ' +
-          'holds unless the entry has one.',
-      },
-      abstract: {
-        type: 'boolean',
-        default: false,
-        description: 'Never built, and not to be named by providers; others inherit from it.',
-      },
+      ...FIRST,
       builder: {
-        ...NAME,
+        ...TEXT,
         default: DEFAULT_BUILDER,
         description: `Builder: ${described.join(', ')}, or one that your own program brings.`,
       },
       ...Object.assign({}, ...modules.map(({ settings }) => settings.properties)),
-      release: { description: '`DIB_RELEASE`; a number becomes text.' },
-      'env-vars': {
-        description:
-          'Added to the environment of the build; values are strings. Anything but a mapping is ignored.',
-      },
-      ...COMMON,
-      options: { type: 'object', description: 'Settings for a builder of your own.' },
-      'rebuild-age': {
-        type: 'number',
-        exclusiveMinimum: 0,
-        description:
-          'Age in seconds at which the manager rebuilds it. Default: 86400, unless a cron expression is in force.',
-      },
-      'rebuild-cron': {
-        type: 'string',
-        description: 'When the manager rebuilds it: a cron expression in local time.',
-      },
+      ...LAST,
       ...elsewhere('username', 'python-path', 'shell-type'),
     },
   };
 }
 
-/** The sections that builders have of their own: a list of entries, a mapping of names to entries, or a single entry. */
-export function sectionSchemas({ builders }: Modules): Record<string, SchemaNode> {
+/** The sections of builders: a list of entries, a mapping of names to entries, or a single entry. */
+export function sectionSchemas({ builders }: Modules): Record<string, SettingsSchema> {
   return Object.fromEntries(
     [...builders.values()].flatMap((module) =>
       module.section === undefined ? [] : [[module.section.key, sectionSchema(module, module.section)]],
@@ -93,19 +114,19 @@ export function sectionSchemas({ builders }: Modules): Record<string, SchemaNode
 function sectionSchema(
   module: BuilderModule,
   { description, defaultName }: NonNullable<BuilderModule['section']>,
-): SchemaNode {
+): SettingsSchema {
   const { required = [], properties }: ObjectSchema = module.settings;
   const name = {
-    ...NAME,
+    ...TEXT,
     description: `Offered to Gearman as \`image-build:<name>\`. Default: the value of \`${defaultName}\`.`,
   };
-  const unnamed: SchemaNode = {
+  const unnamed: SettingsSchema = {
     type: 'object',
     required,
     additionalProperties: false,
     properties: { ...COMMON, ...properties },
   };
-  const entry: SchemaNode = { ...unnamed, properties: { name, ...unnamed.properties } };
+  const entry: SettingsSchema = { ...unnamed, properties: { name, ...unnamed.properties } };
   const key = entryKey(module);
   const isSingle = { type: 'object', required: [key], properties: { [key]: { type: 'string' } } };
   return {
@@ -117,4 +138,11 @@ function sectionSchema(
       { if: isSingle, else: { additionalProperties: unnamed } },
     ],
   };
+}
+
+/** The key that tells a single entry from a mapping of names to entries: its value is text. */
+export function entryKey({ settings }: BuilderModule): string {
+  const { required: [key] = [] }: ObjectSchema = settings;
+  if (key === undefined) throw new TypeError('a builder with a section has no required key');
+  return key;
 }

@@ -1,58 +1,50 @@
-import { ImageError } from '@nodepool-builder/image-builder';
-import { shellWords } from '@nodepool-builder/image-builder/module-kit';
+import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { Modules } from '../modules.ts';
-import { keysWithFormat } from './disk-images.ts';
-import type { Fault } from './fault.ts';
-import { type Finding, toFault } from './finding.ts';
-import { isMapping } from './scalar.ts';
-import type { ConfigurationSource, DiskImageSource } from './source.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import type { DiskImageSource } from './disk-image-schema.ts';
+import { wordKeys } from './disk-images.ts';
+import type { ConfigurationSource } from './schema.ts';
+import { isMapping, wordsOf } from './values.ts';
 
 type ByName = ReadonlyMap<string, DiskImageSource>;
 
-/** The later of two entries with one name counts. */
+/** The last of several entries with one name counts. */
 function byName(diskimages: readonly DiskImageSource[]): ByName {
   return new Map(diskimages.map((diskimage) => [diskimage.name, diskimage]));
 }
 
 /** Reports missing parents, and disk images that are their own ancestors. */
-export function inheritanceFaults(document: YamlDocument, source: ConfigurationSource): readonly Fault[] {
-  const diskimages = source.diskimages ?? [];
+export function* inheritanceDiagnostics(diskimages: readonly DiskImageSource[]): Iterable<Diagnostic> {
   const all = byName(diskimages);
-  return diskimages.flatMap((diskimage, index) => {
-    const finding = parentFinding(diskimage, all, `/diskimages/${index}/parent`);
-    return finding === undefined ? [] : [toFault(document, finding)];
-  });
-}
-
-function parentFinding({ name, parent }: DiskImageSource, all: ByName, pointer: string): Finding | undefined {
-  if (!parent) return undefined;
-  if (!all.has(parent)) {
-    const remedy = 'name another disk image, or remove it';
-    return { pointer, reason: `"${parent}" is not among diskimages`, remedy };
+  for (const [index, { name, parent }] of diskimages.entries()) {
+    if (!parent) continue;
+    const pointer = `/diskimages/${index}/parent`;
+    if (!all.has(parent)) {
+      const reason = `"${parent}" is not among diskimages`;
+      yield { pointer, reason, remedy: 'name another disk image, or remove it' };
+    }
+    const line = [name];
+    let next: string | null | undefined = parent;
+    while (next && !line.includes(next)) {
+      line.push(next);
+      next = all.get(next)?.parent;
+    }
+    if (next !== name) continue; // a cycle among ancestors is reported there
+    const reason = `leads back to the disk image itself: ${[...line, name].join(', ')}`;
+    yield { pointer, reason, remedy: 'remove one of these parents' };
   }
-  const line = [name];
-  let next: string | null | undefined = parent;
-  while (next && !line.includes(next)) {
-    line.push(next);
-    next = all.get(next)?.parent;
-  }
-  if (next !== name) return undefined; // a cycle among ancestors is reported there
-  const reason = `leads back to the disk image itself: ${[...line, name].join(', ')}`;
-  return { pointer, reason, remedy: 'remove one of these parents' };
 }
 
 /**
- * Resolves `parent`: each disk image gets the settings that it inherits. As in nodepool, elements and other words come
- * after those of the parent, `env-vars` are added to the parent's, and any other value takes the place of the parent's
- * unless it is empty or false. An abstract entry keeps only its name: it is never built.
+ * Resolves `parent`. As in nodepool, elements and other words come after those of the parent, `env-vars` are added to
+ * the parent's, and any other value replaces the parent's unless it is empty or false. An abstract entry keeps only its
+ * name: it is never built.
  *
- * @param source without an {@link inheritanceFaults}
+ * @param source without {@link inheritanceDiagnostics}
  */
 export function withInheritance(source: ConfigurationSource, modules: Modules): ConfigurationSource {
   const diskimages = source.diskimages ?? [];
   const all = byName(diskimages);
-  const words = keysWithFormat(modules, 'words');
+  const words = wordKeys(modules);
   return {
     ...source,
     diskimages: diskimages.map((diskimage) =>
@@ -68,10 +60,10 @@ function inherit(diskimage: DiskImageSource, all: ByName, words: readonly string
   const values = Object.entries(diskimage).filter(([, value]) => value);
   return {
     ...(hasRebuildTime(diskimage) ? withoutRebuildTime(inherited) : inherited),
-    ...(Object.fromEntries(values) as Partial<DiskImageSource>),
+    ...Object.fromEntries(values),
     name: diskimage.name,
     ...Object.fromEntries(
-      words.map((key) => [key, [...wordsOf(inherited[key]), ...wordsOf(diskimage[key])]]),
+      words.map((key) => [key, [...inheritableWords(inherited[key]), ...inheritableWords(diskimage[key])]]),
     ),
     'env-vars': { ...variablesOf(inherited), ...variablesOf(diskimage) },
   };
@@ -91,13 +83,7 @@ function variablesOf({ 'env-vars': variables }: DiskImageSource): Record<string,
   return isMapping(variables) ? variables : {};
 }
 
-/** Splits words; a string with an open quote is kept whole, so that its builds are refused. */
-function wordsOf(value: unknown): readonly string[] {
-  if (typeof value !== 'string') return Array.isArray(value) ? value : [];
-  try {
-    return shellWords(value, 'the words');
-  } catch (error) {
-    if (error instanceof ImageError) return [value];
-    throw error;
-  }
+/** A string with an open quote stays whole, so that its builds fail. */
+function inheritableWords(value: unknown): readonly string[] {
+  return wordsOf(value) ?? [value as string];
 }

@@ -1,7 +1,5 @@
-import type { Fault } from './fault.ts';
-import { toFault } from './finding.ts';
-import { isMapping } from './scalar.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import type { Diagnostic } from '@nodepool-builder/image-builder';
+import { isMapping } from './values.ts';
 
 /** Keys of a provider since nodepool 0.4, each with its replacement here, which may depend on the types. */
 const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => string>> = {
@@ -12,42 +10,41 @@ const PROVIDER_KEYS: Readonly<Record<string, (types: readonly string[]) => strin
   'cloud-images': () => 'nothing in place of "cloud-images"',
 };
 
-/** The same keys, for the schema. */
 export const LATER_PROVIDER_KEYS: readonly string[] = Object.keys(PROVIDER_KEYS);
 
 /**
- * The single message about a file for a later nodepool, which controls its builders by ZooKeeper. It is an error
- * where a provider lacks `images`, which the nodepool of Gearman required; otherwise the file may serve both.
+ * Reports a file for a later nodepool, which controls its builders by ZooKeeper. It is an error if a provider lacks
+ * `images`, which the nodepool of Gearman required; otherwise the file may serve both.
  *
  * @param types of providers, the default type first
  */
-export function laterNodepoolFault(document: YamlDocument, types: readonly string[]): Fault | undefined {
-  const { providers, labels } = isMapping(document.value) ? document.value : {};
+export function laterNodepoolDiagnostic(document: unknown, types: readonly string[]): Diagnostic | undefined {
+  const { providers, labels } = isMapping(document) ? document : {};
   const signs = entriesOf(providers).flatMap(({ entry, index }) =>
     LATER_PROVIDER_KEYS.filter((key) => key in entry).map((key) => ({ key, entry, index })),
   );
   const [first] = signs;
-  if (first === undefined) return laterLabelsFault(document, labels);
+  if (first === undefined) return laterLabelsDiagnostic(labels);
   const keys = LATER_PROVIDER_KEYS.filter((key) => signs.some((sign) => sign.key === key));
-  return toFault(document, {
+  return {
     pointer: `/providers/${first.index}/${first.key}`,
     severity: signs.some(({ entry }) => !('images' in entry)) ? 'error' : 'warning',
     reason:
       'is a key of nodepool 0.4 and later, which uses ZooKeeper: the file is written for such a release',
     remedy: `write ${keys.map((key) => PROVIDER_KEYS[key]?.(types)).join(', and ')}`,
-  });
+  };
 }
 
 /** A builder reads no labels, but the nodepool beside it cannot use these. */
-function laterLabelsFault(document: YamlDocument, labels: unknown): Fault | undefined {
+function laterLabelsDiagnostic(labels: unknown): Diagnostic | undefined {
   const label = entriesOf(labels).find(({ entry }) => !('image' in entry) && !('providers' in entry));
   if (label === undefined) return undefined;
-  return toFault(document, {
+  return {
     pointer: `/labels/${label.index}`,
     severity: 'warning',
     reason: 'has neither image nor providers, as in nodepool 0.4 and later, which uses ZooKeeper',
     remedy: 'it is ignored here; a nodepool that uses Gearman needs both',
-  });
+  };
 }
 
 /** The mappings in a list, with their positions. */

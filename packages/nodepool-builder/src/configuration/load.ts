@@ -1,45 +1,40 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
-import type { ProviderHost, ProviderModule } from '@nodepool-builder/image-builder';
+import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { Modules } from '../modules.ts';
+import { cronDiagnostics } from './checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
-import { cronFaults } from './cron-faults.ts';
-import { diskImageEntries, diskImageFindings } from './disk-images.ts';
-import { ConfigurationError, type Fault } from './fault.ts';
-import { toFault } from './finding.ts';
-import { withFloatTexts } from './float-texts.ts';
-import { gearmanServerFaults } from './gearman-server.ts';
-import { hostFaults } from './host-faults.ts';
-import { imageFaults } from './image-faults.ts';
-import { imageFilterFaults } from './image-filters.ts';
-import { inheritanceFaults, withInheritance } from './inheritance.ts';
-import { laterNodepoolFault } from './later-nodepool.ts';
-import { normalise } from './normalise.ts';
+import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
+import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from './disk-image-checks.ts';
+import { diskImageEntries } from './disk-images.ts';
+import { gearmanServerDiagnostics } from './gearman-server.ts';
+import { hostDiagnostics } from './host-checks.ts';
+import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
+import { laterNodepoolDiagnostic } from './later-nodepool.ts';
+import { DATABASE_URL, normalise } from './normalise.ts';
+import { readSecureFile, type SecureEnvVars } from './option-files.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
 import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
-import { providerFaults } from './provider-faults.ts';
-import { providerImageFaults, withProviderImages } from './provider-images.ts';
-import type { ProviderModules } from './provider-schema.ts';
-import { readDocument } from './read-document.ts';
-import { referenceFaults } from './reference-faults.ts';
-import { configurationSchema } from './schema.ts';
-import { humanPath, schemaFaults } from './schema-faults.ts';
-import { readSecureFile, type SecureEnvVars } from './secure-file.ts';
-import { type ConfigurationSource, lastOfEachName, type ProviderSource } from './source.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
+import { withProviderImages } from './provider-images.ts';
+import { type ConfigurationSource, configurationSchema, GENERAL } from './schema.ts';
+import { schemaDiagnostics } from './schema-diagnostics.ts';
+import { lastOfEachName } from './values.ts';
+import { readYaml, type YamlDocument } from './yaml-document.ts';
 
 /** A configuration, and what may be wrong with it although it can be used. */
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
   /** The files that it came from, and those that would be read in their place if they were there. */
   readonly files: readonly string[];
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly LocatedDiagnostic[];
   /** The plugins that it names, and all modules. */
   readonly plugins: LoadedPlugins;
 }
 
 /** Where modules look for files and variables. */
-export type ProviderPlace = Omit<ProviderHost, 'warn'>;
+type ProviderPlace = Omit<ProviderHost, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
 export interface LoadOptions {
@@ -55,11 +50,14 @@ export interface LoadOptions {
   readonly checksHost?: boolean;
 }
 
+/** JSON pointers of values that become text as Python writes it. */
+const TEXTS = /^\/(?:diskimages\/\d+\/release|providers\/\d+\/images\/\d+\/meta\/[^/]+)$/;
+
 /**
  * Reads a `nodepool.yaml`, and the clouds that its providers name. Relative paths in it count from the directory of
  * the file. A cloud that cannot be found is a warning; uploads to it fail with the reason.
  *
- * @throws ConfigurationError with every fault, each with line, reason and remedy.
+ * @throws ConfigurationError with line, reason and remedy of each problem
  */
 export async function loadConfiguration(
   path: string,
@@ -72,123 +70,143 @@ export async function loadConfiguration(
   }: LoadOptions = {},
 ): Promise<LoadedConfiguration> {
   const file = resolve(path);
-  const document = await readDocument(file, '-c', { duplicateKeys: 'last' });
+  const document = await readYaml(file, '-c', { duplicateKeys: 'last', texts: TEXTS });
+  const report = new Report(document);
   const plugins = loadedPlugins
-    ? keepPlugins(document, loadedPlugins)
-    : await loadPlugins(document, file, builtIn);
+    ? keepPlugins(document.value, loadedPlugins)
+    : await loadPlugins(document.value, file, builtIn);
   const { modules } = plugins;
-  const faults: Fault[] = [...document.duplicates.map(toDuplicateFault), ...plugins.faults];
-  // Errors that follow from a missing module would hide the reason.
-  if (!faults.some(isError)) faults.push(...formFaults(document, modules));
-  if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  const written = withFloatTexts(document, document.value as ConfigurationSource);
-  faults.push(...inheritanceFaults(document, written), ...imageFaults(document, written, modules));
-  if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  const source = withInheritance(written, modules);
+  report.add(plugins.diagnostics);
+  report.throwErrors(); // errors that follow from a missing module would hide the reason
+  const later = laterNodepoolDiagnostic(document.value, [...modules.providers.keys()]);
+  if (later !== undefined) report.add([later]);
+  report.throwErrors(); // for a file of another nodepool, the schema would find an error in each line
+  report.diagnostics.push(...schemaDiagnostics(document, configurationSchema(modules)));
+  report.throwErrors();
+  const written = document.value as ConfigurationSource;
+  report.add([...inheritanceDiagnostics(written.diskimages ?? []), ...jobDiagnostics(written, modules)]);
+  report.throwErrors();
+
+  const inherited = withInheritance(written, modules);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
-  const timeFaults = await cronFaults(document, source);
+  const { 'gearman-servers': servers } = readSettings(GENERAL, inherited, absolute);
   const surroundings = {
-    providers: modulesByName(source.providers ?? [], modules.providers),
-    ...(source['script-dir'] && { scriptDir: source['script-dir'] }),
+    providers: modulesByName(inherited.providers ?? [], modules.providers),
+    ...(inherited['script-dir'] && { scriptDir: inherited['script-dir'] }),
     absolute,
   };
-  const entries = diskImageEntries(source, modules);
-  faults.push(
-    ...referenceFaults(document, source, modules),
-    ...providerFaults(document, source, modules.providers, absolute),
-    ...entries
-      .flatMap((entry) => diskImageFindings(entry, modules, surroundings))
-      .map((finding) => toFault(document, finding)),
-    ...providerImageFaults(document, { source, modules, surroundings }),
-    ...imageFilterFaults(document, source),
-    ...(await gearmanServerFaults(document, source, absolute)),
-    ...timeFaults,
-  );
-  if (faults.some(isError)) throw new ConfigurationError(file, faults);
-  if (checksHost)
-    faults.push(...(await hostFaults(document, source, { modules: modules.providers, entries, absolute })));
-  // What is left of them is a warning: the cron expression for all images, which is as good as none then.
-  const timed = timeFaults.length === 0 ? source : { ...source, cron: null };
-  const usable = withProviderImages({ source: timed, modules, surroundings });
+  const entries = diskImageEntries(inherited, modules);
+  const lineOf = (pointer: string): number => document.positionOf(pointer).line;
+  report.add(diskImageNameDiagnostics(inherited, modules, lineOf));
+  report.add(storeDiagnostics(inherited));
+  report.add(providerReferenceDiagnostics(inherited, modules, lineOf));
+  report.add(providerDiagnostics(inherited, modules, absolute));
+  for (const entry of entries) report.add(diskImageDiagnostics(entry, modules, surroundings));
+  const described = withProviderImages(inherited, modules, surroundings);
+  report.add(described.diagnostics);
+  report.add(await gearmanServerDiagnostics(servers ?? []));
+  const timeDiagnostics = await cronDiagnostics(inherited);
+  report.add(timeDiagnostics);
+  report.throwErrors();
+  if (checksHost) report.add(await hostDiagnostics(inherited, { modules, entries, absolute }));
+
+  // A wrong time that is only a warning is that of `cron`, which is ignored.
+  const source = timeDiagnostics.length === 0 ? described.source : { ...described.source, cron: null };
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const { warnings, ...read } = await readProviders(document, usable, {
-    modules: modules.providers,
-    place,
-    absolute,
+  const read = await readProviders(source, { report, modules, place, absolute });
+  const configuration = normalise(source, {
+    file,
+    entries: diskImageEntries(source, modules),
+    providers: read.filter(takesImages),
+    instanceProviders: read.filter((provider) => !takesImages(provider)),
+    surroundings,
+    secure: secureEnvVars,
   });
+  const used = new Set(configuration.providers.map(({ module }) => module));
+  const cloudFiles = [...used].flatMap((module) => module.files?.(place) ?? []);
   return {
-    configuration: normalise(usable, {
-      file,
-      entries: diskImageEntries(usable, modules),
-      ...read,
-      surroundings,
-      secure: secureEnvVars,
-    }),
-    files: [
-      file,
-      ...(secureFile ? [secureFile] : []),
-      ...watchedFiles(
-        read.providers.map(({ module }) => module),
-        place,
-      ),
-    ],
-    warnings: [...faults, ...warnings],
+    configuration,
+    files: [file, ...(secureFile ? [secureFile] : []), ...cloudFiles],
+    warnings: report.diagnostics,
     plugins,
   };
 }
 
-/** A file for another nodepool gets one error: the schema would find one in each line. */
-function formFaults(document: YamlDocument, modules: Modules): readonly Fault[] {
-  const later = laterNodepoolFault(document, [...modules.providers.keys()]);
-  if (later?.severity === 'error') return [later];
-  return [...(later === undefined ? [] : [later]), ...schemaFaults(document, configurationSchema(modules))];
+function takesImages({ module }: ProviderConfiguration): boolean {
+  return module.openImages !== undefined;
 }
 
-function isError(fault: Fault): boolean {
-  return fault.severity === 'error';
+/** The problems of a file so far. */
+class Report {
+  readonly diagnostics: LocatedDiagnostic[];
+  readonly #document: YamlDocument;
+
+  /** Starts with duplicate keys: nodepool's YAML reader silently takes the last. */
+  constructor(document: YamlDocument) {
+    this.#document = document;
+    this.diagnostics = document.duplicates.map(({ key, line, column }) => {
+      const reason = `the key "${key}" stands there a second time`;
+      return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
+    });
+  }
+
+  add(diagnostics: Iterable<Diagnostic>): void {
+    for (const { pointer, severity, reason, remedy } of diagnostics) {
+      this.locate(pointer, {
+        severity: severity ?? 'error',
+        reason: `${humanPath(pointer)} ${reason}`,
+        remedy,
+      });
+    }
+  }
+
+  locate(pointer: string, problem: Pick<LocatedDiagnostic, 'severity' | 'reason' | 'remedy'>): void {
+    this.diagnostics.push({ ...this.#document.positionOf(pointer), ...problem });
+  }
+
+  throwErrors(): void {
+    if (this.diagnostics.every(({ severity }) => severity !== 'error')) return;
+    throw new ConfigurationError(this.#document.file, this.diagnostics);
+  }
 }
 
-/** nodepool's own YAML reader takes the later of the two without a word. */
-function toDuplicateFault({ key, line, column }: YamlDocument['duplicates'][number]): Fault {
-  const reason = `the key "${key}" stands there a second time`;
-  return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
+/** A URL of any scheme, even misspelt: text with a colon that does not begin like a path. */
+const URL_LIKE = /^[^./].*:/;
+
+function* storeDiagnostics({ manager: { store = '' } = {} }: ConfigurationSource): Iterable<Diagnostic> {
+  if (!URL_LIKE.test(store) || DATABASE_URL.test(store)) return;
+  // The value stays out of the message: it may contain a password.
+  const reason = 'is a URL, but not of a PostgreSQL database';
+  const remedy =
+    'write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon';
+  yield { pointer: '/manager/store', reason, remedy };
 }
 
 interface ReadProvidersOptions {
-  readonly modules: ProviderModules;
+  readonly report: Report;
+  readonly modules: Modules;
   readonly place: ProviderPlace;
   readonly absolute: (path: string) => string;
 }
 
+/** Providers of the file, and those that need no entry. */
 async function readProviders(
-  document: YamlDocument,
   { providers: entries }: ConfigurationSource,
-  { modules, place, absolute }: ReadProvidersOptions,
-): Promise<Pick<Configuration, 'providers' | 'instanceProviders'> & { readonly warnings: readonly Fault[] }> {
-  const warnings = new Map<string, Fault>(); // by reason: several providers may share a cloud, and its problems
-  const toConfiguration = async (provider: ProviderSource): Promise<ProviderConfiguration> => {
-    const pointer = `/providers/${(entries ?? []).indexOf(provider)}`;
-    const warn = (reason: string, remedy: string): void => {
-      if (warnings.has(reason)) return;
-      warnings.set(reason, { ...document.positionOf(pointer), severity: 'warning', reason, remedy });
-    };
-    const host = { ...place, warn: (message: string) => warn(message, 'see to it') };
-    const read = await toProvider(provider, moduleOf(provider, modules), absolute, host);
-    const { error } = read.prepared;
-    if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
-    return read;
-  };
-  const sources = lastOfEachName([...implicitEntries(modules), ...(entries ?? [])]);
+  { report, modules: { providers: modules }, place, absolute }: ReadProvidersOptions,
+): Promise<readonly ProviderConfiguration[]> {
+  const reported = new Set<string>(); // several providers may share a cloud, and its problems
   const read: ProviderConfiguration[] = [];
-  for (const provider of sources) read.push(await toConfiguration(provider));
-  return {
-    providers: read.filter(({ module }) => module.openImages !== undefined),
-    instanceProviders: read.filter(({ module }) => module.openImages === undefined),
-    warnings: [...warnings.values()],
-  };
-}
-
-function watchedFiles(modules: readonly ProviderModule[], place: ProviderPlace): readonly string[] {
-  return [...new Set(modules)].flatMap((module) => module.files?.(place) ?? []);
+  for (const provider of lastOfEachName([...implicitEntries(modules), ...(entries ?? [])])) {
+    const pointer = `/providers/${(entries ?? []).indexOf(provider)}`;
+    const warn = (reason: string, remedy = 'see to it'): void => {
+      if (!reported.has(reason)) report.locate(pointer, { severity: 'warning', reason, remedy });
+      reported.add(reason);
+    };
+    const found = await toProvider(provider, moduleOf(provider, modules), absolute, { ...place, warn });
+    const { error } = found.prepared;
+    if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
+    read.push(found);
+  }
+  return read;
 }

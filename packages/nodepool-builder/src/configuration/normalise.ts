@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type {
   Configuration,
   DiskImageConfiguration,
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
+import type { DiskImageSource } from './disk-image-schema.ts';
 import { type DiskImageEntry, type Surroundings, settingsOf } from './disk-images.ts';
 import { toGearmanServer } from './gearman-server.ts';
-import { isMapping, toText } from './scalar.ts';
-import type { SecureEnvVars } from './secure-file.ts';
-import type { ConfigurationSource, DiskImageSource } from './source.ts';
+import type { SecureEnvVars } from './option-files.ts';
+import { type ConfigurationSource, GENERAL, MANAGER } from './schema.ts';
 import { toValidation } from './validation.ts';
+import { isMapping, toText } from './values.ts';
 
-/** Parts of a configuration besides what the file holds. */
-export interface NormaliseOptions extends Pick<Configuration, 'providers' | 'instanceProviders'> {
-  /** Absolute path of the file. */
-  readonly file: string;
+/** Parts of a configuration besides the contents of the file. */
+export interface NormaliseOptions extends Pick<Configuration, 'file' | 'providers' | 'instanceProviders'> {
   /** Disk images of the file. */
   readonly entries: readonly DiskImageEntry[];
   readonly surroundings: Surroundings;
@@ -29,16 +29,18 @@ export interface NormaliseOptions extends Pick<Configuration, 'providers' | 'ins
 export function normalise(source: ConfigurationSource, options: NormaliseOptions): Configuration {
   const { file, entries, providers, instanceProviders, surroundings } = options;
   const { absolute } = surroundings;
+  const general = readSettings(GENERAL, source, absolute);
+  const { 'images-dir': imagesDir, 'build-log-dir': buildLogDir } = general;
   return {
     file,
-    imagesDir: absolute(source['images-dir']),
-    ...(source['build-log-dir'] !== undefined && { buildLogDir: absolute(source['build-log-dir']) }),
-    buildLogRetention: source['build-log-retention'] ?? 7,
+    imagesDir,
+    ...(buildLogDir !== undefined && { buildLogDir }),
+    buildLogRetention: general['build-log-retention'],
     // In bytes.
-    largestDisk: (source['virtual-size-limit'] ?? 256) * 2 ** 30,
-    buildLogLimit: (source['build-log-size'] ?? 64) * 1024 * 1024,
-    buildEnvironment: source['build-environment'] ?? [],
-    gearmanServers: (source['gearman-servers'] ?? []).map((server) => toGearmanServer(server, absolute)),
+    largestDisk: general['virtual-size-limit'] * 2 ** 30,
+    buildLogLimit: general['build-log-size'] * 2 ** 20,
+    buildEnvironment: general['build-environment'] ?? [],
+    gearmanServers: (general['gearman-servers'] ?? []).map(toGearmanServer),
     diskimages: [...new Map(entries.map((entry) => [entry.source.name, entry])).values()].flatMap((entry) =>
       entry.source.abstract || entry.module === undefined
         ? []
@@ -53,19 +55,19 @@ export function normalise(source: ConfigurationSource, options: NormaliseOptions
 /** A `manager.store` that is a database URL; anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
-/** The times have the defaults that the manager documents. */
 function toManager(
   { manager = {}, 'images-dir': imagesDir }: ConfigurationSource,
   absolute: (path: string) => string,
 ): ManagerSettings {
-  const { store = join(imagesDir, '.nodepool-builder/manager.sqlite') } = manager;
+  const settings = readSettings(MANAGER, manager, absolute);
+  const { store = join(imagesDir, '.nodepool-builder/manager.sqlite') } = settings;
   return {
     store: DATABASE_URL.test(store) ? store : absolute(store),
     timing: {
-      retryDelay: manager['retry-delay'] ?? 60,
-      longestRetryDelay: manager['longest-retry-delay'] ?? 3600,
-      leakInterval: manager['leak-interval'] ?? 600,
-      absenceLimit: manager['absence-limit'] ?? 1800,
+      retryDelay: settings['retry-delay'],
+      longestRetryDelay: settings['longest-retry-delay'],
+      leakInterval: settings['leak-interval'],
+      absenceLimit: settings['absence-limit'],
     },
   };
 }

@@ -2,12 +2,10 @@ import { registerHooks } from 'node:module';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
+import type { Diagnostic } from '@nodepool-builder/image-builder';
 import { ModuleError } from '../module-error.ts';
 import type { Modules } from '../modules.ts';
-import type { Fault } from './fault.ts';
-import { type Finding, toFault } from './finding.ts';
-import { isMapping } from './scalar.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import { isMapping } from './values.ts';
 
 /** The plugins of a process. A reload of the configuration does not load code. */
 export interface LoadedPlugins {
@@ -19,7 +17,7 @@ export interface LoadedPlugins {
 
 /** Result of {@link loadPlugins}. */
 export interface PluginsResult extends LoadedPlugins {
-  readonly faults: readonly Fault[];
+  readonly diagnostics: readonly Diagnostic[];
 }
 
 /**
@@ -28,37 +26,33 @@ export interface PluginsResult extends LoadedPlugins {
  * @param file absolute path of the configuration: its directory is the first place for packages
  * @param modules that the plugins are added to
  */
-export async function loadPlugins(
-  document: YamlDocument,
-  file: string,
-  modules: Modules,
-): Promise<PluginsResult> {
+export async function loadPlugins(document: unknown, file: string, modules: Modules): Promise<PluginsResult> {
   const names = pluginNames(document);
-  const findings: Finding[] = [];
+  const diagnostics: Diagnostic[] = [];
   let all = modules;
   for (const [index, name] of names.entries()) {
     try {
       const exported = await importPlugin(name, file);
       all = all.with(Array.isArray(exported) ? exported : [exported]);
     } catch (error) {
-      findings.push({ pointer: `/plugins/${index}`, ...explain(error, name, file) });
+      diagnostics.push({ pointer: `/plugins/${index}`, ...explain(error, name, file) });
     }
   }
-  return { names, modules: all, faults: findings.map((finding) => toFault(document, finding)) };
+  return { names, modules: all, diagnostics };
 }
 
 /** The plugins of this process, with a warning if a configuration that is read again has others. */
-export function keepPlugins(document: YamlDocument, { names, modules }: LoadedPlugins): PluginsResult {
+export function keepPlugins(document: unknown, { names, modules }: LoadedPlugins): PluginsResult {
   const reason = 'differs from the plugins that this process has loaded';
   const remedy = 'restart nodepool-builder to load them';
-  const changed: Finding = { pointer: '/plugins', reason, remedy, severity: 'warning' };
+  const changed: Diagnostic = { pointer: '/plugins', reason, remedy, severity: 'warning' };
   const isSame = isDeepStrictEqual(pluginNames(document), names);
-  return { names, modules, faults: isSame ? [] : [toFault(document, changed)] };
+  return { names, modules, diagnostics: isSame ? [] : [changed] };
 }
 
 /** The schema reports anything but a list of strings. */
-function pluginNames({ value }: YamlDocument): readonly string[] {
-  const plugins: unknown = isMapping(value) ? value.plugins : undefined;
+function pluginNames(document: unknown): readonly string[] {
+  const plugins: unknown = isMapping(document) ? document.plugins : undefined;
   return Array.isArray(plugins) ? plugins.filter((name) => typeof name === 'string') : [];
 }
 
@@ -116,7 +110,7 @@ function isPath(name: string): boolean {
   return isAbsolute(name) || /^\.\.?\//.test(name);
 }
 
-function explain(error: unknown, name: string, file: string): Pick<Finding, 'reason' | 'remedy'> {
+function explain(error: unknown, name: string, file: string): Pick<Diagnostic, 'reason' | 'remedy'> {
   const plugin = JSON.stringify(name);
   if (error instanceof ModuleError) return { reason: `${plugin}: ${error.reason}`, remedy: error.remedy };
   if (error instanceof MissingPackage) {

@@ -5,15 +5,17 @@ import type {
   ProviderHost,
   ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import { type FilterEntry, readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type { ProviderConfiguration, ProviderImageConfiguration } from './configuration.ts';
-import { toFilterEntries } from './image-filters.ts';
-import { programPath } from './program-path.ts';
-import { DEFAULT_PROVIDER_TYPE, type ProviderModules } from './provider-schema.ts';
-import { toText } from './scalar.ts';
-import { lastOfEachName, type ProviderSource } from './source.ts';
+import {
+  DEFAULT_PROVIDER_TYPE,
+  PROVIDER_KEYS,
+  type ProviderImageSource,
+  type ProviderSource,
+} from './provider-schema.ts';
+import { lastOfEachName, toText } from './values.ts';
 
-const DEFAULT_TEMPLATE = 'template-{image.name}-{timestamp}';
+type ProviderModules = ReadonlyMap<string, ProviderModule>;
 
 /** Makes a path absolute. */
 type Absolute = (path: string) => string;
@@ -44,7 +46,7 @@ export function implicitEntries(modules: ProviderModules): readonly { name: stri
   return [...modules.values()].filter(({ implicit }) => implicit).map(({ type }) => ({ name: type, type }));
 }
 
-/** The settings of an entry that its module is given. */
+/** Settings of an entry for its module. */
 export function toEntry(
   source: ProviderSource,
   module: ProviderModule,
@@ -62,7 +64,7 @@ export function toEntry(
   };
 }
 
-/** An entry of `providers` with its defaults, and with what its module reads beyond it. */
+/** Reads an entry of `providers`, and what its module reads beyond it. */
 export async function toProvider(
   source: ProviderSource,
   module: ProviderModule,
@@ -71,10 +73,17 @@ export async function toProvider(
 ): Promise<ProviderConfiguration> {
   const entry = toEntry(source, module, absolute);
   const { prepared, imageType: preferred = 'qcow2' } = await prepare(module, entry, host);
+  const common = readSettings({ type: 'object', properties: PROVIDER_KEYS } as const, source, absolute);
+  const {
+    'template-hostname': templateHostname,
+    'image-upload-timeout': imageUploadTimeout,
+    'post-upload-hook': postUploadHook,
+    pause,
+  } = common;
+  const { name } = source;
   const imageType = source['image-type'] ?? preferred;
-  const templateHostname = source['template-hostname'] ?? DEFAULT_TEMPLATE;
   return {
-    name: source.name,
+    name,
     module,
     entry,
     prepared,
@@ -82,17 +91,13 @@ export async function toProvider(
     templateHostname,
     attributes: {
       ...templateAttributes(source),
-      name: source.name,
+      name,
       image_type: imageType,
       template_hostname: templateHostname,
     },
-    ...(source['image-upload-timeout'] !== undefined && {
-      imageUploadTimeout: source['image-upload-timeout'],
-    }),
-    ...(source['post-upload-hook'] !== undefined && {
-      postUploadHook: programPath(source['post-upload-hook'], absolute),
-    }),
-    pause: source.pause ?? false,
+    ...(imageUploadTimeout !== undefined && { imageUploadTimeout }),
+    ...(postUploadHook !== undefined && { postUploadHook }),
+    pause,
     images: module.openImages === undefined ? [] : toImages(source),
   };
 }
@@ -120,6 +125,13 @@ function toImages({ images }: ProviderSource): readonly ProviderImageConfigurati
       ...(filters && { imageFilters: toFilterEntries(filters) }),
     }),
   );
+}
+
+/** Reads `image-filters`; a filter is created when it is used, as ages in it count from then. */
+export function toFilterEntries(
+  source: NonNullable<ProviderImageSource['image-filters']>,
+): readonly FilterEntry[] {
+  return source.map(({ name, values }) => ({ name, values: values.map(toText) }));
 }
 
 /** Keys of a provider that the Python builder kept as attributes, with its defaults. */

@@ -1,18 +1,21 @@
+import type { SettingsOf } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
-import { diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
+import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
-import { providerSchema } from './provider-schema.ts';
-import { elsewhere, NAME, PATH, type SchemaNode } from './schema-node.ts';
+import { type ProviderSource, providerSchema } from './provider-schema.ts';
+import { elsewhere, TEXT } from './schema-node.ts';
 
-const OPTIONAL_PATH: SchemaNode = { type: ['string', 'null'] };
+const OPTIONAL_PATH = { type: ['string', 'null'] } as const;
 
-/** What `nodepool-builder manage` goes by besides what it shares with the builders. */
-const MANAGER: SchemaNode = {
+/** Settings of `nodepool-builder manage`. */
+export const MANAGER = {
   type: 'object',
+  description: 'Settings of the manager.',
   additionalProperties: false,
   properties: {
     store: {
-      ...NAME,
+      ...TEXT,
       description:
         'Store of the records of builds and uploads: an SQLite file, or a PostgreSQL database ' +
         '(`postgresql://user@host/database`), which several managers can share. Default: ' +
@@ -44,9 +47,9 @@ const MANAGER: SchemaNode = {
         'Seconds after which an image that a provider needs, and that no builder offers, is rebuilt.',
     },
   },
-};
+} as const satisfies SettingsSchema;
 
-const CRON: SchemaNode = {
+const CRON = {
   type: ['object', 'null'],
   description: 'Schedules, as cron expressions in local time.',
   properties: {
@@ -55,96 +58,117 @@ const CRON: SchemaNode = {
       description: 'When the manager has images rebuilt that have neither `rebuild-age` nor `rebuild-cron`.',
     },
   },
-};
+} as const satisfies SettingsSchema;
 
-const SCHEMAS = new WeakMap<Modules, SchemaNode>();
+/** First keys of the top level. */
+const TOP_LEVEL = {
+  'images-dir': { ...TEXT, format: 'path', description: 'Directory of the images. One process owns it.' },
+  'elements-dir': { ...OPTIONAL_PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
+  'script-dir': { ...OPTIONAL_PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
+  'build-log-dir': {
+    ...TEXT,
+    format: 'path',
+    description: 'Directory of the build logs. Default: `.nodepool-builder/logs` in `images-dir`.',
+  },
+  'build-log-size': {
+    type: 'integer',
+    minimum: 1,
+    default: 64,
+    description: 'Size limit of a build log, in MiB. Of a longer log, the beginning and the end are kept.',
+  },
+  'build-environment': {
+    type: ['array', 'null'],
+    items: TEXT,
+    description:
+      'Names of further variables of the daemon that builds and hooks get, besides [the usual ' +
+      'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
+  },
+  'build-log-retention': {
+    type: 'integer',
+    minimum: 1,
+    default: 7,
+    description: 'Number of logs to keep for each disk image.',
+  },
+  'virtual-size-limit': {
+    type: 'number',
+    exclusiveMinimum: 0,
+    default: 256,
+    description:
+      'The largest disk that is converted or imported, in GiB as a guest sees it: a file of some kilobytes ' +
+      'can stand for terabytes.',
+  },
+  'gearman-servers': {
+    type: ['array', 'null'],
+    items: GEARMAN_SERVER_SCHEMA,
+    description: 'Job servers. Default: the daemon runs its own on loopback.',
+  },
+  plugins: {
+    type: ['array', 'null'],
+    items: TEXT,
+    description:
+      'Modules with further kinds of builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
+      'files. Packages are looked up from the directory of this file, then beside nodepool-builder. A change takes ' +
+      'effect after a restart.',
+  },
+} as const satisfies Record<string, SettingsSchema>;
+
+/** Schema of the keys that no module has a part in. */
+export const GENERAL = {
+  type: 'object',
+  properties: { ...TOP_LEVEL, cron: CRON },
+  required: ['images-dir'],
+} as const satisfies SettingsSchema;
+
+/** A valid `nodepool.yaml`. */
+export interface ConfigurationSource extends Partial<SettingsOf<typeof GENERAL>> {
+  readonly 'images-dir': string;
+  readonly diskimages?: readonly DiskImageSource[] | null;
+  readonly providers?: readonly ProviderSource[] | null;
+  readonly manager?: Partial<SettingsOf<typeof MANAGER>>;
+  /** Sections of builders. */
+  readonly [section: string]: unknown;
+}
+
+const SCHEMAS = new WeakMap<Modules, SettingsSchema>();
 
 /**
- * `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. The same modules have the
- * same object, which is compiled once.
+ * Schema of `nodepool.yaml`, as far as a builder reads it: types, defaults and a sentence on each key. The same modules
+ * have the same object, which is compiled once.
  */
-export function configurationSchema(modules: Modules): SchemaNode {
+export function configurationSchema(modules: Modules): SettingsSchema {
   const known = SCHEMAS.get(modules);
   if (known !== undefined) return known;
-  const schema = createSchema(modules);
+  const schema: SettingsSchema = {
+    type: 'object',
+    required: GENERAL.required,
+    additionalProperties: false,
+    properties: {
+      ...TOP_LEVEL,
+      diskimages: {
+        type: ['array', 'null'],
+        items: diskImageSchema(modules),
+        description: 'Images that this builder can build.',
+      },
+      ...sectionSchemas(modules),
+      providers: {
+        type: ['array', 'null'],
+        items: providerSchema(modules),
+        description: 'Places to upload images to, and to run machines in.',
+      },
+      cron: CRON,
+      manager: MANAGER,
+      ...elsewhere(
+        'labels',
+        'targets',
+        'zmq-publishers',
+        'zookeeper-servers',
+        'dburi',
+        'max-hold-age',
+        'webapp',
+        'diskimage-defaults',
+      ),
+    },
+  };
   SCHEMAS.set(modules, schema);
   return schema;
 }
-
-const createSchema = (modules: Modules): SchemaNode => ({
-  type: 'object',
-  required: ['images-dir'],
-  additionalProperties: false,
-  properties: {
-    'images-dir': { ...PATH, description: 'Directory of the images. One process owns it.' },
-    'elements-dir': { ...OPTIONAL_PATH, description: '`ELEMENTS_PATH` of disk-image-create.' },
-    'script-dir': { ...OPTIONAL_PATH, description: '`NODEPOOL_SCRIPTDIR` of disk-image-create.' },
-    'build-log-dir': {
-      ...PATH,
-      description: 'Directory of the build logs. Default: `.nodepool-builder/logs` in `images-dir`.',
-    },
-    'build-log-size': {
-      type: 'integer',
-      minimum: 1,
-      default: 64,
-      description: 'Size limit of a build log, in MiB. Of a longer log, the beginning and the end are kept.',
-    },
-    'build-environment': {
-      type: ['array', 'null'],
-      items: NAME,
-      description:
-        'Names of further variables of the daemon that builds and hooks get, besides [the usual ' +
-        'ones](#environment-of-builds-and-hooks): `[VAULT_TOKEN, OS_*]`.',
-    },
-    'build-log-retention': {
-      type: 'integer',
-      minimum: 1,
-      default: 7,
-      description: 'Number of logs to keep for each disk image.',
-    },
-    'virtual-size-limit': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 256,
-      description:
-        'The largest disk that is converted or imported, in GiB as a guest sees it: a file of some kilobytes ' +
-        'can stand for terabytes.',
-    },
-    'gearman-servers': {
-      type: ['array', 'null'],
-      items: GEARMAN_SERVER_SCHEMA,
-      description: 'Job servers. Default: the daemon runs its own on loopback.',
-    },
-    plugins: {
-      type: ['array', 'null'],
-      items: NAME,
-      description:
-        'Modules with further kinds of builders and providers: names of npm packages, or paths of JavaScript or TypeScript ' +
-        'files. Packages are looked up from the directory of this file, then beside nodepool-builder. A change takes ' +
-        'effect after a restart.',
-    },
-    diskimages: {
-      type: ['array', 'null'],
-      items: diskImageSchema(modules),
-      description: 'Images that this builder can build.',
-    },
-    ...sectionSchemas(modules),
-    providers: {
-      type: ['array', 'null'],
-      items: providerSchema(modules.providers),
-      description: 'Places to upload images to, and to run machines in.',
-    },
-    cron: CRON,
-    manager: { ...MANAGER, description: 'Settings of the manager.' },
-    ...elsewhere(
-      'labels',
-      'targets',
-      'zmq-publishers',
-      'zookeeper-servers',
-      'dburi',
-      'max-hold-age',
-      'webapp',
-      'diskimage-defaults',
-    ),
-  },
-});

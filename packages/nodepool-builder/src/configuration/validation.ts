@@ -1,40 +1,87 @@
-import { ImageError } from '@nodepool-builder/image-builder';
-import { type ImageValidation, shellWords } from '@nodepool-builder/image-builder/module-kit';
-import { programPath } from './program-path.ts';
-import type { ValidationSource } from './source.ts';
+import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
+import {
+  type ImageValidation,
+  readSettings,
+  type SettingsSchema,
+} from '@nodepool-builder/image-builder/module-kit';
+import { wordsOf } from './values.ts';
 
-/** Why a `validate` cannot be carried out, and below which of its keys that lies. */
-export interface ValidationFault {
-  readonly key: '' | '/hook' | '/boot/expect';
-  readonly reason: string;
-  readonly remedy: string;
-}
+/** `validate` of a disk image. */
+export const VALIDATION_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  description: 'Tests of an image before it is published. If one fails, the build fails.',
+  properties: {
+    hook: {
+      type: ['array', 'string'],
+      items: { type: 'string' },
+      description:
+        'Command to run. A string is split as a shell does, but no shell runs it. Its last argument is ' +
+        'the path of the image: the raw file if there is one, otherwise the qcow2. Its environment has ' +
+        '`NODEPOOL_IMAGE_ID`, `NODEPOOL_DISKIMAGE` and the path of each format ' +
+        '(`NODEPOOL_IMAGE_QCOW2`). The image passes if the command exits with 0.',
+    },
+    boot: {
+      type: 'object',
+      required: ['expect'],
+      additionalProperties: false,
+      description:
+        'Boots the image with qemu-system-x86_64, with a BIOS and without a network. The image itself ' +
+        'does not change.',
+      properties: {
+        expect: {
+          type: 'string',
+          minLength: 1,
+          description:
+            'JavaScript regular expression that a line of the serial console, or a prompt, must match.',
+        },
+        timeout: {
+          type: 'number',
+          exclusiveMinimum: 0,
+          maximum: 86_400,
+          default: 600,
+          description: 'Time limit for the match, in seconds.',
+        },
+        memory: { type: 'integer', minimum: 1, default: 1024, description: 'Memory of the machine, in MiB.' },
+        accelerator: {
+          enum: ['kvm', 'tcg'],
+          description:
+            'Accelerator of QEMU. Default: `kvm`, and if QEMU fails with it, `tcg`, which takes many ' +
+            'times as long.',
+        },
+      },
+    },
+  },
+} as const satisfies SettingsSchema;
 
-/** What is wrong with a `validate` that the schema has found no error in. */
-export function validationFault({ hook, boot }: ValidationSource): ValidationFault | undefined {
+/** `validate` of a disk image. */
+export type ValidationSource = SettingsOf<typeof VALIDATION_SCHEMA>;
+
+/** Problems of a `validate` that its schema cannot express. */
+export function* validationDiagnostics({ hook, boot }: ValidationSource): Iterable<Diagnostic> {
   if (hook === undefined && boot === undefined) {
-    return { key: '', reason: 'has neither hook nor boot', remedy: 'name one, or remove it' };
+    yield { pointer: '', reason: 'has neither hook nor boot', remedy: 'name one, or remove it' };
   }
-  const words = attempt(() => hookWords(hook ?? ['true']));
-  if (words instanceof Error) {
-    return {
-      key: '/hook',
-      reason: 'has a quote or backslash without its counterpart',
-      remedy: 'close or remove it',
-    };
+  if (hook !== undefined) {
+    const words = wordsOf(hook);
+    if (words === undefined) {
+      const reason = 'has a quote or backslash without its counterpart';
+      yield { pointer: '/hook', reason, remedy: 'close or remove it' };
+    } else if (!words[0]) {
+      yield { pointer: '/hook', reason: 'names no command', remedy: 'name one, or remove it' };
+    }
   }
-  if (!words[0]) return { key: '/hook', reason: 'names no command', remedy: 'name one, or remove it' };
-  const expression = attempt(() => new RegExp(boot?.expect ?? ''));
-  if (!(expression instanceof Error)) return undefined;
-  return {
-    key: '/boot/expect',
-    reason: `is no regular expression: ${expression.message}`,
-    remedy: 'correct it; a backslash in front of a character lets it mean itself',
-  };
+  try {
+    RegExp(boot?.expect ?? '');
+  } catch (error) {
+    const reason = `is no regular expression: ${(error as SyntaxError).message}`;
+    const remedy = 'correct it; a backslash in front of a character lets it mean itself';
+    yield { pointer: '/boot/expect', reason, remedy };
+  }
 }
 
 /**
- * A `validate` without a {@link validationFault}.
+ * Reads a `validate` without {@link validationDiagnostics}.
  *
  * @param absolute makes a path absolute
  */
@@ -42,24 +89,10 @@ export function toValidation(
   { hook, boot }: ValidationSource,
   absolute: (path: string) => string,
 ): ImageValidation {
-  const [command = '', ...args] = hookWords(hook ?? []);
   return {
-    ...(hook !== undefined && { hook: [programPath(command, absolute), ...args] }),
+    ...(hook !== undefined && { hook: readSettings(HOOK, wordsOf(hook), absolute) }),
     ...(boot !== undefined && { boot: { ...boot, expect: new RegExp(boot.expect) } }),
   };
 }
 
-/** The words of a `validate.hook`. @throws ImageError for a quote that is not closed */
-export function hookWords(hook: readonly string[] | string): readonly string[] {
-  return typeof hook === 'string' ? shellWords(hook, 'the hook') : hook;
-}
-
-/** The result, or the error with which a value is refused. */
-function attempt<T>(work: () => T): T | ImageError | SyntaxError {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof ImageError || error instanceof SyntaxError) return error;
-    throw error;
-  }
-}
+const HOOK = { type: 'array', items: { type: 'string' }, format: 'program' } as const;

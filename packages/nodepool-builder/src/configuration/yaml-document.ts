@@ -1,92 +1,141 @@
+import { readFile } from 'node:fs/promises';
 import {
+  boolYaml11Tag,
   constructFromEvents,
   EVENT_ID,
   type Event,
   getScalarValue,
+  intYaml11Tag,
+  NOT_RESOLVED,
   parseEvents,
+  type ScalarTagDefinition,
+  YAML11_SCHEMA,
   YAMLException,
 } from 'js-yaml';
-import { PYYAML_SCHEMA } from './pyyaml-schema.ts';
+import { ConfigurationError, escapePointer, type Position, pointerSegments } from './diagnostic.ts';
 
-/** A place in a text; both count from 1. */
-export interface Position {
-  readonly line: number;
-  readonly column: number;
-}
-
-/** A YAML text that cannot be read at all. */
-export class YamlError extends Error {
-  override readonly name = 'YamlError';
-  readonly position: Position;
-
-  constructor(message: string, position: Position, options?: ErrorOptions) {
-    super(message, options);
-    this.position = position;
-  }
-}
-
-/** A YAML document that remembers where each of its nodes stands. */
+/** A YAML document with the positions of its nodes. */
 export interface YamlDocument {
-  /** The document as JavaScript has it; undefined for an empty text. */
+  readonly file: string;
+  /** Undefined for an empty text. */
   readonly value: unknown;
-  /** Where the node at a JSON pointer stands: its key in a mapping, its first character in a sequence. */
+  /** Position of the node at a JSON pointer: its key in a mapping, its first character in a sequence. */
   positionOf(pointer: string): Position;
-  /** Whether the node at a JSON pointer is written as a number with a point, be it `15.0`. */
-  isFloat(pointer: string): boolean;
-  /** Keys that stand in the same mapping a second time. */
+  /** Keys that a mapping already has. */
   readonly duplicates: readonly (Position & { readonly key: string })[];
 }
 
 /** Settings of {@link parseYaml}. */
 export interface YamlOptions {
-  /** A key that stands in a mapping twice is refused, or the last one counts, as PyYAML has it. Default `refuse`. */
+  /** A second key of the same name is an error, or replaces the first, as in PyYAML. Default `refuse`. */
   readonly duplicateKeys?: 'refuse' | 'last';
+  /** JSON pointers of values that become text: of a number with a point, such as `15.0`, JavaScript would write 15. */
+  readonly texts?: RegExp;
 }
 
 /**
- * Reads one YAML 1.1 document, as PyYAML does for nodepool: `yes` is true, `010` is eight, `<<` merges.
+ * Reads a file of YAML.
  *
- * @throws YamlError for a text that is no YAML: a tab in the indentation, a duplicate key, an open bracket.
+ * @param option that names such a file on the command line: `-c`
+ * @throws ConfigurationError if the file cannot be read, or is not YAML
  */
-export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOptions = {}): YamlDocument {
+export async function readYaml(file: string, option: string, options?: YamlOptions): Promise<YamlDocument> {
+  return parseYaml(file, await readText(file, option), options);
+}
+
+/**
+ * Reads a file.
+ *
+ * @param option that names such a file on the command line: `-c`
+ * @throws ConfigurationError
+ */
+export async function readText(file: string, option: string): Promise<string> {
+  return await readFile(file, 'utf8').catch((cause: Error) => {
+    const reason = `the file cannot be read: ${cause.message}`;
+    throw unreadable(file, START, reason, `name the right one with ${option} FILE`, cause);
+  });
+}
+
+/**
+ * Parses one YAML 1.1 document, as PyYAML does for nodepool: `yes` is true, `010` is eight, `<<` merges.
+ *
+ * @param file for messages
+ * @throws ConfigurationError if the text is not YAML: a tab in the indentation, a duplicate key, an open bracket
+ */
+export function parseYaml(
+  file: string,
+  text: string,
+  { duplicateKeys, texts }: YamlOptions = {},
+): YamlDocument {
   try {
     const events = parseEvents(text, {});
-    const json = duplicateKeys === 'last'; // so js-yaml calls it, for JSON.parse does the same
+    const json = duplicateKeys === 'last'; // js-yaml's name, after JSON.parse
     const [value, ...others] = constructFromEvents(events, { source: text, schema: PYYAML_SCHEMA, json });
-    const { offsets, floats, duplicates } = nodeOffsets(text, events);
     if (others.length > 0) {
-      throw new YamlError('there is more than one document; keep the part before the second "---"', {
-        line: 1,
-        column: 1,
-      });
+      const reason = 'there is more than one document; keep the part before the second "---"';
+      throw unreadable(file, START, reason, 'correct the YAML there');
     }
+    const { offsets, floats, duplicates } = nodeOffsets(text, events);
+    for (const pointer of floats) if (texts?.test(pointer)) toFloatText(value, pointer);
     return {
+      file,
       value,
       positionOf: (pointer) => positionAt(text, nearestOffset(offsets, pointer)),
-      isFloat: (pointer) => floats.has(pointer),
       duplicates: duplicates.map(({ key, offset }) => ({ key, ...positionAt(text, offset) })),
     };
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const { line = 0, column = 0 } = error.mark ?? {};
-    throw new YamlError(error.reason, { line: line + 1, column: column + 1 }, { cause: error });
+    const remedy = /\btab\b/.test(error.reason) ? 'indent with spaces' : 'correct the YAML there';
+    throw unreadable(file, { line: line + 1, column: column + 1 }, error.reason, remedy, error);
   }
 }
 
-/** One key or index of a JSON pointer (RFC 6901, section 3). */
-export function escapePointer(segment: string): string {
-  return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+const START: Position = { line: 1, column: 1 };
+
+/** Error of a file that has no usable document. */
+export function unreadable(
+  file: string,
+  position: Position,
+  reason: string,
+  remedy: string,
+  cause?: Error,
+): ConfigurationError {
+  return new ConfigurationError(file, [{ ...position, severity: 'error', reason, remedy }], { cause });
 }
 
-/** May stand in a mapping several times. */
+/** YAML 1.1 as PyYAML reads it: `y` and `n` are text, and so is `01:30`. */
+const PYYAML_SCHEMA = YAML11_SCHEMA.withTags(
+  textWhere(/^[yn]$/i, boolYaml11Tag),
+  textWhere(/^[-+]?0[0-9_]*:/, intYaml11Tag),
+);
+
+function textWhere<T>(pattern: RegExp, tag: ScalarTagDefinition<T>): ScalarTagDefinition<T> {
+  return {
+    ...tag,
+    resolve: (source, isExplicit, name) =>
+      pattern.test(source) ? NOT_RESOLVED : tag.resolve(source, isExplicit, name),
+  };
+}
+
+/** Replaces a number by the text that Python writes for it. */
+function toFloatText(document: unknown, pointer: string): void {
+  const segments = pointerSegments(pointer);
+  const key = segments.pop() ?? '';
+  const parent = segments.reduce((node, segment) => (node as Record<string, unknown>)[segment], document);
+  const fields = parent as Record<string, unknown>;
+  if (Number.isInteger(fields[key])) fields[key] = `${String(fields[key])}.0`;
+}
+
+/** A mapping may have several. */
 const MERGE_KEY = '<<';
 
 interface OpenNode {
   readonly pointer: string;
   readonly kind: 'mapping' | 'sequence' | 'document';
-  /** Of a mapping: the keys up to now. */
+  /** Keys so far, of a mapping. */
   readonly keys: Set<string>;
-  /** Of a mapping: the key whose value comes next. */
+  /** Key of the next value, of a mapping. */
   key?: { readonly name: string; readonly offset: number } | undefined;
   children: number;
 }
@@ -96,27 +145,24 @@ const FLOAT = /^[-+]?\d[\d_]*\.\d*$/;
 interface NodeOffsets {
   /** By JSON pointer. */
   readonly offsets: ReadonlyMap<string, number>;
-  /** Pointers. */
-  readonly floats: ReadonlySet<string>;
+  /** JSON pointers of numbers with a point. */
+  readonly floats: readonly string[];
   readonly duplicates: readonly { readonly key: string; readonly offset: number }[];
 }
 
-/** Where each node stands in the text. */
 function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
-  const floats = new Set<string>();
+  const floats: string[] = [];
   const duplicates: { key: string; offset: number }[] = [];
   const open: OpenNode[] = [];
+  const push = (pointer: string, kind: OpenNode['kind']): void => {
+    open.push({ pointer, kind, keys: new Set(), children: 0 });
+  };
   for (const event of events) {
     const parent = open.at(-1);
-    if (event.type === EVENT_ID.POP) {
-      open.pop();
-      continue;
-    }
-    if (event.type === EVENT_ID.DOCUMENT) {
-      open.push({ pointer: '', kind: 'document', keys: new Set(), children: 0 });
-      continue;
-    }
+    if (event.type === EVENT_ID.POP) open.pop();
+    if (event.type === EVENT_ID.DOCUMENT) push('', 'document');
+    if (event.type === EVENT_ID.POP || event.type === EVENT_ID.DOCUMENT) continue;
     const offset = startOf(event);
     if (parent?.kind === 'mapping' && parent.key === undefined) {
       const name = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '';
@@ -127,15 +173,13 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
     }
     const pointer = parent === undefined ? '' : childPointer(parent);
     offsets.set(pointer, parent?.key?.offset ?? offset);
-    if (event.type === EVENT_ID.SCALAR && FLOAT.test(getScalarValue(text, event))) floats.add(pointer);
+    if (event.type === EVENT_ID.SCALAR && FLOAT.test(getScalarValue(text, event))) floats.push(pointer);
     if (parent !== undefined) {
       parent.children += 1;
       parent.key = undefined;
     }
-    if (event.type === EVENT_ID.MAPPING)
-      open.push({ pointer, kind: 'mapping', keys: new Set(), children: 0 });
-    if (event.type === EVENT_ID.SEQUENCE)
-      open.push({ pointer, kind: 'sequence', keys: new Set(), children: 0 });
+    if (event.type === EVENT_ID.MAPPING) push(pointer, 'mapping');
+    if (event.type === EVENT_ID.SEQUENCE) push(pointer, 'sequence');
   }
   return { offsets, floats, duplicates };
 }
@@ -155,7 +199,7 @@ function startOf(event: NodeEvent): number {
   return Math.min(...starts.filter((start) => start >= 0));
 }
 
-/** The offset of the node, or of the nearest one around it: what came in by an alias or a merge has none. */
+/** Offset of a node, or of its nearest ancestor: nodes of aliases and merges have none. */
 function nearestOffset(offsets: ReadonlyMap<string, number>, pointer: string): number {
   for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
     const offset = offsets.get(at);

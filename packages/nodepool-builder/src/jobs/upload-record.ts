@@ -3,7 +3,7 @@ import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
-import { toText } from '../configuration/scalar.ts';
+import { toText } from '../configuration/values.ts';
 
 const TEXT = { type: 'string' } as const satisfies SettingsSchema;
 

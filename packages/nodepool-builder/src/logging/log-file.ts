@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, fstatSync, openSync, statSync, writeSync } from 'node:fs';
 import { Writable } from 'node:stream';
-import { ConfigurationError } from '../configuration/fault.ts';
+import { ConfigurationError } from '../configuration/diagnostic.ts';
 import { type Rotation, sizeRotation, timeRotation } from './log-rotation.ts';
 import type { LogFileTarget, LogTarget } from './log-settings.ts';
 

@@ -1,4 +1,4 @@
-import type { Fault } from '../configuration/fault.ts';
+import type { LocatedDiagnostic } from '../configuration/diagnostic.ts';
 import type { LogLevel, RecordFormat } from './record-format.ts';
 
 /** The least severe level that passes; `silent` lets nothing pass. */
@@ -13,7 +13,7 @@ export interface LogSettings {
 /** Settings from a file, with warnings about unsupported parts. */
 export interface ReadLogSettings {
   readonly settings: LogSettings;
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly LocatedDiagnostic[];
 }
 
 /** A logger. It also applies to the names below it: `nodepool.image` applies to `nodepool.image.build`. */

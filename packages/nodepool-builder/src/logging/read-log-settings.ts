@@ -1,9 +1,8 @@
 import { dirname, resolve } from 'node:path';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { readSettings, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import { ConfigurationError } from '../configuration/fault.ts';
-import { parseDocument, readText } from '../configuration/read-document.ts';
-import { schemaFaults } from '../configuration/schema-faults.ts';
+import { checkSchema } from '../configuration/schema-diagnostics.ts';
+import { parseYaml, readText } from '../configuration/yaml-document.ts';
 import type { LoggerSettings, LogOutput, LogSettings, LogTarget, ReadLogSettings } from './log-settings.ts';
 import { parsePythonSettings } from './python/python-settings.ts';
 import { jsonFormat, LOG_LEVELS, type LogLevel, textFormat } from './record-format.ts';
@@ -67,9 +66,8 @@ const SCHEMA = {
 
 /** Parses our own format. File names are relative to the directory of the file. */
 function parseYamlSettings(file: string, text: string): ReadLogSettings {
-  const document = parseDocument(file, text);
-  const faults = schemaFaults(document, SCHEMA);
-  if (faults.some(({ severity }) => severity === 'error')) throw new ConfigurationError(file, faults);
+  const document = parseYaml(file, text);
+  const warnings = checkSchema(document, SCHEMA);
   const absolute = (path: string): string => resolve(dirname(file), path);
   const { level, loggers = {}, outputs } = readSettings(SCHEMA, document.value, absolute);
   const outputsOfRoot = outputs?.map(toOutput) ?? [
@@ -80,7 +78,7 @@ function parseYamlSettings(file: string, text: string): ReadLogSettings {
     { level: threshold, outputs: [], propagate: true },
   ]);
   const root: LoggerSettings = { level, outputs: outputsOfRoot, propagate: true };
-  return { settings: { loggers: new Map([...named, ['', root]]) }, warnings: faults };
+  return { settings: { loggers: new Map([...named, ['', root]]) }, warnings };
 }
 
 function toOutput(output: SettingsOf<typeof OUTPUT>): LogOutput {

@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loadAccessList } from '../../src/configuration/access-list.ts';
-import { ConfigurationError } from '../../src/configuration/fault.ts';
+import { ConfigurationError } from '../../src/configuration/diagnostic.ts';
+import { loadAccessList } from '../../src/configuration/option-files.ts';
 
 /** What of a text is used, or, one a line and without the directory, what is wrong with it. */
 async function loaded(text: string): Promise<unknown> {
@@ -29,7 +29,7 @@ test('names have rights, and rights have prefixes', async () => {
   assert.deepEqual(await loaded('{}'), {});
 });
 
-const FAULTS: Readonly<Record<string, readonly string[]>> = {
+const DIAGNOSTICS: Readonly<Record<string, readonly string[]>> = {
   '': [
     'access.yaml:1:1: the file must be a mapping, but is empty; write "key: value" pairs, indented below it',
   ],
@@ -47,9 +47,9 @@ const FAULTS: Readonly<Record<string, readonly string[]>> = {
   'a: {}\na: {}\n': ['access.yaml:2:1: duplicated mapping key; correct the YAML there'],
 };
 
-for (const [text, faults] of Object.entries(FAULTS)) {
+for (const [text, diagnostics] of Object.entries(DIAGNOSTICS)) {
   test(`${JSON.stringify(text)} is refused`, async () => {
-    assert.deepEqual(await loaded(text), faults);
+    assert.deepEqual(await loaded(text), diagnostics);
   });
 }
 

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { type CloudSettings, OpenStackError } from '@nodepool-builder/provider-openstack';
-import { formatFault } from '../../src/configuration/fault.ts';
+import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 
 const SITE = join(import.meta.dirname, 'site');
 const NOWHERE = '/does/not/exist';
 
 function warningsOf({ warnings }: LoadedConfiguration): string[] {
-  return warnings.map((warning) => formatFault('nodepool.yaml', warning));
+  return warnings.map((warning) => formatDiagnostic('nodepool.yaml', warning));
 }
 
 describe("a site's whole nodepool.yaml of 2016", () => {

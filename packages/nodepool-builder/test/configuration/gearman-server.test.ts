@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { jobServers, startEmbeddedGearmand } from '../../src/daemon/embedded-gearmand.ts';
 
@@ -29,13 +29,15 @@ async function load(server: string): ReturnType<typeof loadConfiguration> {
   return await loadConfiguration(file);
 }
 
-async function faultsOf(server: string): Promise<string[]> {
+async function diagnosticsOf(server: string): Promise<string[]> {
   const error = await load(server).then(
     () => assert.fail('the configuration was accepted'),
     (reason: unknown) => reason,
   );
   assert.ok(error instanceof ConfigurationError, String(error));
-  return error.faults.map((fault) => formatFault('nodepool.yaml', fault).replaceAll(`${directory}/`, ''));
+  return error.diagnostics.map((diagnostic) =>
+    formatDiagnostic('nodepool.yaml', diagnostic).replaceAll(`${directory}/`, ''),
+  );
 }
 
 const ALL = { 'ssl-ca': 'other.pem', 'ssl-cert': 'builder.pem', 'ssl-key': 'builder.key' };
@@ -84,64 +86,67 @@ describe('TLS of a job server', () => {
   });
 
   const PEM = 'name a PEM file with a certificate that this user may read';
-  const cases: readonly (readonly [what: string, keys: Record<string, string>, faults: readonly RegExp[]])[] =
+  const cases: readonly (readonly [
+    what: string,
+    keys: Record<string, string>,
+    diagnostics: readonly RegExp[],
+  ])[] = [
     [
-      [
-        'a missing file',
-        { ...ALL, 'ssl-ca': 'missing.pem' },
-        [/:4:5: gearman-servers\[0\]\.ssl-ca cannot be used: ENOENT.*/],
-      ],
-      [
-        'an authority that is not a certificate',
-        { 'ssl-ca': 'nonsense.pem' },
-        [new RegExp(`:4:5: .*ssl-ca cannot be used: .*; ${PEM}$`)],
-      ],
-      [
-        'a certificate that is none',
-        { ...ALL, 'ssl-cert': 'nonsense.pem' },
-        [new RegExp(`:5:5: .*ssl-cert cannot be used: .*; ${PEM}$`)],
-      ],
-      [
-        'a key that is none',
-        { ...ALL, 'ssl-key': 'nonsense.pem' },
-        [/:6:5: .*ssl-key cannot be used: .*; name a PEM file with a key without a passphrase/],
-      ],
-      [
-        'the key of another certificate',
-        { ...ALL, 'ssl-key': 'other.key' },
-        [/:6:5: .*ssl-key does not fit the certificate: .*; name the key of ssl-cert$/],
-      ],
-      [
-        'a certificate without a key',
-        { ssl_cert: 'builder.pem' },
-        [/:4:5: .*ssl_cert lacks its counterpart, ssl-key; name both/],
-      ],
-      [
-        'a key without a certificate',
-        { 'ssl-key': 'builder.key' },
-        [/:4:5: .*ssl-key lacks its counterpart, ssl-cert; name both/],
-      ],
-      [
-        'a file that is named twice',
-        { 'ssl-ca': 'other.pem', ssl_ca: 'other.pem' },
-        [/:5:5: .*ssl_ca means the same as ssl-ca, which is set too; remove one of the two$/],
-      ],
-      [
-        'a name without a certificate',
-        { 'ssl-server-name': 'zuul' },
-        [/:4:5: .*ssl-server-name asks for TLS, but neither ssl-ca nor ssl-cert is set/],
-      ],
-      [
-        'an empty value',
-        { 'ssl-ca': '' },
-        [/:4:5: gearman-servers\[0\]\.ssl-ca must be a string, but is empty; put it in quotes$/],
-      ],
-    ];
+      'a missing file',
+      { ...ALL, 'ssl-ca': 'missing.pem' },
+      [/:4:5: gearman-servers\[0\]\.ssl-ca cannot be used: ENOENT.*/],
+    ],
+    [
+      'an authority that is not a certificate',
+      { 'ssl-ca': 'nonsense.pem' },
+      [new RegExp(`:4:5: .*ssl-ca cannot be used: .*; ${PEM}$`)],
+    ],
+    [
+      'a certificate that is none',
+      { ...ALL, 'ssl-cert': 'nonsense.pem' },
+      [new RegExp(`:5:5: .*ssl-cert cannot be used: .*; ${PEM}$`)],
+    ],
+    [
+      'a key that is none',
+      { ...ALL, 'ssl-key': 'nonsense.pem' },
+      [/:6:5: .*ssl-key cannot be used: .*; name a PEM file with a key without a passphrase/],
+    ],
+    [
+      'the key of another certificate',
+      { ...ALL, 'ssl-key': 'other.key' },
+      [/:6:5: .*ssl-key does not fit the certificate: .*; name the key of ssl-cert$/],
+    ],
+    [
+      'a certificate without a key',
+      { ssl_cert: 'builder.pem' },
+      [/:4:5: .*ssl_cert lacks its counterpart, ssl-key; name both/],
+    ],
+    [
+      'a key without a certificate',
+      { 'ssl-key': 'builder.key' },
+      [/:4:5: .*ssl-key lacks its counterpart, ssl-cert; name both/],
+    ],
+    [
+      'a file that is named twice',
+      { 'ssl-ca': 'other.pem', ssl_ca: 'other.pem' },
+      [/:5:5: .*ssl_ca means the same as ssl-ca, which is set too; remove one of the two$/],
+    ],
+    [
+      'a name without a certificate',
+      { 'ssl-server-name': 'zuul' },
+      [/:4:5: .*ssl-server-name asks for TLS, but neither ssl-ca nor ssl-cert is set/],
+    ],
+    [
+      'an empty value',
+      { 'ssl-ca': '' },
+      [/:4:5: gearman-servers\[0\]\.ssl-ca must be a string, but is empty; put it in quotes$/],
+    ],
+  ];
   for (const [what, keys, patterns] of cases) {
     it(`refuses ${what}, with the line`, async () => {
-      const faults = await faultsOf(lines(keys));
-      assert.equal(faults.length, patterns.length, faults.join('\n'));
-      for (const [index, pattern] of patterns.entries()) assert.match(faults[index] ?? '', pattern);
+      const diagnostics = await diagnosticsOf(lines(keys));
+      assert.equal(diagnostics.length, patterns.length, diagnostics.join('\n'));
+      for (const [index, pattern] of patterns.entries()) assert.match(diagnostics[index] ?? '', pattern);
     });
   }
 
@@ -164,7 +169,7 @@ describe('TLS of a job server', () => {
     'verify',
   ]) {
     it(`refuses the key "${key}", which is not supported for TLS`, async () => {
-      assert.deepEqual(await faultsOf(`    ${key}: true\n`), [
+      assert.deepEqual(await diagnosticsOf(`    ${key}: true\n`), [
         `nodepool.yaml:4:5: gearman-servers[0].${key} is not understood; name PEM files with ssl-ca, ssl-cert and ssl-key`,
       ]);
     });

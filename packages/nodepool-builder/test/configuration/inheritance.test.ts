@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'node:test';
 import type { DibSettings } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 
 /** Reads a file with these lines from its third one on. */
@@ -24,13 +24,13 @@ async function imagesOf(
   return Object.fromEntries(configuration.diskimages.map((diskimage) => [diskimage.name, diskimage]));
 }
 
-async function faultsOf(t: TestContext, text: string): Promise<string[]> {
+async function diagnosticsOf(t: TestContext, text: string): Promise<string[]> {
   const error = await load(t, text).then(
     () => assert.fail('the configuration was accepted'),
     (reason: unknown) => reason,
   );
   assert.ok(error instanceof ConfigurationError, String(error));
-  return error.faults.map((fault) => formatFault('nodepool.yaml', fault));
+  return error.diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
 }
 
 const FAMILY = `
@@ -116,7 +116,7 @@ describe('an abstract disk image', () => {
     const providers = `providers:
   - {name: p, type: directory, directory: /p, images: [{name: n, diskimage: base}]}
 `;
-    assert.deepEqual(await faultsOf(t, `  - {name: base, abstract: true}\n${providers}`), [
+    assert.deepEqual(await diagnosticsOf(t, `  - {name: base, abstract: true}\n${providers}`), [
       'nodepool.yaml:5:66: providers[0].images[0].diskimage "base" is abstract: it is never built; name a disk image that inherits from it',
     ]);
   });
@@ -124,7 +124,7 @@ describe('an abstract disk image', () => {
 
 describe('an invalid parent', () => {
   it('is a missing disk image', async (t) => {
-    assert.deepEqual(await faultsOf(t, '  - name: a\n    parent: base\n'), [
+    assert.deepEqual(await diagnosticsOf(t, '  - name: a\n    parent: base\n'), [
       'nodepool.yaml:4:5: diskimages[0].parent "base" is not among diskimages; name another disk image, or remove it',
     ]);
   });
@@ -135,7 +135,7 @@ describe('an invalid parent', () => {
   - {name: c, parent: b}
   - {name: d, parent: d}
 `;
-    assert.deepEqual(await faultsOf(t, text), [
+    assert.deepEqual(await diagnosticsOf(t, text), [
       'nodepool.yaml:4:15: diskimages[1].parent leads back to the disk image itself: b, c, b; remove one of these parents',
       'nodepool.yaml:5:15: diskimages[2].parent leads back to the disk image itself: c, b, c; remove one of these parents',
       'nodepool.yaml:6:15: diskimages[3].parent leads back to the disk image itself: d, d; remove one of these parents',

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 /** The messages about a file, as lines; `refused` precedes those of a refused file. */
@@ -12,10 +12,13 @@ async function messagesOf(t: TestContext, text: string): Promise<string[]> {
   writeFileSync(file, text);
   try {
     const { warnings } = await loadConfiguration(file);
-    return warnings.map((fault) => formatFault('nodepool.yaml', fault));
+    return warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
   } catch (error) {
     assert.ok(error instanceof ConfigurationError, String(error));
-    return ['refused', ...error.faults.map((fault) => formatFault('nodepool.yaml', fault))];
+    return [
+      'refused',
+      ...error.diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
+    ];
   }
 }
 

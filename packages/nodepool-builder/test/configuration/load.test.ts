@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { DIRECTORY_MODULE, type DibSettings, FORMAT_NAMES } from '@nodepool-builder/image-builder';
 import { type CloudSettings, OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 let directory: string;
@@ -30,14 +30,14 @@ const CLOUD = {
   OS_PROJECT_NAME: 'ci',
 };
 
-/** Each fault of a file that is refused, without the path of the file. */
-async function faultsOf(text: string): Promise<string[]> {
+/** Each diagnostic of a file that is refused, without the path of the file. */
+async function diagnosticsOf(text: string): Promise<string[]> {
   const error = await load(text).then(
     () => assert.fail('the configuration was accepted'),
     (reason: unknown) => reason,
   );
   assert.ok(error instanceof ConfigurationError, String(error));
-  return error.faults.map((fault) => formatFault('nodepool.yaml', fault));
+  return error.diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
 }
 
 describe('manager.store', () => {
@@ -50,7 +50,7 @@ describe('manager.store', () => {
     'u_x:hunter2@db/nodepool',
   ]) {
     it(`as a URL of another database is refused, and not shown: ${store}`, async () => {
-      assert.deepEqual(await faultsOf(`images-dir: i\nmanager:\n  store: ${store}\n`), [
+      assert.deepEqual(await diagnosticsOf(`images-dir: i\nmanager:\n  store: ${store}\n`), [
         'nodepool.yaml:3:3: manager.store is a URL, but not of a PostgreSQL database; write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon',
       ]);
     });
@@ -149,7 +149,7 @@ providers:
         diskimage: other
 `);
     assert.deepEqual(
-      warnings.map((fault) => formatFault('nodepool.yaml', fault)),
+      warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
         'nodepool.yaml:4:5: warning: diskimages[0] has the unknown key "elments"; it is ignored; did you mean "elements"?',
         'nodepool.yaml:9:9: warning: providers[0].images[0].diskimage "other" is not among diskimages; correct it, unless another builder makes that image',
@@ -185,7 +185,7 @@ providers:
       [{ path: '/q', images: [{ name: 'n', pause: false, meta: {} }] }],
     );
     assert.deepEqual(
-      warnings.map((fault) => formatFault('nodepool.yaml', fault)),
+      warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
         'nodepool.yaml:2:1: warning: the key "images-dir" stands there a second time; this one counts; remove one of the two',
         'nodepool.yaml:8:24: warning: the key "A" stands there a second time; this one counts; remove one of the two',
@@ -212,7 +212,7 @@ providers:
       [{ a: '1.0', b: '2.5', c: '', d: 'True', e: '2016-05-01', f: '16' }, { long }],
     );
     assert.deepEqual(
-      warnings.map((fault) => formatFault('nodepool.yaml', fault)),
+      warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
         'nodepool.yaml:7:19: warning: providers[0].images[0].meta has more than 5 entries; it is sent as it is, and the cloud may refuse it',
         'nodepool.yaml:8:19: warning: providers[0].images[1].meta has over 255 characters in "long"; it is sent as it is, and the cloud may refuse it',
@@ -300,7 +300,7 @@ providers:
 });
 
 describe('a configuration that is refused', () => {
-  const cases: readonly (readonly [what: string, text: string, faults: readonly string[]])[] = [
+  const cases: readonly (readonly [what: string, text: string, diagnostics: readonly string[]])[] = [
     [
       'a missing images-dir',
       'diskimages: []\n',
@@ -373,8 +373,8 @@ describe('a configuration that is refused', () => {
       ],
     ],
   ];
-  for (const [what, text, faults] of cases) {
-    it(`names ${what}`, async () => assert.deepEqual(await faultsOf(text), faults));
+  for (const [what, text, diagnostics] of cases) {
+    it(`names ${what}`, async () => assert.deepEqual(await diagnosticsOf(text), diagnostics));
   }
 
   it('names a file that is not there', async () => {
@@ -386,9 +386,9 @@ describe('a configuration that is refused', () => {
   });
 
   it('shows no value of a key that may be a secret', async () => {
-    const faults = await faultsOf(
+    const diagnostics = await diagnosticsOf(
       'images-dir: /i\nproviders:\n  - name: p\n    images: swordfish\n    password: hunter2\n',
     );
-    assert.doesNotMatch(faults.join(), /swordfish|hunter2/);
+    assert.doesNotMatch(diagnostics.join(), /swordfish|hunter2/);
   });
 });

@@ -7,7 +7,7 @@ import { DIRECTORY_MODULE, DibBuilder } from '@nodepool-builder/image-builder';
 import type { OnInstance } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import type { Configuration, DiskImageConfiguration } from '../../src/configuration/configuration.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { Modules } from '../../src/modules.ts';
 
@@ -30,12 +30,13 @@ async function load(text: string, modules = Modules.builtIn): ReturnType<typeof 
 }
 
 /** Errors if there are any, else warnings, without the path of the file. */
-async function faultsOf(text: string): Promise<string[]> {
-  const faults = await load(text).then(
+async function diagnosticsOf(text: string): Promise<string[]> {
+  const diagnostics = await load(text).then(
     ({ warnings }) => warnings,
-    (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
+    (error: unknown) =>
+      error instanceof ConfigurationError ? error.diagnostics : assert.fail(String(error)),
   );
-  return faults.map((fault) => formatFault('nodepool.yaml', fault));
+  return diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
 }
 
 async function configurationOf(text: string): Promise<Configuration> {
@@ -160,7 +161,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   });
 
   const GOOD = 'base-image: b.raw, steps: [x]';
-  for (const [what, diskimage, fault] of [
+  for (const [what, diskimage, diagnostic] of [
     [
       'a block without the builder',
       `on-instance: {${GOOD}}`,
@@ -229,10 +230,10 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   ] as const) {
     it(`is refused: ${what}`, async () => {
       const providers = 'providers: [{name: pool, type: directory, directory: /pool, images: []}]';
-      const faults = await faultsOf(`diskimages:\n- {name: a, ${diskimage}}\n${providers}\n`);
+      const diagnostics = await diagnosticsOf(`diskimages:\n- {name: a, ${diskimage}}\n${providers}\n`);
       assert.deepEqual(
-        faults.map((text) => text.replace(/^nodepool\.yaml:3:\d+: /, '')),
-        [fault],
+        diagnostics.map((text) => text.replace(/^nodepool\.yaml:3:\d+: /, '')),
+        [diagnostic],
       );
     });
   }
@@ -240,7 +241,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   it('warns of a machine with WinRM whose certificate only its console can announce', async () => {
     const block = `${GOOD}, connection: winrm, winrm: {password-file: p}`;
     assert.deepEqual(
-      await faultsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
+      await diagnosticsOf(`diskimages: [{name: a, builder: on-instance, on-instance: {${block}}}]\n`),
       [
         'nodepool.yaml:2:110: warning: diskimages[0].on-instance.winrm has neither "fingerprint" nor "ca-file": only a certificate that the console announces is trusted; add one of them, unless the base image prints the fingerprint of its certificate to the console',
       ],
@@ -248,7 +249,7 @@ diskimages: [{name: a, builder: on-instance, on-instance: {provider: cloud, base
   });
 
   it('may do without images for type: qemu alone', async () => {
-    assert.deepEqual(await faultsOf('providers: [{name: a}, {name: b, type: qemu}]\n'), [
+    assert.deepEqual(await diagnosticsOf('providers: [{name: a}, {name: b, type: qemu}]\n'), [
       'nodepool.yaml:2:13: providers[0] lacks the key "images"; add "images: …"',
     ]);
   });
@@ -304,7 +305,7 @@ providers:
   });
 
   it('that are made otherwise than their keys say are told of', async () => {
-    assert.deepEqual(await faultsOf(TWO_CLOUDS), [
+    assert.deepEqual(await diagnosticsOf(TWO_CLOUDS), [
       'nodepool.yaml:14:22: warning: providers[2].images[0].base-image means nothing here: the image is made by provider "cloud1", with another base-image; the image is made once, and uploaded here; make it a disk image, or rename one of the two',
     ]);
   });
@@ -322,9 +323,9 @@ providers:
 `;
     const ignored = 'nothing is built of it; name a diskimage instead, or leave it to nodepool';
     const cloud = 'warning: providers[0].images';
-    const faults = await faultsOf(text);
+    const diagnostics = await diagnosticsOf(text);
     assert.deepEqual(
-      faults.map((fault) => fault.replace(/^nodepool\.yaml:(\d+):\d+/, '$1')),
+      diagnostics.map((diagnostic) => diagnostic.replace(/^nodepool\.yaml:(\d+):\d+/, '$1')),
       [
         `6: ${cloud}[0].base-image means nothing: "dib" is a disk image of its own; ${ignored}`,
         `7: ${cloud}[1].base-image has a setup of script-dir, which is not set; ${ignored}`,

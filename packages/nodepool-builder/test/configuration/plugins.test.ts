@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { BaseImageBuilder } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 
 /** A builder whose images are empty. */
@@ -57,7 +57,7 @@ async function errorOf(
     (reason: unknown) => reason,
   );
   if (!(error instanceof ConfigurationError)) throw error;
-  assert.equal(error.faults.length, 1);
+  assert.equal(error.diagnostics.length, 1);
   return error.message.replaceAll(dirname(file), '.');
 }
 
@@ -165,7 +165,7 @@ describe('plugins', () => {
     );
     const changed = await loadConfiguration(file, { plugins });
     assert.deepEqual(
-      changed.warnings.map((fault) => formatFault('nodepool.yaml', fault)),
+      changed.warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
         'nodepool.yaml:2:1: warning: plugins differs from the plugins that this process has loaded; restart nodepool-builder to load them',
       ],

@@ -7,7 +7,11 @@ import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit'
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, type Fault, formatFault } from '../../src/configuration/fault.ts';
+import {
+  ConfigurationError,
+  formatDiagnostic,
+  type LocatedDiagnostic,
+} from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { providerSchema } from '../../src/configuration/provider-schema.ts';
 import { Modules } from '../../src/modules.ts';
@@ -27,23 +31,24 @@ function moduleOf(
   };
 }
 
-function byType(modules: readonly ProviderModule[]): ReadonlyMap<string, ProviderModule> {
-  return new Map(modules.map((module) => [module.type, module]));
+function byType(modules: readonly ProviderModule[]): Parameters<typeof providerSchema>[0] {
+  return { builders: new Map(), providers: new Map(modules.map((module) => [module.type, module])) };
 }
 
 /** Diagnostics of an entry, whether it is refused or not. */
-async function faultsOf(t: TestContext, entry: string, ...modules: ProviderModule[]): Promise<string[]> {
+async function diagnosticsOf(t: TestContext, entry: string, ...modules: ProviderModule[]): Promise<string[]> {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\nproviders:\n  - {name: p, images: [], ${entry}}\n`);
-  const faults = await loadConfiguration(file, {
+  const diagnostics = await loadConfiguration(file, {
     modules: Modules.none.with([OPENSTACK_MODULE, DIRECTORY_MODULE, ...modules]),
     place: { env: {}, cwd: directory, home: directory },
   }).then(
-    ({ warnings }): readonly Fault[] => warnings,
-    (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
+    ({ warnings }): readonly LocatedDiagnostic[] => warnings,
+    (error: unknown) =>
+      error instanceof ConfigurationError ? error.diagnostics : assert.fail(String(error)),
   );
-  return faults.map((fault) => formatFault('', fault));
+  return diagnostics.map((diagnostic) => formatDiagnostic('', diagnostic));
 }
 
 describe('the schema of providers', () => {
@@ -96,23 +101,23 @@ describe('an entry of a module', () => {
   );
 
   it('must have the keys that its type requires', async (t) => {
-    assert.deepEqual(await faultsOf(t, 'type: vm', zone), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: vm', zone), [
       ':3:5: providers[0] lacks the key "zone", which type: vm needs; add "zone: …"',
     ]);
   });
 
   it('may have keys of another type, which are checked but not used', async (t) => {
-    assert.deepEqual(await faultsOf(t, 'type: vm, zone: a, rate: 1, directory: /p', zone), []);
-    assert.deepEqual(await faultsOf(t, 'type: directory, directory: /p, zone: 5', zone), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: vm, zone: a, rate: 1, directory: /p', zone), []);
+    assert.deepEqual(await diagnosticsOf(t, 'type: directory, directory: /p, zone: 5', zone), [
       ':3:59: providers[0].zone must be a string, but is a number; put it in quotes',
     ]);
   });
 
   it('is reported for keys of no type, and for a type of no module', async (t) => {
-    assert.deepEqual(await faultsOf(t, 'type: vm, zone: a, zome: b', zone), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: vm, zone: a, zome: b', zone), [
       ':3:46: warning: providers[0] has the unknown key "zome"; it is ignored; did you mean "zone"?',
     ]);
-    assert.deepEqual(await faultsOf(t, 'type: other', zone), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: other', zone), [
       ':3:27: providers[0].type is "other"; use one of openstack, directory, vm',
     ]);
   });
@@ -129,7 +134,7 @@ describe('an entry of a module', () => {
         },
       },
     );
-    assert.deepEqual(await faultsOf(t, 'type: strict, key: /k', strict), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: strict, key: /k', strict), [
       ':3:41: warning: providers[0].key is old; renew it',
     ]);
     assert.deepEqual(seen, [{ size: 3, key: '/k', images: [] }]);
@@ -137,7 +142,7 @@ describe('an entry of a module', () => {
 
   it('whose preparation fails is a warning', async (t) => {
     const broken = moduleOf('broken', {}, { prepare: () => Promise.reject(new Error('no credentials')) });
-    assert.deepEqual(await faultsOf(t, 'type: broken', broken), [
+    assert.deepEqual(await diagnosticsOf(t, 'type: broken', broken), [
       ':3:5: warning: providers[0]: no credentials; until then uploads to it fail',
     ]);
   });

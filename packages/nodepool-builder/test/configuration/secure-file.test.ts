@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
 
 const MAIN = `
@@ -43,7 +43,7 @@ diskimages:
     assert.ok(files.includes(secure), 'it is watched');
   });
 
-  const FAULTS: readonly (readonly [what: string, text: string, fault: string])[] = [
+  const DIAGNOSTICS: readonly (readonly [what: string, text: string, diagnostic: string])[] = [
     [
       'a value that is no text',
       'diskimages:\n  - name: a\n    env-vars:\n      PIN: 123456\n',
@@ -65,13 +65,13 @@ diskimages:
       'secure.yaml:3:22: the YAML makes no sense there; correct it, and put values in quotes',
     ],
   ];
-  for (const [what, text, fault] of FAULTS) {
+  for (const [what, text, diagnostic] of DIAGNOSTICS) {
     it(`${what} is refused, and no value is shown`, async (t) => {
       await assert.rejects(load(t, text), (error) => {
         assert.ok(error instanceof ConfigurationError, String(error));
         assert.deepEqual(
-          error.faults.map((found) => formatFault('secure.yaml', found)),
-          [fault],
+          error.diagnostics.map((found) => formatDiagnostic('secure.yaml', found)),
+          [diagnostic],
         );
         assert.doesNotMatch(error.message, /123456/);
         return true;

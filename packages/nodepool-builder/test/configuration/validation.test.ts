@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import type { ImageValidation } from '@nodepool-builder/image-builder/module-kit';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 /** Reads a file whose disk image has a `validate`, from its fifth line on. */
@@ -37,7 +37,7 @@ it('a boot has its expression', async (t) => {
   assert.deepEqual(read, { boot: { expect: /login: $/, timeout: 90, memory: 512, accelerator: 'tcg' } });
 });
 
-const FAULTS: readonly (readonly [what: string, validate: string, fault: string])[] = [
+const DIAGNOSTICS: readonly (readonly [what: string, validate: string, diagnostic: string])[] = [
   [
     'a validation of nothing',
     '      {}',
@@ -70,13 +70,13 @@ const FAULTS: readonly (readonly [what: string, validate: string, fault: string]
   ],
 ];
 
-for (const [what, validate, fault] of FAULTS) {
+for (const [what, validate, diagnostic] of DIAGNOSTICS) {
   it(`${what} is refused`, async (t) => {
     await assert.rejects(load(t, validate), (error) => {
       assert.ok(error instanceof ConfigurationError, String(error));
       assert.deepEqual(
-        error.faults.map((found) => formatFault('nodepool.yaml', found)),
-        [fault],
+        error.diagnostics.map((found) => formatDiagnostic('nodepool.yaml', found)),
+        [diagnostic],
       );
       return true;
     });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseYaml, YamlError } from '../../src/configuration/yaml-document.ts';
+import { ConfigurationError } from '../../src/configuration/diagnostic.ts';
+import { parseYaml } from '../../src/configuration/yaml-document.ts';
 
 const TEXT = `a: 1
 list:
@@ -15,12 +16,24 @@ alias: *base
 `;
 
 describe('a YAML document', () => {
-  const document = parseYaml(TEXT);
+  const document = parseYaml('test.yaml', TEXT);
 
   it('is read as PyYAML reads it', () => {
-    assert.deepEqual(parseYaml('a: yes\nb: 010\nc: ~\nd: "5"\n').value, { a: true, b: 8, c: null, d: '5' });
-    assert.deepEqual(parseYaml('[y, N, on, 01:30, 1:30, 1_000]').value, ['y', 'N', true, '01:30', 90, 1000]);
-    assert.equal(parseYaml('').value, undefined);
+    assert.deepEqual(parseYaml('test.yaml', 'a: yes\nb: 010\nc: ~\nd: "5"\n').value, {
+      a: true,
+      b: 8,
+      c: null,
+      d: '5',
+    });
+    assert.deepEqual(parseYaml('test.yaml', '[y, N, on, 01:30, 1:30, 1_000]').value, [
+      'y',
+      'N',
+      true,
+      '01:30',
+      90,
+      1000,
+    ]);
+    assert.equal(parseYaml('test.yaml', '').value, undefined);
   });
 
   const positions: readonly (readonly [pointer: string, line: number, column: number])[] = [
@@ -38,15 +51,15 @@ describe('a YAML document', () => {
     ['/not/there', 1, 1],
   ];
   for (const [pointer, line, column] of positions) {
-    it(`knows where ${pointer || 'the whole'} stands`, () => {
+    it(`gives the position of ${pointer || 'the whole'}`, () => {
       assert.deepEqual(document.positionOf(pointer), { line, column });
     });
   }
 
-  it('that is none says where it breaks', () => {
+  it('names the line of an error', () => {
     assert.throws(
-      () => parseYaml('a: 1\nb: [\n'),
-      (error) => error instanceof YamlError && error.position.line === 3,
+      () => parseYaml('test.yaml', 'a: 1\nb: [\n'),
+      (error) => error instanceof ConfigurationError && error.diagnostics[0]?.line === 3,
     );
   });
 });

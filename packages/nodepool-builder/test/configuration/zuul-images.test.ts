@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import type { ZuulSettings } from '@nodepool-builder/zuul-images';
 import type { DiskImageConfiguration } from '../../src/configuration/configuration.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 let directory: string;
@@ -42,12 +42,13 @@ async function zuulOf(more: string): Promise<ZuulSettings> {
 }
 
 /** Errors if there are any, else warnings, without the path of the file. */
-async function faultsOf(text: string): Promise<string[]> {
-  const faults = await load(text).then(
+async function diagnosticsOf(text: string): Promise<string[]> {
+  const diagnostics = await load(text).then(
     ({ warnings }) => warnings,
-    (error: unknown) => (error instanceof ConfigurationError ? error.faults : assert.fail(String(error))),
+    (error: unknown) =>
+      error instanceof ConfigurationError ? error.diagnostics : assert.fail(String(error)),
   );
-  return faults.map((fault) => formatFault('nodepool.yaml', fault));
+  return diagnostics.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic));
 }
 
 /** Settings of an entry that has only the keys that it needs. */
@@ -210,8 +211,8 @@ describe('how to authenticate to Zuul', () => {
 
 const ENTRY = `zuul-images:\n  - name: a\n    ${KEYS.join('\n    ')}\n`;
 
-describe('a fault of zuul-images', () => {
-  const cases: readonly (readonly [what: string, text: string, faults: readonly string[]])[] = [
+describe('a diagnostic of zuul-images', () => {
+  const cases: readonly (readonly [what: string, text: string, diagnostics: readonly string[]])[] = [
     [
       'a missing key of a single entry',
       'zuul-images:\n  api-url: https://zuul.example.com/\n  job: j\n',
@@ -365,7 +366,7 @@ describe('a fault of zuul-images', () => {
       ],
     ],
   ];
-  for (const [what, text, faults] of cases) {
-    it(`is ${what}`, async () => assert.deepEqual(await faultsOf(text), faults));
+  for (const [what, text, diagnostics] of cases) {
+    it(`is ${what}`, async () => assert.deepEqual(await diagnosticsOf(text), diagnostics));
   }
 });

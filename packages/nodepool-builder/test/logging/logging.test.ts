@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { ConfigurationError, formatFault } from '../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import type { ReadLogSettings } from '../../src/logging/log-settings.ts';
 import { openLogging } from '../../src/logging/logging.ts';
 import { readLogSettings } from '../../src/logging/read-log-settings.ts';
@@ -143,7 +143,7 @@ describe('the file of -l', () => {
   it('may have unknown keys', async (t) => {
     const { warnings } = await place(t).read('level: info\nloggres: {}\n');
     assert.deepEqual(
-      warnings.map((warning) => formatFault('logging', warning)),
+      warnings.map((warning) => formatDiagnostic('logging', warning)),
       [
         'logging:2:1: warning: the file has the unknown key "loggres"; it is ignored; did you mean "loggers"?',
       ],

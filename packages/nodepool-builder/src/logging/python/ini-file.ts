@@ -1,4 +1,4 @@
-import { ConfigurationError, type Fault } from '../../configuration/fault.ts';
+import { ConfigurationError, type LocatedDiagnostic } from '../../configuration/diagnostic.ts';
 
 interface IniValue {
   text: string;
@@ -40,7 +40,7 @@ export class IniSection {
     return iniError(this.#file, this.#lineOf(key), reason, options);
   }
 
-  warning(key: string, reason: string, remedy: string): Fault {
+  warning(key: string, reason: string, remedy: string): LocatedDiagnostic {
     return { line: this.#lineOf(key), column: 1, severity: 'warning', reason, remedy };
   }
 

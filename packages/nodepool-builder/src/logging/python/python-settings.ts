@@ -1,4 +1,4 @@
-import type { Fault } from '../../configuration/fault.ts';
+import type { LocatedDiagnostic } from '../../configuration/diagnostic.ts';
 import type { LoggerSettings, LogOutput, LogThreshold, ReadLogSettings } from '../log-settings.ts';
 import { type RecordFormat, textFormat } from '../record-format.ts';
 import { bindArguments, HANDLERS, HandlerArgumentError } from './handlers.ts';
@@ -24,7 +24,7 @@ const LEVELS: Readonly<Record<string, LogThreshold | undefined>> = {
  */
 export function parsePythonSettings(file: string, text: string): ReadLogSettings {
   const sections = parseIni(file, text);
-  const warnings: Fault[] = [];
+  const warnings: LocatedDiagnostic[] = [];
   const section = (name: string): IniSection => {
     const found = sections.get(name);
     if (found !== undefined) return found;
@@ -66,7 +66,7 @@ function loggerOf(section: IniSection, outputs: ReadonlyMap<string, LogOutput | 
 function outputOf(
   section: IniSection,
   formats: ReadonlyMap<string, RecordFormat>,
-  warnings: Fault[],
+  warnings: LocatedDiagnostic[],
 ): LogOutput | undefined {
   const name = section.required('class');
   const handler = HANDLERS[name.replace(/^logging\./, '')];
@@ -93,7 +93,7 @@ function outputOf(
   }
 }
 
-function formatOf(section: IniSection, warnings: Fault[]): RecordFormat {
+function formatOf(section: IniSection, warnings: LocatedDiagnostic[]): RecordFormat {
   // Python does not interpolate these values.
   const raw = (key: string): string => section.raw(key) ?? '';
   const format = raw('format') || '%(message)s';

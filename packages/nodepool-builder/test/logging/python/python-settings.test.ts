@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { describe, it } from 'node:test';
-import { ConfigurationError, formatFault } from '../../../src/configuration/fault.ts';
+import { ConfigurationError, formatDiagnostic } from '../../../src/configuration/diagnostic.ts';
 import type { LogTarget } from '../../../src/logging/log-settings.ts';
 import { routesOf } from '../../../src/logging/logging.ts';
 import { parsePythonSettings } from '../../../src/logging/python/python-settings.ts';
@@ -154,7 +154,7 @@ describe('an unsupported part', () => {
       SITE.replace('class=StreamHandler', 'class=handlers.SysLogHandler').replace('%(name)s', '%(funcName)s'),
     );
     assert.deepEqual(
-      warnings.map((warning) => formatFault('logging.conf', warning)),
+      warnings.map((warning) => formatDiagnostic('logging.conf', warning)),
       [
         'logging.conf:55:1: warning: the format cannot be used: %(funcName)s is not supported; the default format is used instead',
         'logging.conf:32:1: warning: the handler class handlers.SysLogHandler is not supported; use one of StreamHandler, NullHandler, FileHandler, handlers.WatchedFileHandler, handlers.RotatingFileHandler, handlers.TimedRotatingFileHandler',

@@ -1,43 +1,43 @@
 import { createAjv } from '@nodepool-builder/image-builder/module-kit';
 import type { DefinedError, ErrorObject, ValidateFunction } from 'ajv';
 import leven from 'leven';
-import type { Fault } from './fault.ts';
-import { escapePointer, type YamlDocument } from './yaml-document.ts';
+import { ConfigurationError, escapePointer, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
+import type { YamlDocument } from './yaml-document.ts';
 
 const VALIDATORS = new WeakMap<object, ValidateFunction>();
 
-/** What a JSON Schema, which is compiled once, finds wrong with a document, in the order of the file. */
-export function schemaFaults(document: YamlDocument, schema: object): readonly Fault[] {
+/**
+ * Validates a document with a JSON Schema, which is compiled once.
+ *
+ * @returns the warnings
+ * @throws ConfigurationError
+ */
+export function checkSchema(document: YamlDocument, schema: object): readonly LocatedDiagnostic[] {
+  const diagnostics = schemaDiagnostics(document, schema);
+  if (diagnostics.every(({ severity }) => severity === 'warning')) return diagnostics;
+  throw new ConfigurationError(document.file, diagnostics);
+}
+
+/** Problems that a JSON Schema finds in a document, in the order of the file. */
+export function schemaDiagnostics(document: YamlDocument, schema: object): readonly LocatedDiagnostic[] {
   const validate = VALIDATORS.get(schema) ?? compile(schema);
   VALIDATORS.set(schema, validate);
   if (validate(document.value)) return [];
   return (
     (validate.errors ?? [])
-      // `propertyNames`, and what `else` asks for, tell it, too
+      // `propertyNames` and the schema of `else` report the same problem.
       .filter(({ propertyName, keyword }) => propertyName === undefined && keyword !== 'if')
-      .map((error) => toFault(error, document))
+      .map((error) => toDiagnostic(error, document))
       .toSorted((a, b) => a.line - b.line || a.column - b.column)
   );
 }
 
 function compile(schema: object): ValidateFunction {
-  return createAjv({ allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false }).compile(
-    schema,
-  );
+  const options = { allErrors: true, verbose: true, allowUnionTypes: true, strictTypes: false };
+  return createAjv(options).compile(schema);
 }
 
-/** `/diskimages/0/name` as a person writes it: `diskimages[0].name`. */
-export function humanPath(pointer: string): string {
-  const path = pointer
-    .split('/')
-    .slice(1)
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
-    .join('');
-  return path === '' ? 'the file' : path.replace(/^\./, '');
-}
-
-function toFault(error: ErrorObject, document: YamlDocument): Fault {
+function toDiagnostic(error: ErrorObject, document: YamlDocument): LocatedDiagnostic {
   const { pointer = error.instancePath, severity = 'error', reason, remedy } = explain(error as DefinedError);
   return { ...document.positionOf(pointer), severity, reason, remedy };
 }
@@ -45,12 +45,12 @@ function toFault(error: ErrorObject, document: YamlDocument): Fault {
 interface Explanation {
   readonly reason: string;
   readonly remedy: string;
-  readonly severity?: Fault['severity'];
-  /** Where the fault lies, if not where the validator says. */
+  readonly severity?: LocatedDiagnostic['severity'];
+  /** Default: the place that the validator names. */
   readonly pointer?: string;
 }
 
-/** A sentence for each keyword that the schema uses; a value is shown only where it cannot be a secret. */
+/** Explains each keyword of the schemas. A value is shown only where it cannot be a secret. */
 function explain(error: DefinedError): Explanation {
   const path = humanPath(error.instancePath);
   switch (error.keyword) {

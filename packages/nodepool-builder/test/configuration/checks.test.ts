@@ -3,14 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { formatFault } from '../../src/configuration/fault.ts';
+import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 let directory: string;
 let file: string;
 
 before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'cron-faults-'));
+  directory = await mkdtemp(join(tmpdir(), 'cron-diagnostics-'));
   file = join(directory, 'nodepool.yaml');
 });
 after(() => rm(directory, { recursive: true }));
@@ -29,7 +29,7 @@ test("nodepool's image-update that is none is a warning; images are built anew b
   const { configuration, warnings } = await loadConfiguration(file);
   assert.equal(warnings.length, 1);
   assert.match(
-    warnings.map((warning) => formatFault('nodepool.yaml', warning)).join(),
+    warnings.map((warning) => formatDiagnostic('nodepool.yaml', warning)).join(),
     /^nodepool\.yaml:2:\d+: warning: cron\.image-update is no cron expression: .*; correct it; until then .* once a day$/,
   );
   assert.deepEqual(

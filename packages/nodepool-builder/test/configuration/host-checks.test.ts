@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { formatFault } from '../../src/configuration/fault.ts';
+import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 /** A directory with the directory `there`, the program `run` and the file `text`. */
@@ -20,7 +20,7 @@ async function warningsOf(directory: string, text: string, checksHost = true): P
   const file = join(directory, 'nodepool.yaml');
   writeFileSync(file, text);
   const { warnings } = await loadConfiguration(file, { checksHost });
-  return warnings.map((fault) => formatFault('', fault).replaceAll(`${directory}/`, ''));
+  return warnings.map((diagnostic) => formatDiagnostic('', diagnostic).replaceAll(`${directory}/`, ''));
 }
 
 const MISSING = `images-dir: gone

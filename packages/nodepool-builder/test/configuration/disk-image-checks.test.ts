@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { formatFault } from '../../src/configuration/fault.ts';
+import { formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 
 /** Diagnostics of a file that is not refused: severity, line and reason. */
@@ -11,13 +11,13 @@ async function reportsOf(t: TestContext, text: string): Promise<string[]> {
   const file = join(temporaryDirectory(t), 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\n${text}`);
   const { warnings } = await loadConfiguration(file);
-  return warnings.map((fault) =>
-    `${fault.severity} ${formatFault('', fault)}`.replace(' warning:', '').replace(/ :/, ' '),
+  return warnings.map((diagnostic) =>
+    `${diagnostic.severity} ${formatDiagnostic('', diagnostic)}`.replace(' warning:', '').replace(/ :/, ' '),
   );
 }
 
 describe('names of disk images', () => {
-  const cases: readonly (readonly [name: string, fault: string])[] = [
+  const cases: readonly (readonly [name: string, diagnostic: string])[] = [
     ['../../evil', 'contains a "/"'],
     ['a/b', 'contains a "/"'],
     ['-x', 'begins with a "-", as an option does'],
@@ -25,10 +25,10 @@ describe('names of disk images', () => {
     ['a b', 'contains white space or a control character'],
     ['n'.repeat(300), 'is longer than 238 bytes'],
   ];
-  for (const [name, fault] of cases) {
+  for (const [name, diagnostic] of cases) {
     it(`"${name.slice(0, 10)}" is a warning, as image-ids would begin with it`, async (t) => {
       assert.deepEqual(await reportsOf(t, `diskimages:\n  - {name: '${name}'}\n`), [
-        `warning 3:6: diskimages[0].name leads to image-ids that builders refuse: each ${fault}; choose a plain name`,
+        `warning 3:6: diskimages[0].name leads to image-ids that builders refuse: each ${diagnostic}; choose a plain name`,
       ]);
     });
   }
@@ -85,13 +85,13 @@ describe('values that no build can use', () => {
       "A=B": 'yes'
       GOOD: 'yes'
 `;
-    const fault = 'is not a string: builds fail; put it in quotes';
+    const diagnostic = 'is not a string: builds fail; put it in quotes';
     assert.deepEqual(await reportsOf(t, text), [
-      `job-error 5:7: diskimages[0].env-vars.MAPPING ${fault}`,
-      `job-error 6:7: diskimages[0].env-vars.LIST ${fault}`,
-      `job-error 7:7: diskimages[0].env-vars.BOOLEAN ${fault}`,
-      `job-error 8:7: diskimages[0].env-vars.NUMBER ${fault}`,
-      `job-error 9:7: diskimages[0].env-vars.EMPTY ${fault}`,
+      `job-error 5:7: diskimages[0].env-vars.MAPPING ${diagnostic}`,
+      `job-error 6:7: diskimages[0].env-vars.LIST ${diagnostic}`,
+      `job-error 7:7: diskimages[0].env-vars.BOOLEAN ${diagnostic}`,
+      `job-error 8:7: diskimages[0].env-vars.NUMBER ${diagnostic}`,
+      `job-error 9:7: diskimages[0].env-vars.EMPTY ${diagnostic}`,
       'job-error 10:7: diskimages[0].env-vars.NUL contains a NUL: builds fail; remove it',
       'job-error 11:8: diskimages[0].env-vars.A=B has a name that is empty or contains "=" or a NUL: builds fail; correct the name',
     ]);

@@ -1,20 +1,18 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { ObjectSchema } from '@nodepool-builder/image-builder';
+import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import type { Modules } from '../modules.ts';
 import { type DiskImageEntry, settingsOf } from './disk-images.ts';
-import type { Fault } from './fault.ts';
-import { type Finding, toFault } from './finding.ts';
-import { programPath } from './program-path.ts';
 import { moduleOf } from './provider.ts';
-import type { ProviderModules } from './provider-schema.ts';
-import { isMapping } from './scalar.ts';
-import type { ConfigurationSource, DiskImageSource } from './source.ts';
-import { hookWords } from './validation.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import { PROVIDER_KEYS } from './provider-schema.ts';
+import type { ConfigurationSource } from './schema.ts';
+import { toValidation } from './validation.ts';
+import { isMapping } from './values.ts';
 
 type Absolute = (path: string) => string;
 
-/** A directory or a program that has to be on the host, and the key that names it. */
+/** A directory or a program that the host needs, and the key that names it. */
 interface Needed {
   readonly pointer: string;
   readonly path: string;
@@ -25,7 +23,7 @@ interface Needed {
 
 /** Modules of providers, disk images, and the resolution of relative paths. */
 interface HostOptions {
-  readonly modules: ProviderModules;
+  readonly modules: Modules;
   readonly entries: readonly DiskImageEntry[];
   readonly absolute: Absolute;
 }
@@ -35,21 +33,16 @@ interface HostOptions {
  *
  * @param source without errors
  */
-export async function hostFaults(
-  document: YamlDocument,
+export async function hostDiagnostics(
   source: ConfigurationSource,
-  { modules, entries, absolute }: HostOptions,
-): Promise<readonly Fault[]> {
+  options: HostOptions,
+): Promise<readonly Diagnostic[]> {
   // A need of several entries is reported once, for the first of them.
-  const needed = Map.groupBy(needs(source, { modules, entries, absolute }), keyOf).values();
-  const findings = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
-  return findings
-    .filter((finding) => finding !== undefined)
-    .map((finding) => toFault(document, { ...finding, severity: 'warning' }));
-}
-
-function keyOf({ kind, path, searchPath = '' }: Needed): string {
-  return JSON.stringify([kind, path, searchPath]);
+  const needed = Map.groupBy(needs(source, options), ({ kind, path, searchPath = '' }) =>
+    JSON.stringify([kind, path, searchPath]),
+  ).values();
+  const found = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
+  return found.filter((diagnostic) => diagnostic !== undefined);
 }
 
 function* needs(source: ConfigurationSource, { modules, entries, absolute }: HostOptions): Iterable<Needed> {
@@ -63,48 +56,38 @@ function* needs(source: ConfigurationSource, { modules, entries, absolute }: Hos
   if (source['script-dir']) yield directory('/script-dir', source['script-dir']);
   for (const entry of entries) yield* diskImageNeeds(entry, absolute);
   for (const [index, provider] of (source.providers ?? []).entries()) {
-    const pointer = `/providers/${index}`;
-    const { 'post-upload-hook': hook } = provider;
-    const { properties }: ObjectSchema = moduleOf(provider, modules).settings;
-    for (const [key, { format }] of Object.entries(properties)) {
-      const path = provider[key];
-      if (format === 'directory' && typeof path === 'string') yield directory(`${pointer}/${key}`, path);
-    }
-    if (hook !== undefined) {
-      yield { pointer: `${pointer}/post-upload-hook`, path: programPath(hook, absolute), kind: 'program' };
+    const { settings } = moduleOf(provider, modules.providers);
+    const schema: ObjectSchema = { type: 'object', properties: { ...settings.properties, ...PROVIDER_KEYS } };
+    const values: Readonly<Record<string, unknown>> = readSettings(schema, provider, absolute);
+    for (const [key, { format }] of Object.entries(schema.properties)) {
+      const { [key]: path } = values;
+      if ((format !== 'directory' && format !== 'program') || typeof path !== 'string') continue;
+      yield { pointer: `/providers/${index}/${key}`, path, kind: format };
     }
   }
 }
 
 function* diskImageNeeds({ pointer, source, module }: DiskImageEntry, absolute: Absolute): Iterable<Needed> {
   if (source.abstract || module === undefined) return;
-  const { 'env-vars': variables } = source;
+  const { 'env-vars': variables, validate } = source;
   const searchPath = isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
   for (const { pointer: key, program } of module.programs?.(settingsOf(source, module, { absolute })) ?? []) {
     const needed = { pointer: pointer + key, path: program, kind: 'program' } as const;
     yield searchPath === undefined ? needed : { ...needed, searchPath };
   }
-  yield* validationNeeds(source, pointer, absolute);
+  const [hook] = (validate && toValidation(validate, absolute).hook) ?? [];
+  if (hook) yield { pointer: `${pointer}/validate/hook`, path: hook, kind: 'program' };
 }
 
-function* validationNeeds(
-  { validate }: Pick<DiskImageSource, 'validate'>,
-  pointer: string,
-  absolute: Absolute,
-): Iterable<Needed> {
-  const [hook] = validate?.hook === undefined ? [] : hookWords(validate.hook);
-  if (hook) yield { pointer: `${pointer}/validate/hook`, path: programPath(hook, absolute), kind: 'program' };
-}
-
-async function missing(needed: Needed): Promise<Finding | undefined> {
+async function missing(needed: Needed): Promise<Diagnostic | undefined> {
   const { pointer, path, kind } = needed;
-  const reason = kind === 'directory' ? await directoryFault(path) : await programFault(needed);
+  const reason = kind === 'directory' ? await directoryProblem(path) : await programProblem(needed);
   if (reason === undefined) return undefined;
   const remedy = kind === 'directory' ? 'create it, or name another one' : 'install it, or name another one';
-  return { pointer, reason: `needs ${kind} "${path}", which ${reason}`, remedy };
+  return { pointer, severity: 'warning', reason: `needs ${kind} "${path}", which ${reason}`, remedy };
 }
 
-async function directoryFault(path: string): Promise<string | undefined> {
+async function directoryProblem(path: string): Promise<string | undefined> {
   try {
     return (await stat(path)).isDirectory() ? undefined : 'is no directory';
   } catch (error) {
@@ -113,7 +96,7 @@ async function directoryFault(path: string): Promise<string | undefined> {
   }
 }
 
-async function programFault({
+async function programProblem({
   path,
   searchPath = process.env.PATH ?? '',
 }: Needed): Promise<string | undefined> {

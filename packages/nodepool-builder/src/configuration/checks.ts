@@ -1,0 +1,98 @@
+import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
+import type { ConfigurationSource } from './schema.ts';
+
+/** Diagnostics of a node, with pointers from the root. */
+export function* below(pointer: string, diagnostics: Iterable<Diagnostic>): Iterable<Diagnostic> {
+  for (const diagnostic of diagnostics) yield { ...diagnostic, pointer: pointer + diagnostic.pointer };
+}
+
+/**
+ * Reports keys that a module requires and an entry lacks.
+ *
+ * @param module that requires them: `builder: command`
+ */
+export function* missingKeys(
+  { required = [], properties }: ObjectSchema,
+  entry: Readonly<Record<string, unknown>>,
+  module: string,
+): Iterable<Diagnostic> {
+  for (const key of required) {
+    if (entry[key] !== undefined) continue;
+    const reason = `lacks the key "${key}", which ${module} needs`;
+    yield { pointer: '', reason, remedy: properties[key]?.$comment ?? `add "${key}: …"` };
+  }
+}
+
+/** Length limit of function names in Gearman libraries, less the prefix `image-build:`. */
+const MAX_NAME_BYTES = 512 - 'image-build:'.length;
+
+/** True if a name can be part of the name of a Gearman function. */
+export function isFunctionSubject(name: string): boolean {
+  return !/\p{Cc}/u.test(name) && Buffer.byteLength(name) <= MAX_NAME_BYTES;
+}
+
+interface PositionedName {
+  readonly pointer: string;
+  readonly name: string;
+}
+
+/** Names of the entries of a list. */
+export function namesOf(
+  list: string,
+  entries: readonly { readonly name: string }[],
+): readonly PositionedName[] {
+  return entries.map(({ name }, index) => ({ pointer: `${list}/${index}/name`, name }));
+}
+
+/**
+ * Reports names that are used twice, or that Gearman cannot carry.
+ *
+ * @param lineOf gives the line of a JSON pointer
+ */
+export function* nameDiagnostics(
+  names: readonly PositionedName[],
+  lineOf: (pointer: string) => number,
+): Iterable<Diagnostic> {
+  const first = new Map<string, string>();
+  for (const { pointer, name } of names) {
+    const other = first.get(name);
+    if (other !== undefined) {
+      const reason = `"${name}" is there already, on line ${lineOf(other)}`;
+      const remedy = 'this one counts; rename or remove one of the two';
+      yield { pointer, severity: 'warning', reason, remedy };
+      continue;
+    }
+    first.set(name, pointer);
+    if (isFunctionSubject(name)) continue;
+    const reason = `holds a control character or is longer than ${MAX_NAME_BYTES} bytes`;
+    yield { pointer, reason, remedy: 'choose a plain name' };
+  }
+}
+
+/** Reports times that are not cron expressions. nodepool's builder does not read `cron`: this is only a warning. */
+export async function cronDiagnostics({
+  cron,
+  diskimages,
+}: ConfigurationSource): Promise<readonly Diagnostic[]> {
+  const update = cron?.['image-update'];
+  const times = [
+    ...(diskimages ?? []).map(({ 'rebuild-cron': expression }, index) => ({
+      expression,
+      pointer: `/diskimages/${index}/rebuild-cron`,
+      severity: 'error' as const,
+      remedy: "write minute, hour, day, month and weekday, as '14 2 * * *', or use rebuild-age",
+    })),
+    {
+      expression: update,
+      pointer: '/cron/image-update',
+      severity: 'warning' as const,
+      remedy: 'correct it; until then the manager has images built anew once a day',
+    },
+  ].filter(({ expression }) => expression !== undefined);
+  if (times.length === 0) return [];
+  const { cronError } = await import('@nodepool-builder/image-manager'); // only here: it takes long to load
+  return times.flatMap(({ expression = '', ...place }) => {
+    const reason = cronError(expression)?.replace(/\.$/, '');
+    return reason === undefined ? [] : [{ ...place, reason: `is no cron expression: ${reason}` }];
+  });
+}

@@ -1,0 +1,54 @@
+/** A place in a text; both count from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A problem in a configuration file. */
+export interface LocatedDiagnostic extends Position {
+  /**
+   * An error refuses the file. A job error does not, as in the Python builder, but jobs of one image
+   * fail on every host, and `validate` refuses the file. A warning is only shown.
+   */
+  readonly severity: 'error' | 'job-error' | 'warning';
+  /** `diskimages[0].name must be a string, but is a number` */
+  readonly reason: string;
+  /** Instruction for the user. */
+  readonly remedy: string;
+}
+
+/** `file:line:column: reason; remedy`, as editors and compilers write it. */
+export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): string {
+  const { line, column, severity, reason, remedy } = diagnostic;
+  return `${file}:${line}:${column}: ${severity === 'warning' ? 'warning: ' : ''}${reason}; ${remedy}`;
+}
+
+/** A configuration that cannot be used. Its message has a line for each diagnostic. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError';
+  readonly diagnostics: readonly LocatedDiagnostic[];
+
+  constructor(file: string, diagnostics: readonly LocatedDiagnostic[], options?: ErrorOptions) {
+    super(diagnostics.map((diagnostic) => formatDiagnostic(file, diagnostic)).join('\n'), options);
+    this.diagnostics = diagnostics;
+  }
+}
+
+/** One key or index of a JSON pointer (RFC 6901, section 3). */
+export function escapePointer(segment: string): string {
+  return segment.replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+/** Keys and indexes of a JSON pointer. */
+export function pointerSegments(pointer: string): string[] {
+  const segments = pointer.split('/').slice(1);
+  return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+/** `/diskimages/0/name` as in messages: `diskimages[0].name`. */
+export function humanPath(pointer: string): string {
+  const path = pointerSegments(pointer)
+    .map((segment) => (/^\d+$/.test(segment) ? `[${segment}]` : `.${segment}`))
+    .join('');
+  return path === '' ? 'the file' : path.replace(/^\./, '');
+}

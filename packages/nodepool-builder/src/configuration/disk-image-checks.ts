@@ -1,0 +1,136 @@
+import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
+import { imageIdFault, variableFault } from '@nodepool-builder/image-builder/module-kit';
+import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
+import { below, isFunctionSubject, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
+import { escapePointer } from './diagnostic.ts';
+import {
+  type DiskImageEntry,
+  type Surroundings,
+  sectionEntries,
+  settingsOf,
+  wordKeys,
+} from './disk-images.ts';
+import type { ConfigurationSource } from './schema.ts';
+import { validationDiagnostics } from './validation.ts';
+import { isMapping, wordsOf } from './values.ts';
+
+/** The longest suffix of an image-id that the manager creates. */
+const ID_END = '-0000000001-aaaaaaaa';
+
+/**
+ * Reports settings that the schema accepts but jobs cannot use: names that cannot be part of a file name, elements
+ * with an open quote, and `env-vars` that are not strings.
+ *
+ * @param source before inheritance, so that each problem is reported where it is written
+ */
+export function* jobDiagnostics(source: ConfigurationSource, modules: Modules): Iterable<Diagnostic> {
+  const words = wordKeys(modules);
+  for (const [index, diskimage] of (source.diskimages ?? []).entries()) {
+    const pointer = `/diskimages/${index}`;
+    if (!diskimage.abstract) yield* imageIdDiagnostics(diskimage.name, `${pointer}/name`);
+    for (const key of words) {
+      if (wordsOf(diskimage[key]) !== undefined) continue;
+      const reason = 'has a quote or backslash without its counterpart: builds fail';
+      yield { pointer: `${pointer}/${key}`, severity: 'job-error', reason, remedy: 'close or remove it' };
+    }
+    yield* variableDiagnostics(diskimage['env-vars'], `${pointer}/env-vars`);
+  }
+}
+
+/** A warning: the image-ids of the nodepool daemon are numbers, so that it can have any disk image built. */
+export function* imageIdDiagnostics(name: string, pointer: string): Iterable<Diagnostic> {
+  const problem = imageIdFault(`${name}${ID_END}`);
+  if (problem === undefined || !isFunctionSubject(name)) return;
+  const reason = `leads to image-ids that builders refuse: each ${problem}`;
+  yield { pointer, severity: 'warning', reason, remedy: 'choose a plain name' };
+}
+
+function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Diagnostic> {
+  if (variables === undefined || variables === null) return;
+  if (!isMapping(variables)) {
+    const remedy = 'write "NAME: value" pairs, indented below it, or remove it';
+    yield { pointer, severity: 'warning', reason: 'is not a mapping: it is ignored', remedy };
+    return;
+  }
+  for (const [name, value] of Object.entries(variables)) {
+    const [problem, remedy] = variableFault(name, value)?.split('; ') ?? [];
+    if (problem === undefined || remedy === undefined) continue;
+    const reason = `${problem}: builds fail`;
+    yield { pointer: `${pointer}/${escapePointer(name)}`, severity: 'job-error', reason, remedy };
+  }
+}
+
+/**
+ * Reports names that are used twice or that Gearman cannot carry, and unknown builders.
+ *
+ * @param lineOf gives the line of a JSON pointer
+ */
+export function* diskImageNameDiagnostics(
+  source: ConfigurationSource,
+  modules: Modules,
+  lineOf: (pointer: string) => number,
+): Iterable<Diagnostic> {
+  const { builders } = modules;
+  const diskimages = source.diskimages ?? [];
+  const listed = new Set(diskimages.map(({ name }) => name));
+  yield* nameDiagnostics(namesOf('/diskimages', diskimages), lineOf);
+  const sections = Map.groupBy(sectionEntries(source, modules), ({ module }) => module);
+  for (const entries of sections.values()) {
+    const names = entries.map(({ namePointer: pointer, source: { name } }) => ({ pointer, name }));
+    yield* nameDiagnostics(names, lineOf);
+    for (const { pointer, name } of names) {
+      if (!listed.has(name)) continue;
+      const reason = `"${name}" is the name of one of diskimages, too`;
+      yield { pointer, reason, remedy: 'rename or remove one of the two' };
+    }
+  }
+  for (const [index, { builder }] of diskimages.entries()) {
+    const pointer = `/diskimages/${index}/builder`;
+    const module = builder === undefined ? undefined : builders.get(builder);
+    if (module?.section !== undefined) {
+      const { key } = module.section;
+      yield {
+        pointer,
+        reason: `"${builder}" builds the images of ${key} only`,
+        remedy: `make the image one of ${key}`,
+      };
+    } else if (builder !== undefined && module === undefined) {
+      const types = [...builders.values()].filter(({ section }) => section === undefined);
+      const remedy = `use one of ${types.map(({ type }) => type).join(', ')}`;
+      yield { pointer, reason: `"${builder}" is not there`, remedy };
+    }
+  }
+}
+
+/** Problems that the schema cannot express: of `validate`, missing and meaningless blocks, and those that modules find. */
+export function* diskImageDiagnostics(
+  { pointer, namePointer, source, module }: DiskImageEntry,
+  { builders }: Modules,
+  surroundings: Surroundings,
+): Iterable<Diagnostic> {
+  if (source.validate) yield* below(`${pointer}/validate`, validationDiagnostics(source.validate));
+  if (module === undefined || source.abstract) return;
+  if (module.type === DEFAULT_BUILDER) {
+    for (const { type, settings } of builders.values()) {
+      const { required = [] }: ObjectSchema = settings;
+      const key = required.find(
+        (name) => source[name] !== undefined && !(name in module.settings.properties),
+      );
+      if (key === undefined) continue;
+      const reason = `means nothing to the builder ${module.type}`;
+      yield {
+        pointer: `${pointer}/${key}`,
+        reason,
+        remedy: `write "builder: ${type}" beside it, or remove it`,
+      };
+      return;
+    }
+  }
+  const missing = [...missingKeys(module.settings, source, `builder: ${module.type}`)];
+  yield* below(pointer, missing);
+  if (missing.length > 0) return;
+  const context = { ...surroundings, name: source.name };
+  for (const found of module.check?.(settingsOf(source, module, context), context) ?? []) {
+    yield { ...found, pointer: found.pointer === '/name' ? namePointer : pointer + found.pointer };
+  }
+}

@@ -1,0 +1,130 @@
+import {
+  type Diagnostic,
+  ImageError,
+  type ObjectSchema,
+  type ProviderModule,
+  parseImageFilter,
+} from '@nodepool-builder/image-builder';
+import type { Modules } from '../modules.ts';
+import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
+import { imageIdDiagnostics } from './disk-image-checks.ts';
+import { sectionEntries } from './disk-images.ts';
+import { moduleOf, toEntry, toFilterEntries } from './provider.ts';
+import { describesDiskImage } from './provider-images.ts';
+import type { ProviderImageSource, ProviderSource } from './provider-schema.ts';
+import type { ConfigurationSource } from './schema.ts';
+import { lastOfEachName, toText } from './values.ts';
+
+/**
+ * Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova takes.
+ *
+ * @param lineOf gives the line of a JSON pointer
+ */
+export function* providerReferenceDiagnostics(
+  source: ConfigurationSource,
+  modules: Modules,
+  lineOf: (pointer: string) => number,
+): Iterable<Diagnostic> {
+  const { providers, diskimages } = source;
+  yield* nameDiagnostics(namesOf('/providers', providers ?? []), lineOf);
+  const listed = lastOfEachName(diskimages ?? []);
+  const sections = sectionEntries(source, modules);
+  const lists = new Set(['diskimages', ...sections.map(({ module }) => module?.section?.key)]);
+  const diskImages = new Map(
+    [...listed, ...sections.map((entry) => entry.source)].map((one) => [one.name, one]),
+  );
+  for (const [index, { images }] of (providers ?? []).entries()) {
+    const list = `/providers/${index}/images`;
+    yield* nameDiagnostics(namesOf(list, images ?? []), lineOf);
+    for (const [position, { diskimage, meta }] of (images ?? []).entries()) {
+      const pointer = `${list}/${position}/diskimage`;
+      const found = diskImages.get(diskimage ?? '');
+      if (found?.abstract) {
+        const reason = `"${diskimage}" is abstract: it is never built`;
+        yield { pointer, reason, remedy: 'name a disk image that inherits from it' };
+      } else if (diskimage && found === undefined) {
+        const reason = `"${diskimage}" is not among ${[...lists].join(' and ')}`;
+        const remedy = 'correct it, unless another builder makes that image';
+        yield { pointer, severity: 'warning', reason, remedy };
+      }
+      yield* below(`${list}/${position}/meta`, metadataDiagnostics(meta ?? {}));
+    }
+  }
+}
+
+/** Limits of metadata in Nova, and in nodepool. */
+const MAX_METADATA = { entries: 5, characters: 255 };
+
+function* metadataDiagnostics(meta: Readonly<Record<string, unknown>>): Iterable<Diagnostic> {
+  const { entries, characters } = MAX_METADATA;
+  const keys = Object.keys(meta);
+  const long = keys.find((key) => key.length > characters || toText(meta[key]).length > characters);
+  if (keys.length <= entries && long === undefined) return;
+  const reason =
+    keys.length > entries
+      ? `has more than ${entries} entries`
+      : `has over ${characters} characters in "${long?.slice(0, 20)}"`;
+  yield {
+    pointer: '',
+    severity: 'warning',
+    reason,
+    remedy: 'it is sent as it is, and the cloud may refuse it',
+  };
+}
+
+/** Reports what the schema accepts in `providers` but a module, a command or a hook cannot use. */
+export function* providerDiagnostics(
+  source: ConfigurationSource,
+  modules: Modules,
+  absolute: (path: string) => string,
+): Iterable<Diagnostic> {
+  for (const [index, provider] of (source.providers ?? []).entries()) {
+    const pointer = `/providers/${index}`;
+    const module = moduleOf(provider, modules.providers);
+    yield* below(`${pointer}/name`, optionDiagnostics(provider.name));
+    const found = [...moduleDiagnostics(provider, module, absolute)];
+    yield* below(pointer, found);
+    for (const [position, image] of (provider.images ?? []).entries()) {
+      const place = `/images/${position}`;
+      if (!found.some((one) => one.pointer === `${place}/name`)) {
+        yield* describesDiskImage(image, modules)
+          ? imageIdDiagnostics(image.name, `${pointer}${place}/name`)
+          : below(`${pointer}${place}/name`, optionDiagnostics(image.name));
+      }
+      yield* below(pointer + place, imageDiagnostics(image, module));
+    }
+  }
+}
+
+function moduleDiagnostics(
+  provider: ProviderSource,
+  module: ProviderModule,
+  absolute: (path: string) => string,
+): Iterable<Diagnostic> {
+  const settings: ObjectSchema = module.settings;
+  const missing = [...missingKeys(settings, provider, `type: ${module.type}`)];
+  return missing.length > 0 ? missing : (module.check?.(toEntry(provider, module, absolute)) ?? []);
+}
+
+/** A warning: the Python builder had no hook with the name as an argument. */
+function* optionDiagnostics(name: string): Iterable<Diagnostic> {
+  if (!name.startsWith('-')) return;
+  const reason = 'begins with a "-": commands and hooks take it for an option';
+  yield { pointer: '', severity: 'warning', reason, remedy: 'choose a plain name' };
+}
+
+function* imageDiagnostics(
+  { diskimage, 'image-filters': filters }: ProviderImageSource,
+  module: ProviderModule,
+): Iterable<Diagnostic> {
+  if (diskimage && module.openImages === undefined) {
+    const reason = `means nothing: a provider of type ${module.type} takes no images`;
+    yield { pointer: '/diskimage', reason, remedy: 'remove the image there', severity: 'warning' };
+  }
+  try {
+    parseImageFilter(toFilterEntries(filters ?? []));
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    yield { pointer: '/image-filters', reason: `makes no sense: ${error.message}`, remedy: 'correct it' };
+  }
+}

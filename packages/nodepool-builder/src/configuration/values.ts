@@ -1,0 +1,31 @@
+import { ImageError } from '@nodepool-builder/image-builder';
+import { shellWords } from '@nodepool-builder/image-builder/module-kit';
+
+/** Text of a YAML scalar, as PyYAML's `str()` gives it; empty for null. */
+export function toText(value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (value instanceof Date) return value.toISOString().replace(/T00:00:00\.000Z$/, '');
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** True for a mapping of YAML. */
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** The words of a list, or of a string, which is split as by a shell; undefined if a quote is not closed. */
+export function wordsOf(value: unknown): readonly string[] | undefined {
+  if (typeof value !== 'string') return Array.isArray(value) ? value : [];
+  try {
+    return shellWords(value, 'the words');
+  } catch (error) {
+    if (error instanceof ImageError) return undefined;
+    throw error;
+  }
+}
+
+/** The last entry of each name, as in nodepool. */
+export function lastOfEachName<T extends { readonly name: string }>(entries: readonly T[]): readonly T[] {
+  return [...new Map(entries.map((entry) => [entry.name, entry])).values()];
+}
