@@ -13,11 +13,11 @@ import type { Configuration, ProviderConfiguration } from '../configuration/conf
 /** Settings of {@link Providers}. */
 export interface ProvidersOptions {
   readonly logger: (name: string) => Logger;
-  /** Its `http_proxy`, `https_proxy` and `no_proxy` hold for clouds. */
+  /** Environment with the proxies for clouds. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Gets the duration of each request to a cloud, in milliseconds. Default: no function. */
+  /** Receives the duration of each request to a cloud, in milliseconds. */
   readonly onTask?: (provider: string, task: string, milliseconds: number) => void;
-  /** What instances need. Default: no instances. */
+  /** Default: no instances. */
   readonly instances?: InstanceOptions;
 }
 
@@ -39,7 +39,7 @@ export interface InstanceOptions {
   readonly directory: string;
   /** Owner of the instances, see `builderIdentity`. */
   readonly owner: string;
-  /** Part of the owner's instances to see. Default: all of them. */
+  /** Limits the visible instances to a part of the owner's. Default: all of them. */
   readonly scope?: string;
 }
 

@@ -11,7 +11,7 @@ import { loadConfiguration } from '../../src/configuration/load.ts';
 import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
 import { Modules } from '../../src/modules.ts';
 
-test('a builder that cannot start leaves no connection, and gives images-dir free', async (t) => {
+test('a builder that fails to start closes its connections and unlocks images-dir', async (t) => {
   const directory = temporaryDirectory(t);
   const images = join(directory, 'images');
   await mkdir(images);
@@ -34,7 +34,7 @@ diskimages: [{name: debian, builder: of-another-program}]
   });
 
   const admin = new Admin({ host: '127.0.0.1', port });
-  assert.equal((await admin.workers()).length, 1, 'there is but the one that asks');
+  assert.equal((await admin.workers()).length, 1, 'only this test is connected');
   await admin.close();
   await (await ImageRepository.open(images)).close();
 });

@@ -59,7 +59,7 @@ const UPLOAD = 'image-upload:1';
 const DELETE = 'image-delete:1';
 
 describe('a job for an image that is no longer here', () => {
-  it('is answered once two scans found no builder for its function, and its function is offered no longer than that', async (t) => {
+  it('is answered once two scans found no builder for its function; the offer ends with its jobs', async (t) => {
     const { waiting, logger } = await site(t, [
       [[UPLOAD, 1, 0, 0]],
       [
@@ -97,7 +97,7 @@ describe('a job for an image that is no longer here', () => {
     deepEqual(await waiting(), [[], [], []]);
   });
 
-  it('is left to another builder that comes later', async (t) => {
+  it('is left to another builder that connects later', async (t) => {
     const { waiting } = await site(t, [[[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 0, 0]], [[UPLOAD, 9, 2, 2]]]);
     deepEqual(await waiting(), [[], [UPLOAD], []]);
   });

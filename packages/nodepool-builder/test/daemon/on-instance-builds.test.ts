@@ -23,7 +23,7 @@ interface Made {
   readonly services: BuilderServices;
 }
 
-/** Makes a site for one test, and what starts a builder there, whose builds are never asked for. */
+/** Makes a site for one test, and a function that starts a builder there, which gets no build jobs. */
 async function openSite(t: TestContext): Promise<{
   images: string;
   made: Made[];
@@ -74,8 +74,8 @@ providers: []
   return { images, made, start };
 }
 
-describe('a daemon that makes images on instances', () => {
-  it('hands its builders the providers of instances, the local QEMU among them', async (t) => {
+describe('a daemon that builds images on instances', () => {
+  it('gives its builders the providers of instances, including the local QEMU', async (t) => {
     const { made, start } = await openSite(t);
     await start();
     const [a, b] = made;
@@ -95,7 +95,7 @@ describe('a daemon that makes images on instances', () => {
     });
   }
 
-  it('clears up what a dead one left', async (t) => {
+  it('deletes the orphans of a dead one', async (t) => {
     const { images, start } = await openSite(t);
     const dead = await ImageRepository.open(images);
     const claim = await new InstanceRecords(dead).claim('1', new AbortController().signal);

@@ -46,7 +46,7 @@ async function qemu(t: TestContext, memory: Readonly<Record<string, number>>): P
 }
 
 describe('providers of instances', () => {
-  it('stay the same over a reload that does not change them', async (t) => {
+  it('stay open over a reload that does not change them', async (t) => {
     const providers = open(t);
     providers.configure(await qemu(t, { a: 256, b: 256 }));
     const [a, b, local] = ['a', 'b', 'qemu'].map((name) => providers.instanceProvider(name));
@@ -56,7 +56,7 @@ describe('providers of instances', () => {
     assert.notEqual(providers.instanceProvider('b'), b);
   });
 
-  it('are listed once they have been used, by an earlier process too, as long as they are configured', async (t) => {
+  it('are listed once this process or an earlier one has used them, while they are configured', async (t) => {
     const providers = open(t, ['before', 'gone']);
     providers.configure(await qemu(t, { a: 256, before: 256, never: 256 }));
     assert.deepEqual(
@@ -70,7 +70,7 @@ describe('providers of instances', () => {
     );
   });
 
-  it('are refused if they are not configured, or run no instances', async (t) => {
+  it('cause an error if they are not configured, or run no instances', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: pool, type: directory, directory: /p, images: []}'));
     for (const name of ['cloud', 'pool']) {
@@ -82,7 +82,7 @@ describe('providers of instances', () => {
     }
   });
 
-  it('are remembered by what builds left in them', async (t) => {
+  it('are in the records of the instances that builds left in them', async (t) => {
     const repository = await ImageRepository.open(temporaryDirectory(t));
     undoAfter(t, () => repository.close());
     const claim = await new InstanceRecords(repository).claim('1', new AbortController().signal);
@@ -99,7 +99,7 @@ describe('providers of instances', () => {
 });
 
 describe('providers of images', () => {
-  it('are opened once, with the format of their entry, and stay over a reload', async (t) => {
+  it('are opened once, with the format of their entry, and stay open over a reload', async (t) => {
     const providers = open(t);
     const text = '{name: pool, type: directory, directory: /p, image-type: raw, images: []}';
     providers.configure(await entries(t, text));
@@ -113,14 +113,14 @@ describe('providers of images', () => {
     assert.equal(providers.get('other'), undefined);
   });
 
-  it('are absent for a type that takes none', async (t) => {
+  it('are absent for a type that takes no images', async (t) => {
     const providers = open(t);
     providers.configure(await qemu(t, { a: 256 }));
     assert.equal(providers.get('a')?.provider, undefined);
     assert.equal(providers.get('a')?.configuration.name, 'a');
   });
 
-  it('fail with the reason for which their cloud was not found', async (t) => {
+  it('fail with the reason if their cloud was not found', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: lost, cloud: lost, images: []}'));
     await assert.rejects(async () => await providers.get('lost')?.provider?.list(), /"lost"/);
@@ -128,7 +128,7 @@ describe('providers of images', () => {
   });
 });
 
-it('the identity of a builder is drawn once for its images-dir', async (t) => {
+it('the identity of a builder is created once for its images-dir', async (t) => {
   const [one, other] = [temporaryDirectory(t), temporaryDirectory(t)];
   for (const directory of [one, other]) await mkdir(join(directory, '.nodepool-builder'));
   const identity = await builderIdentity(one);

@@ -14,7 +14,7 @@ import { QUERY, startZuul } from '../../../../test/fixtures/zuul/start-zuul.ts';
 import type { ZuulDouble } from '../../../../test/fixtures/zuul/zuul-double.ts';
 import { isImageOffered, requestBuild } from '../../src/daemon/fleet.ts';
 
-/** What needs encoding in the name of a file. */
+/** A name that needs encoding in a file name. */
 const NAME = 'noble/arm64';
 
 function imageOf(
@@ -73,7 +73,7 @@ class Fixture {
     return pollers;
   }
 
-  /** Resolves when so many wait for a job: with its name, a client sends the job. */
+  /** Resolves when so many clients wait for a job: a client sends its name together with the job. */
   async waiting(count: number): Promise<void> {
     const admin = new Admin(this.servers[0]);
     await waitUntil(`${count} to wait for a job`, async () => {
@@ -97,13 +97,13 @@ class Fixture {
   }
 }
 
-/** The jobs whose builds were asked for, in order. */
+/** Zuul jobs of the requested lists of builds, in order. */
 function looks(zuul: ZuulDouble): readonly (string | null)[] {
   return zuul.listings.map(({ query }) => query.get('job_name'));
 }
 
 describe('the pollers of a daemon', () => {
-  test('follow the configuration, whatever became of the one before: what did not change is not looked for anew', async (t) => {
+  test('follow the configuration, also after an invalid one; only changed images are polled again', async (t) => {
     const zuul = await startZuul(t);
     const fixture = await Fixture.create(t);
     const pollers = fixture.start();
@@ -124,7 +124,7 @@ describe('the pollers of a daemon', () => {
     assert.deepEqual(looks(zuul), ['build-a', 'build-b', 'build-c', 'build-a']);
   });
 
-  test('take what lies here for taken, though it is not offered yet', async (t) => {
+  test('skip a build whose image this host has but does not offer yet', async (t) => {
     const zuul = await startZuul(t);
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const fixture = await Fixture.create(t);
@@ -135,7 +135,7 @@ describe('the pollers of a daemon', () => {
     assert.deepEqual(builder.jobs, []);
   });
 
-  test('leave a job to its builder when they stop, and wait for the same one when they start again', async (t) => {
+  test('leave a running job to its builder when they stop, and wait for the same job after a restart', async (t) => {
     const zuul = await startZuul(t);
     const { uuid } = zuul.table().add([qcowArtifact('1')]);
     const fixture = await Fixture.create(t);
