@@ -4,7 +4,7 @@ import type { Dialect } from './tables.ts';
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs one statement, in which `$1` stands for the first value. Rows are read at once, and only once. */
-export type Query = (sql: string, ...values: readonly (string | number)[]) => Promise<Iterable<Row>>;
+export type Query = (sql: string, ...values: readonly (string | number | null)[]) => Promise<Iterable<Row>>;
 
 /** SQL that differs between the two kinds of store. */
 export interface StoreDialect extends Dialect {
@@ -13,8 +13,6 @@ export interface StoreDialect extends Dialect {
   readonly beginWrite: string;
   /** Follows a `select` of a row that no other transaction may change meanwhile. */
   readonly forUpdate: string;
-  /** Query for rows of a table from the JSON array `$1`. */
-  readonly rowsFrom: (table: string, names: readonly string[]) => string;
   /** Query for keys from the JSON array `$1`. */
   readonly keysFrom: (type: 'text' | 'bigint') => string;
 }

@@ -21,8 +21,6 @@ const DIALECT: StoreDialect = {
   beginRead: 'begin transaction isolation level repeatable read read only',
   beginWrite: 'begin',
   forUpdate: 'for update',
-  rowsFrom: (table, names) =>
-    `select ${names.join(', ')} from json_populate_recordset(null::image_manager.${table}, $1)`,
   keysFrom: (type) => `select key::${type} from json_array_elements_text($1) as key`,
 };
 

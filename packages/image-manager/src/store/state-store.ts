@@ -17,7 +17,7 @@ import {
 const RETRY_INTERVAL = 250;
 
 /** Number of records in one statement: while a statement runs, PostgreSQL's connection does not answer heartbeats. */
-const BATCH = 1000;
+const BATCH = 100;
 
 /** An atomic change of the records. */
 export interface StateChange {
@@ -282,14 +282,19 @@ export class Leadership {
     table: RecordTable<T>,
     records: readonly T[],
   ): Promise<void> {
-    const { prefix, rowsFrom } = this.#database.dialect;
+    const { prefix } = this.#database.dialect;
     // One statement cannot insert the same row twice.
-    const rows = [...new Map(records.map((record) => [record.id, toRow(table, record)])).values()];
+    const unique = [...new Map(records.map((record) => [record.id, record])).values()];
     const names = table.columns.map(({ name }) => name);
-    const sql = `insert into ${prefix}${table.name} (${names.join(', ')}) ${rowsFrom(table.name, names)}
-      on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-    for (let start = 0; start < rows.length; start += BATCH) {
-      await query(sql, JSON.stringify(rows.slice(start, start + BATCH)));
+    for (let start = 0; start < unique.length; start += BATCH) {
+      const batch = unique.slice(start, start + BATCH).map((record) => toRow(table, record));
+      const row = (_: unknown, index: number): string =>
+        `(${names.map((_name, column) => `$${index * names.length + column + 1}`).join(', ')})`;
+      await query(
+        `insert into ${prefix}${table.name} (${names.join(', ')}) values ${batch.map(row).join(', ')}
+         on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+        ...batch.flat(),
+      );
     }
   }
 

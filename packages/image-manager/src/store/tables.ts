@@ -102,10 +102,13 @@ export function upgradeOf(version: number, prefix: string, location: string): st
   `;
 }
 
-/** Converts a record to values for SQL; a field that is absent becomes null. */
-export function toRow<T extends object>(table: RecordTable<T>, record: T): object {
+/** Converts a record to the values of its columns in SQL; a field that is absent becomes null. */
+export function toRow<T extends object>(
+  { columns }: RecordTable<T>,
+  record: T,
+): readonly (string | number | null)[] {
   const fields = record as Readonly<Record<string, string | number | boolean | undefined>>;
-  return Object.fromEntries(table.columns.map(({ name, field }) => [name, toSql(fields[field])]));
+  return columns.map(({ field }) => toSql(fields[field]));
 }
 
 /** Replaces NULs, which PostgreSQL rejects: an error message of a builder or a cloud may have some. */
