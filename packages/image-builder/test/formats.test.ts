@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { withCode } from '../../../test/fixtures/with-code.ts';
 import { checkFormats, FORMAT_NAMES, formatOfExtension, formatRow, isImageFormat } from '../src/formats.ts';
 
-test('each format is found by its extension', () => {
+test('the format of each extension is found', () => {
   for (const format of FORMAT_NAMES) assert.equal(formatOfExtension(formatRow(format).extension), format);
 });
 
-test('an extension of something else is no format', () => {
+test('other extensions have no format', () => {
   for (const extension of ['md5', 'sha256', 'd', 'log', '', 'QCOW2', 'qcow2-new', 'vhd-intermediate']) {
     assert.equal(formatOfExtension(extension), undefined, extension);
   }
@@ -17,12 +17,12 @@ test('the squashfs of diskimage-builder ends in .squash', () => {
   assert.equal(formatOfExtension('squash'), 'squashfs');
 });
 
-test('only own names are formats', () => {
+test('only the names of formats are formats', () => {
   assert.ok(isImageFormat('qcow2'));
   for (const name of ['toString', 'squash', '', undefined, 7]) assert.ok(!isImageFormat(name), String(name));
 });
 
-test('an unknown name is refused, with those that are known', () => {
+test('an unknown name is refused with the list of known ones', () => {
   checkFormats(['raw', 'vhd']);
   assert.throws(() => checkFormats(['raw', 'qcow3']), withCode('format-unknown', /"qcow3".*qcow2, raw/));
 });

@@ -44,7 +44,7 @@ test('a program is a path if it has a slash, also as the first item of a list', 
   );
 });
 
-test('a value that is given stays, and the given object is not changed', () => {
+test('a value takes precedence over the default, and the input is not changed', () => {
   const given = { name: 'qemu', memory: 512 };
   assert.equal(readSettings(SCHEMA, given, String).memory, 512);
   assert.deepEqual(readSettings(SCHEMA, { name: 'a' }, String), { name: 'a', memory: 1024 });

@@ -35,7 +35,7 @@ describe('copyImage', () => {
     ],
   ];
   for (const [what, content] of contents) {
-    it(`copies ${what} to the byte, and hashes it`, async () => {
+    it(`copies and hashes ${what}`, async () => {
       const source = join(directory, what.replaceAll(' ', '-'));
       await writeFile(source, content);
       const { target, md5, sha256 } = await copyOf(source);
@@ -57,7 +57,7 @@ describe('copyImage', () => {
     assert.ok(blocks * 512 < 2 * MIB, `${blocks} blocks are allocated`);
   });
 
-  it('stops when its signal aborts, and reports progress until then', async () => {
+  it('reports progress, and stops when its signal aborts', async () => {
     const source = join(directory, 'large');
     await truncate(await emptyFile(source), 64 * MIB);
     const stop = new AbortController();

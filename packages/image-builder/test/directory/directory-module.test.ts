@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DIRECTORY_MODULE } from '../../src/directory/directory-module.ts';
 
-test('a name that cannot be part of a file name fails its uploads, and no others', () => {
+test('a name that cannot be part of a file name fails only its own uploads', () => {
   const images = ['a/b', 'good', '-x'].map((name) => ({ name }));
   const diagnostics = [...(DIRECTORY_MODULE.check?.({ name: 'pool', directory: '/p', images }) ?? [])];
   assert.deepEqual(
@@ -22,6 +22,6 @@ test('a name that cannot be part of a file name fails its uploads, and no others
   );
 });
 
-test('a command names it by its path', () => {
+test('a command names the provider by its path', () => {
   assert.deepEqual(DIRECTORY_MODULE.shortForm?.settings('/srv/images'), { directory: '/srv/images' });
 });

@@ -94,8 +94,8 @@ describe('a crash', () => {
 
 const skip = process.getuid?.() === 0 ? false : 'only site.root may mount';
 
-describe('the file system below', { skip }, () => {
-  it('that is full fails the upload by name, and keeps no half image', async () => {
+describe('the file system', { skip }, () => {
+  it('that is full fails the upload with its name, and keeps no partial image', async () => {
     const content = 'x'.repeat(4 * 1024 * 1024);
     const file = await site.imageFile('0001', '2016-05-01', content);
     await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
@@ -108,7 +108,7 @@ describe('the file system below', { skip }, () => {
     });
   });
 
-  it('that fills up at the manifest fails the upload, and nothing has the public name', async () => {
+  it('that fills up at the manifest fails the upload, and no file has the public name', async () => {
     const content = 'x'.repeat(1024 * 1024);
     const file = await site.imageFile('0001', '2016-05-01', content);
     // The image fills the disk.
@@ -121,7 +121,7 @@ describe('the file system below', { skip }, () => {
     });
   });
 
-  it('that can share blocks shares them', async () => {
+  it('with reflinks shares the blocks of an image', async () => {
     const disk = join(site.root, 'xfs');
     command('truncate', '--size=400M', disk);
     command('mkfs.xfs', '-q', disk);

@@ -61,7 +61,7 @@ describe('an upload to a directory', () => {
     );
   });
 
-  it('keeps the link on the image that was built last, in whatever order they come and go', async () => {
+  it('keeps the link on the image that was built last, whatever the order of uploads and deletions', async () => {
     const latest = join(site.pool, 'debian-latest.qcow2');
     await Promise.all([
       site.upload('0002', '2016-05-02'),
@@ -90,7 +90,7 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), []);
   });
 
-  it('refuses to put an image over another one of the same file name', async () => {
+  it('refuses to replace another image with the same file name', async () => {
     await site.upload('b-c', '2016-05-01', 'a');
     const file = await site.imageFile('c', '2016-05-01');
     const error = await errorOf(
@@ -100,7 +100,7 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'a-b-c.qcow2'), 'utf8'), 'image b-c');
   });
 
-  it('refuses an image name that is no file name', async () => {
+  it('refuses an image name that is not a file name', async () => {
     const file = await site.imageFile('c', '2016-05-01');
     const error = await errorOf(
       site.provider.upload({ uploadId: 'u1', imageId: 'c', imageName: '../up', file }),
@@ -109,7 +109,7 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), []);
   });
 
-  it('removes the temporary files of an earlier try, whatever host or process made them, and no others', async () => {
+  it('removes the temporary files of an earlier attempt on any host, and no others', async () => {
     const left = '.upload-upload-0001.00000000.part';
     const others = ['.upload-another.00000000.part', '.upload-host.1.00000000.part', '.profile'];
     for (const name of [left, ...others]) await writeFile(join(site.pool, name), 'half an image');
@@ -119,7 +119,7 @@ describe('an upload to a directory', () => {
   });
 
   for (const name of ['debian-0001.qcow2', 'debian-0001.qcow2.json', 'debian-latest.qcow2']) {
-    it(`does not replace a file called ${name} that is not its own`, async () => {
+    it(`does not replace a foreign file called ${name}`, async () => {
       await writeFile(join(site.pool, name), 'precious');
       const error = await errorOf(site.upload('0001', '2016-05-01'));
       assert.equal(error.code, 'provider-refused');
@@ -140,7 +140,7 @@ describe('an upload to a directory', () => {
     assert.deepEqual(await readdir(site.pool), ['debian-0001.qcow2']);
   });
 
-  it('leaves a link that leads out of the directory alone', async () => {
+  it('does not change a link that leads out of the directory', async () => {
     await symlink('/srv/pinned.qcow2', join(site.pool, 'debian-latest.qcow2'));
     assert.equal((await errorOf(site.upload('0001', '2016-05-01'))).code, 'provider-refused');
     assert.equal(await readlink(join(site.pool, 'debian-latest.qcow2')), '/srv/pinned.qcow2');
@@ -181,7 +181,7 @@ describe('an upload to a directory', () => {
     assert.equal(await readFile(join(site.pool, 'debian-latest.qcow2'), 'utf8'), 'other bytes');
   });
 
-  it('keeps all uploads together below the bandwidth limit', async () => {
+  it('applies the bandwidth limit to all uploads together', async () => {
     const size = 512 * 1024;
     site.provider = new DirectoryProvider({ name: 'pool', directory: site.pool, bandwidthLimit: 4 * size });
     const files = await Promise.all(
@@ -197,7 +197,7 @@ describe('an upload to a directory', () => {
     assert.ok(performance.now() - started > 450, `it took ${performance.now() - started} ms`);
   });
 
-  it('says what to do about a directory that is missing', async () => {
+  it('gives the remedy for a missing directory', async () => {
     await rm(site.pool, { recursive: true });
     const error = await errorOf(site.upload('0001', '2016-05-01'));
     assert.equal(error.code, 'directory-not-usable');
@@ -209,21 +209,21 @@ describe('an upload to a directory', () => {
 });
 
 describe('a deletion from a directory', () => {
-  it('does not touch what is not ours', async () => {
+  it('does not touch foreign files', async () => {
     await writeFile(join(site.pool, 'handmade.qcow2'), 'precious');
     const error = await errorOf(site.provider.delete('handmade.qcow2'));
     assert.equal(error.code, 'provider-refused');
     assert.equal(await readFile(join(site.pool, 'handmade.qcow2'), 'utf8'), 'precious');
   });
 
-  it('does not leave the directory', async () => {
+  it('does not reach outside the directory', async () => {
     await writeFile(join(site.root, 'outside'), 'precious');
     await writeFile(join(site.root, 'outside.json'), '{}');
     await assert.rejects(site.provider.delete('../outside'), /contains a "\/"/);
     assert.equal(await readFile(join(site.root, 'outside'), 'utf8'), 'precious');
   });
 
-  it('finishes what a crash left half done', async () => {
+  it('finishes a deletion that a crash interrupted', async () => {
     await site.upload('0001', '2016-05-01');
     await rm(join(site.pool, 'debian-0001.qcow2'));
     assert.deepEqual(await site.provider.list(), []);

@@ -55,7 +55,7 @@ export function checksumsOf(content: string): { md5: string; sha256: string } {
   return { md5: digest('md5'), sha256: digest('sha256') };
 }
 
-/** The error with which work fails. */
+/** Rejection reason of a promise. */
 export async function errorOf(work: Promise<unknown>): Promise<ImageError> {
   const error = await work.then(
     () => assert.fail('it succeeded'),

@@ -43,14 +43,14 @@ async function names(): Promise<string[]> {
   return (await readdir(pool)).toSorted();
 }
 
-/** What the manifest says, and what is there. */
+/** The manifest and the file of an image. */
 async function digests(): Promise<[manifest: string, file: string]> {
   const manifest: { sha256: string } = JSON.parse(await readFile(join(pool, MANIFEST), 'utf8'));
   return [manifest.sha256, sha256(await readFile(join(pool, IMAGE), 'utf8'))];
 }
 
 describe('a shared upload to a directory', () => {
-  it('leaves one image, whose manifest is true, when several at once bring files that differ', async () => {
+  it('leaves one image with its own manifest when concurrent uploads have different files', async () => {
     const requests = await Promise.all(['one', 'other', 'third'].map((content) => request(content)));
     const results = await Promise.all(requests.map((each) => openProvider().upload(each)));
     assert.deepEqual(
@@ -62,7 +62,7 @@ describe('a shared upload to a directory', () => {
     assert.equal(said, there);
   });
 
-  it('leaves the image of an earlier one as it is', async () => {
+  it('keeps the image of an earlier upload', async () => {
     await openProvider().upload(await request('one'));
     const before = await readFile(join(pool, MANIFEST), 'utf8');
     await openProvider().upload(await request('other'));
@@ -77,7 +77,7 @@ describe('a shared upload to a directory', () => {
     assert.deepEqual(await digests(), [sha256('one'), sha256('one')]);
   });
 
-  it('does not take over a file that is not its own', async () => {
+  it('does not take over a foreign file', async () => {
     await writeFile(join(pool, IMAGE), 'precious');
     await assert.rejects(openProvider().upload(await request('other')), /was not made by this software/);
     assert.deepEqual(await names(), [IMAGE]);
@@ -90,7 +90,7 @@ describe('a shared upload to a directory', () => {
     assert.deepEqual(await names(), []);
   });
 
-  it('replaces no image of another upload', async () => {
+  it('does not replace the image of another upload', async () => {
     await openProvider().upload(await request('one', { uploadId: 'another' }));
     await assert.rejects(
       openProvider().upload(await request('other')),
@@ -101,7 +101,7 @@ describe('a shared upload to a directory', () => {
 });
 
 describe('partial uploads in a directory', () => {
-  it('are the temporary files of shared uploads, which go with the name of an image that has no manifest', async () => {
+  it('include the temporary file of a shared upload, whose removal also removes an image without a manifest', async () => {
     await openProvider().upload(await request('whole', { imageId: '0002' }));
     const whole = await names();
     await writeFile(join(pool, PARTIAL), 'half');
@@ -121,7 +121,7 @@ describe('partial uploads in a directory', () => {
     assert.equal(await partialUpload?.remove(), false);
   });
 
-  it('stay if they have changed since they were listed, and when they are whole', async () => {
+  it('are not removed if they changed since they were listed, or are complete', async () => {
     await openProvider().upload(await request('whole'));
     await link(join(pool, IMAGE), join(pool, PARTIAL));
     const [whole] = await openProvider().partialUploads();

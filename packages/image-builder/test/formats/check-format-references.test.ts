@@ -54,7 +54,7 @@ for (const [format, ...options] of [
   });
 }
 
-test('a raw image is only data for qemu-img, whatever it begins with', async (t) => {
+test('a raw image is only data for qemu-img, whatever its first bytes are', async (t) => {
   const { create, secret } = await setUp(t);
   const { path } = create('qcow2', '-b', secret, '-F', 'raw');
   await checkDisk({ format: 'raw', path });

@@ -13,7 +13,7 @@ import { FORMAT_NAMES, type ImageFile, type ImageFormat, type Progress } from '.
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Formats that qemu-img knows: each can be made of each. */
+/** Formats that qemu-img converts to each other. */
 const CONVERTIBLE = FORMAT_NAMES.filter(isConvertible);
 
 interface Fixture {
@@ -21,7 +21,7 @@ interface Fixture {
   readonly source: ImageFile;
 }
 
-/** A raw image of 8 MiB, some of it holes. */
+/** A raw image of 8 MiB with holes. */
 async function setUp(t: TestContext): Promise<Fixture> {
   const directory = await temporaryDirectory(t);
   const path = join(directory, 'source.raw');
@@ -47,7 +47,7 @@ async function convert(
 }
 
 for (const format of CONVERTIBLE) {
-  test(`an image becomes ${format} and raw again, its content unchanged`, async (t) => {
+  test(`an image keeps its content when it is converted to ${format} and back to raw`, async (t) => {
     const fixture = await setUp(t);
     const image = await convert(fixture, format);
     const info = execFileSync('qemu-img', ['info', '--output=json', '-f', driverOf(format), image.path], {
@@ -81,14 +81,14 @@ test('a raw image that begins like a qcow2 that names another file is copied as 
   execFileSync('cmp', ['--bytes', `${size}`, trap, target]);
 });
 
-test('what is made of an image is as old as the image', async (t) => {
+test('a converted image has the modification time of its source', async (t) => {
   const fixture = await setUp(t);
   await utimes(fixture.source.path, 1_000, 2_000);
   const { path } = await convert(fixture, 'qcow2');
   assert.equal((await stat(path)).mtimeMs, 2_000_000);
 });
 
-test('progress goes on to the whole', async (t) => {
+test('progress ends at 100 percent', async (t) => {
   const { directory, source } = await setUp(t);
   const seen: Progress[] = [];
   await convertImage(source, 'qcow2', join(directory, 'image.qcow2'), {
@@ -97,7 +97,7 @@ test('progress goes on to the whole', async (t) => {
   assert.deepEqual(seen.at(-1), { done: 100, total: 100 });
 });
 
-test('the raw file is the best source, and what is no disk is none', () => {
+test('the raw file is the preferred source, and only disks are sources', () => {
   for (const [formats, source] of [
     [['qcow2', 'raw'], 'raw'],
     [['vmdk', 'vhd'], 'vhd'],
@@ -119,7 +119,7 @@ test('a source that is not an image of its format is refused', async (t) => {
   );
 });
 
-test('a target that cannot be written is told with what qemu-img says', async (t) => {
+test('an error for a target that cannot be written quotes qemu-img', async (t) => {
   const { source } = await setUp(t);
   const readOnly = await mountTmpfs(t, 'ro');
   await assert.rejects(
@@ -128,7 +128,7 @@ test('a target that cannot be written is told with what qemu-img says', async (t
   );
 });
 
-test('an abort before the beginning leaves nothing, one on the way rejects with its reason', async (t) => {
+test('an abort before the conversion leaves nothing, and one during it rejects with its reason', async (t) => {
   const { directory, source } = await setUp(t);
   const before = join(directory, 'before.qcow2');
   await assert.rejects(convertImage(source, 'qcow2', before, { signal: AbortSignal.abort() }), {
@@ -144,7 +144,7 @@ test('an abort before the beginning leaves nothing, one on the way rejects with 
   await assert.rejects(conversion, reason);
 });
 
-test('a file system without room for the result is refused before anything is written', async (t) => {
+test('a file system without space for the result is refused before anything is written', async (t) => {
   const { source } = await setUp(t);
   const small = await mountTmpfs(t, 'size=256k');
   await assert.rejects(
@@ -154,13 +154,13 @@ test('a file system without room for the result is refused before anything is wr
   assert.deepEqual(await readdir(small), []);
 });
 
-test('one that becomes full on the way is told as such', async (t) => {
+test('a file system that fills up during the conversion is an error disk-full', async (t) => {
   const { directory, source } = await setUp(t);
   const scattered = { ...source, path: join(directory, 'scattered.raw') };
   const handle = await open(scattered.path, 'w');
   for (let at = 0; at < 8; at += 1) await handle.write('x', at * MEBIBYTE);
   await handle.close();
-  // A vdi takes a whole MiB for each of them, which nobody can foresee.
+  // A vdi allocates a whole MiB for each of them, which `qemu-img measure` does not know.
   const small = await mountTmpfs(t, 'size=3m');
   await assert.rejects(
     convertImage(scattered, 'vdi', join(small, 'image.vdi')),
@@ -168,7 +168,7 @@ test('one that becomes full on the way is told as such', async (t) => {
   );
 });
 
-test('what a compressed image needs is counted as it is without compression', async (t) => {
+test('the space for a compressed image is that of its uncompressed data', async (t) => {
   const { directory, source } = await setUp(t);
   const qcow2 = join(directory, 'packed.qcow2');
   const zeros = join(directory, 'zeros.raw');
@@ -183,7 +183,7 @@ test('what a compressed image needs is counted as it is without compression', as
   assert.deepEqual(await readdir(small), []);
 });
 
-test('two conversions at a time count the room together', async (t) => {
+test('concurrent conversions reserve space together', async (t) => {
   const { source } = await setUp(t);
   const small = await mountTmpfs(t, 'size=1900k');
   const space = new DiskSpace();
@@ -195,7 +195,7 @@ test('two conversions at a time count the room together', async (t) => {
   assert.match(String(refused?.reason), /bytes more are needed/);
 });
 
-test('a disk for Azure is a fixed VHD of whole mebibytes, and the same otherwise', async (t) => {
+test('a disk for Azure is a fixed VHD of whole mebibytes with the same content', async (t) => {
   const { directory, source } = await setUp(t);
   const odd = { ...source, path: join(directory, 'odd.raw'), size: 5 * MEBIBYTE + 512 };
   await writeFile(odd.path, randomBytes(odd.size));

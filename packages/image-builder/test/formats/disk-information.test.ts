@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
 import { virtualSize } from '../../src/formats/disk-information.ts';
 
-test('without qemu-img it says what to install', async (t) => {
+test('an error says what to install if qemu-img is missing', async (t) => {
   const { PATH } = process.env;
   t.after(() => (process.env.PATH = PATH));
   process.env.PATH = '/nonexistent';

@@ -5,19 +5,19 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 
-/** Bytes that are read at a time. */
+/** Bytes of a piece. */
 export const PIECE: number = 512 * 1024;
 
-/** The least bytes for which threads digest. */
+/** Size in bytes from which threads hash a file. */
 export const LARGE: number = 16 * 2 ** 20;
 
-/** A file of random bytes, and what they are. */
+/** A file of random bytes. */
 export interface RandomFile {
   readonly path: string;
   readonly content: Buffer;
 }
 
-/** Makes a file that goes away with the test. */
+/** Writes a file that is removed after the test. */
 export async function randomFile(t: TestContext, size: number): Promise<RandomFile> {
   const path = join(await temporaryDirectory(t), 'image.raw');
   const content = randomBytes(size);
@@ -25,12 +25,12 @@ export async function randomFile(t: TestContext, size: number): Promise<RandomFi
   return { path, content };
 }
 
-/** The digest as coreutils has it. */
+/** The digest that coreutils computes. */
 export function coreutilsDigest(name: string, path: string): string | undefined {
   return execFileSync(`${name}sum`, [path], { encoding: 'utf8' }).split(' ')[0];
 }
 
-/** All of the pieces, each copied only after the event loop had a turn in which its memory might have been filled anew. */
+/** Concatenates pieces. Each is copied after a turn of the event loop, in which its memory could have been reused. */
 export async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   const copies: Buffer[] = [];
   for await (const piece of pieces) {

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 
-/** The threads that this process starts during a test. */
+/** Threads that this process starts during a test. */
 export interface StartedThreads {
   readonly all: readonly Worker[];
-  /** Waits until each of them has ended. */
+  /** Waits until all have ended. */
   ended(): Promise<void>;
 }
 
-/** Watches for threads. */
+/** Records the threads that start. */
 export function startedThreads(t: TestContext): StartedThreads {
   const all: Worker[] = [];
   const exits: Promise<unknown>[] = [];

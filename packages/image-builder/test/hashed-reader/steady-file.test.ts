@@ -37,7 +37,7 @@ const CHANGES: readonly (readonly [
 ];
 
 for (const [name, change, code] of CHANGES) {
-  test(`a file that ${name} is noticed`, async (t) => {
+  test(`a file that ${name} is detected`, async (t) => {
     const { path } = await randomFile(t, SIZE);
     const file = await SteadyFile.open(path);
     t.after(() => file.close());
@@ -60,7 +60,7 @@ test('a file that may be removed is read to its end, but must not change', async
   await assert.rejects(file.check(), withCode('image-changed'));
 });
 
-test('parts are read as they are, and never more than the size', async (t) => {
+test('reads stop at the size of the file when it was opened', async (t) => {
   const { path, content } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);
   t.after(() => file.close());
@@ -70,7 +70,7 @@ test('parts are read as they are, and never more than the size', async (t) => {
   assert.ok((await file.read(room, SIZE - 3)).equals(content.subarray(SIZE - 3)));
 });
 
-test('a file that ends early is noticed at its end', async (t) => {
+test('a file that ends early is detected at its end', async (t) => {
   const { path } = await randomFile(t, SIZE);
   const file = await SteadyFile.open(path);
   t.after(() => file.close());

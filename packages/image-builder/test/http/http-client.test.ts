@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { staysWithHost } from '../../src/http/http-client.ts';
 
-describe('a redirection stays with the host', () => {
+describe('a redirect stays with the host', () => {
   const cases: readonly (readonly [from: string, location: string, stays: boolean])[] = [
     ['https://zuul/api/info', '/zuul/api/info', true],
     ['https://zuul/api/info', 'https://zuul:443/api/info', true],

@@ -89,7 +89,7 @@ describe('a retry policy', () => {
     assert.deepEqual(clock.sleeps, []);
   });
 
-  it('does not repeat what cannot succeed, or what its caller forbids', async () => {
+  it('does not retry an error that is not retriable, or that its caller excludes', async () => {
     const clock = new ManualClock();
     await assert.rejects(retry(clock, 1, { retriable: false }), { message: 'attempt 1 failed' });
     await assert.rejects(retry(clock, 1, { mayRetry: () => false }), { message: 'attempt 1 failed' });

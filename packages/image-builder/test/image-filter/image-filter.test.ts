@@ -32,7 +32,7 @@ test('KEY=VALUE and the entries of YAML make the same filter', () => {
   assert.deepEqual(parseImageFilter(yaml, NOW), filter);
 });
 
-test('no entries ask for nothing, and of two times the later counts', () => {
+test('no entries make an empty filter, and the later of two times counts', () => {
   assert.deepEqual(parseImageFilter([]), {});
   const entries = ['created-after=2026-05-01', 'not-older-than=24h'].map(filterEntry);
   assert.deepEqual(parseImageFilter(entries, NOW), { createdAfter: new Date('2026-05-07T00:00:00Z') });

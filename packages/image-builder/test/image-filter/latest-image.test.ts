@@ -37,7 +37,7 @@ function choose(candidates: readonly ImageCandidate[], filter: ImageFilter = {})
   return results[0] ?? [];
 }
 
-describe('of several that pass', () => {
+describe('of several images that pass', () => {
   test('the one that was built last is the latest, if all have a time', () => {
     const copied = image('a', { builtOn: 1, createdOn: 9 });
     assert.deepEqual(choose([copied, image('b', { builtOn: 2, createdOn: 3 })]), [
@@ -51,13 +51,13 @@ describe('of several that pass', () => {
     assert.deepEqual(choose(candidates), ['b', ['a: it was created earlier, at 2026-05-03T00:00:00.000Z']]);
   });
 
-  test('an image that does not pass has no part in that', () => {
+  test('an image that does not pass does not affect the choice', () => {
     const candidates = [image('a', { builtOn: 2, createdOn: 3 }), image('b', { builtOn: 1, createdOn: 4 })];
     const [latest] = choose([...candidates, image('c', { isUsable: false, status: 'queued' })]);
     assert.equal(latest, 'a');
   });
 
-  test('equal ones are told apart by the other time, then by their ids', () => {
+  test('equal images are ordered by the other time, then by their ids', () => {
     const createdAlike = [image('a', { builtOn: 2 }), image('b', { builtOn: 1 }), image('c', {})];
     assert.deepEqual(choose(createdAlike), [
       'a',
@@ -111,7 +111,7 @@ describe('an image', () => {
     });
   }
 
-  test('that has all that is asked for passes, with one of several values', () => {
+  test('with one of the values for each key passes', () => {
     const filter = {
       name: ['ubuntu-*', 'debian-?'],
       imageName: ['debian'],
@@ -125,11 +125,11 @@ describe('an image', () => {
     assert.deepEqual(choose([image('a', {})], filter), ['a', []]);
   });
 
-  test('of somebody else passes where its owner is trusted', () => {
+  test('of another owner passes if the filter names the owner', () => {
     assert.deepEqual(choose([image('a', { isOwn: false, owner: 'them' })], { owner: ['them'] }), ['a', []]);
   });
 
-  test('that is called otherwise is nothing to speak of', () => {
+  test('with another name is not reported as refused', () => {
     assert.deepEqual(choose([image('a', {})], { name: ['Debian-*'] }), [undefined, []]);
     assert.deepEqual(choose([image('a', {})], { imageName: ['deb*'] }), [undefined, []]);
   });

@@ -7,8 +7,8 @@ const ADDRESS = { host: '127.0.0.1', port: 22 };
 
 const well = (): Promise<void> => Promise.resolve();
 
-describe('waiting for an answer', () => {
-  test('goes on until there is one', async () => {
+describe('waitForPort', () => {
+  test('waits until the service answers', async () => {
     let tries = 0;
     await waitForPort(
       ADDRESS,
@@ -22,7 +22,7 @@ describe('waiting for an answer', () => {
     assert.equal(tries, 3);
   });
 
-  test('ends a try that takes too long, and begins another', async () => {
+  test('aborts an attempt that takes too long, and starts another', async () => {
     let tries = 0;
     await waitForPort(
       ADDRESS,
@@ -35,7 +35,7 @@ describe('waiting for an answer', () => {
     assert.equal(tries, 2);
   });
 
-  test('ends when it is of no use any more', async () => {
+  test('ends when its check throws', async () => {
     const gone = new Error('gone');
     let looks = 0;
     const waiting = waitForPort(
@@ -49,7 +49,7 @@ describe('waiting for an answer', () => {
     await assert.rejects(waiting, gone);
   });
 
-  test('ends with the reason of its signal, and so does the try', async () => {
+  test('aborts with the reason of its signal, and so does the attempt', async () => {
     const abort = new AbortController();
     const reason = new Error('enough');
     const tried = Promise.withResolvers<unknown>();
