@@ -1,47 +1,24 @@
-import { type ContextSettings, createBuildContext } from './build/build-context.ts';
+import { createBuildContext } from './build/build-context.ts';
 import { BuildLog } from './build/build-log.ts';
 import { formatsToMake } from './build/formats-to-make.ts';
 import { LONGEST_TIMER } from './cancellation.ts';
-import type { BuildContext } from './context.ts';
+import type { BuildContext, BuildJob } from './context.ts';
 import type { DiskImage } from './disk-image.ts';
 import { ImageError } from './errors.ts';
 import type { ImageFormat } from './formats.ts';
 import { checkImageId } from './image-id.ts';
 import type { Manifest } from './manifest.ts';
 import { GRACE_PERIOD } from './process/command.ts';
-import { type Environment, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';
+import { secretValues } from './process/inherited-environment.ts';
 import { portion, steadyProgress } from './progress.ts';
 import { describeFiles, findFiles } from './repository/publication.ts';
-import type { BuildSite, ImageRepository } from './repository.ts';
+import type { BuildSite } from './repository.ts';
 import { asImageError } from './system-error.ts';
-import type { Image, Logger, OperationOptions, Snapshot } from './types.ts';
+import type { Image } from './types.ts';
 import { checkValidation, validateImage } from './validation/image-validation.ts';
 
 /** Time limit for `createImage` to end after its signal aborts, in milliseconds: longer than commands need for SIGKILL. */
 const STOP_PERIOD = GRACE_PERIOD + 5_000;
-
-/** Tolerated difference between the clocks of two hosts, in milliseconds. */
-const CLOCK_TOLERANCE = 60_000;
-
-/** Parameters of a build. */
-export interface BuildJob extends OperationOptions {
-  readonly imageId: string;
-  /** Receives the image. */
-  readonly repository: ImageRepository;
-  readonly logger?: Logger;
-  /** Directory of `<image-id>.log`; default `.nodepool-builder/logs` in the repository's directory. */
-  readonly logDirectory?: string;
-  /** Number of logs kept for the image name, including this one. Default 7. */
-  readonly logRetention?: number;
-  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
-  readonly logLimit?: number;
-  /** Called with each line of the build's log. */
-  readonly onLine?: (line: string) => void;
-  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
-  readonly largestDisk?: number;
-  /** Environment of commands. Default: the variables of this process that contain no secrets. */
-  readonly environment?: Environment;
-}
 
 /** Builds one {@link DiskImage}. A custom builder extends this class and implements {@link createImage}. */
 export abstract class BaseImageBuilder {
@@ -79,11 +56,8 @@ export abstract class BaseImageBuilder {
    */
   protected abstract createImage(context: BuildContext): Promise<void>;
 
-  async #make(
-    job: BuildJob,
-    formats: readonly ImageFormat[],
-    { staging, state, onSettled, signal, onProgress }: BuildSite,
-  ): Promise<Manifest> {
+  async #make(job: BuildJob, formats: readonly ImageFormat[], site: BuildSite): Promise<Manifest> {
+    const { staging, signal, onProgress } = site;
     const { imageId, repository, logger } = job;
     const { name, buildTimeout, secrets, validation } = this.diskimage;
     const started = new Date();
@@ -98,32 +72,17 @@ export abstract class BaseImageBuilder {
       onLine: job.onLine,
       logger,
     });
-    const snapshots: Snapshot[] = [];
-    let built: Date | undefined;
     const stop = buildSignal(imageId, signal, buildTimeout);
     try {
-      const settings: ContextSettings = {
-        imageId,
+      const context = createBuildContext({
+        job,
         diskimage: this.diskimage,
         formats,
-        environment: job.environment ?? inheritedEnvironment(),
-        largestDisk: job.largestDisk,
+        site,
+        log,
         signal: stop.signal,
-        recordDirectory: (kind) => repository.recordDirectory(kind),
-        setBuiltAt: (time) => {
-          built = time;
-          if (time.getTime() <= Date.now() + CLOCK_TOLERANCE) return;
-          logger?.warn(
-            `image ${imageId} has a build time in the future, ${time.toISOString()}: it counts as built now; set the clock of the host that built it, or of this host`,
-          );
-        },
-        addSnapshot: (snapshot, settle) => {
-          snapshots.push(snapshot);
-          onSettled(settle);
-        },
-      };
-      const created = portion(progress, 0, validation === undefined ? 90 : 80);
-      const context = createBuildContext(settings, { staging, state, log, onProgress: created });
+        onProgress: portion(progress, 0, validation === undefined ? 90 : 80),
+      });
       await untilStopped(() => this.createImage(context), stop.signal);
       if (validation !== undefined) {
         progress({ done: 80, total: 100 });
@@ -135,6 +94,7 @@ export abstract class BaseImageBuilder {
       const described = portion(progress, 90, 100);
       const files = await describeFiles(staging, imageId, formats, { signal, onProgress: described });
       const finished = new Date();
+      const { built, snapshots } = context.reported;
       return {
         version: 1,
         'image-id': imageId,

@@ -1,7 +1,29 @@
 import type { BuildLog } from './build/build-log.ts';
 import type { DiskImage } from './disk-image.ts';
 import type { ImageFormat } from './formats.ts';
-import type { Snapshot } from './types.ts';
+import type { Environment } from './process/inherited-environment.ts';
+import type { ImageRepository, Settle } from './repository.ts';
+import type { Logger, OperationOptions, Snapshot } from './types.ts';
+
+/** Parameters of a build. */
+export interface BuildJob extends OperationOptions {
+  readonly imageId: string;
+  /** Receives the image. */
+  readonly repository: ImageRepository;
+  readonly logger?: Logger;
+  /** Directory of `<image-id>.log`; default `.nodepool-builder/logs` in the repository's directory. */
+  readonly logDirectory?: string;
+  /** Number of logs kept for the image name, including this one. Default 7. */
+  readonly logRetention?: number;
+  /** Size limit of the log in bytes: only the beginning and the end of a longer log are kept. Default 64 MiB. */
+  readonly logLimit?: number;
+  /** Called with each line of the build's log. */
+  readonly onLine?: (line: string) => void;
+  /** Limit of the size of a converted disk, in bytes. Default 256 GiB. */
+  readonly largestDisk?: number;
+  /** Environment of commands. Default: the variables of this process that contain no secrets. */
+  readonly environment?: Environment;
+}
 
 /** Settings of one command, see {@link BuildContext.run}. */
 export interface RunOptions {
@@ -69,6 +91,3 @@ export interface BuildContext {
    */
   readonly addSnapshot: (snapshot: Snapshot, settle: Settle) => void;
 }
-
-/** Called at the end of a build, when its image is published or has failed. */
-export type Settle = (isPublished: boolean) => Promise<void>;

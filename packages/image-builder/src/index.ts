@@ -1,6 +1,6 @@
-export { BaseImageBuilder, type BuildJob } from './base.ts';
+export { BaseImageBuilder } from './base.ts';
 export { COMMAND } from './command.ts';
-export type { BuildContext } from './context.ts';
+export type { BuildContext, BuildJob } from './context.ts';
 export { DIB, DibBuilder, type DibSettings } from './dib.ts';
 export { DIRECTORY_MODULE } from './directory/directory-module.ts';
 export { DirectoryProvider } from './directory/directory-provider.ts';

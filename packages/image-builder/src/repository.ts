@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Settle } from './context.ts';
 import { ImageError } from './errors.ts';
 import { checkSelfContained } from './formats/check-format.ts';
 import { conversionSource, convertImage, isConvertible } from './formats/convert.ts';
@@ -32,6 +31,9 @@ export interface ImageRepositoryEvents {
   /** An id left {@link ImageRepository.pendingDeletes}. */
   deleteForgotten: [imageId: string];
 }
+
+/** Called at the end of a build, when its image is published or has failed. */
+export type Settle = (isPublished: boolean) => Promise<void>;
 
 /** Resources for making one image. */
 export interface BuildSite extends Required<OperationOptions> {

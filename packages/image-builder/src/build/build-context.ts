@@ -1,13 +1,18 @@
 import { SAYS_KILLED } from '../cleanup/build-namespace.ts';
 import { MARKER } from '../cleanup/processes.ts';
-import type { BuildContext, RunOptions } from '../context.ts';
+import type { BuildContext, BuildJob, RunOptions } from '../context.ts';
+import type { DiskImage } from '../disk-image.ts';
 import { ImageError } from '../errors.ts';
+import type { ImageFormat } from '../formats.ts';
 import { type CommandResult, describeEnd, runCommand } from '../process/command.ts';
+import { type Environment, inheritedEnvironment } from '../process/inherited-environment.ts';
 import { imageFileName } from '../repository/layout.ts';
-import type { Staging } from '../repository/staging.ts';
-import type { StateDirectory } from '../repository/state-directory.ts';
-import type { Progress } from '../types.ts';
+import type { BuildSite } from '../repository.ts';
+import type { Progress, Snapshot } from '../types.ts';
 import type { BuildLog } from './build-log.ts';
+
+/** Tolerated difference between the clocks of two hosts, in milliseconds. */
+const CLOCK_TOLERANCE = 60_000;
 
 /** Settings of a command that the core itself runs. */
 export interface LoggedCommandOptions extends RunOptions {
@@ -27,39 +32,36 @@ export interface CoreContext extends BuildContext {
     args: readonly string[],
     options?: LoggedCommandOptions,
   ) => Promise<CommandResult>;
+  /** Facts about the image that the builder has reported. */
+  readonly reported: { built?: Date; readonly snapshots: Snapshot[] };
 }
 
-/** What a build creates for its context. */
-export interface BuildResources {
-  readonly staging: Staging;
-  readonly state: StateDirectory;
+interface BuildParts {
+  readonly job: BuildJob;
+  readonly diskimage: DiskImage;
+  readonly formats: readonly ImageFormat[];
+  readonly site: BuildSite;
   readonly log: BuildLog;
+  readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }
 
-/** Members of a context that depend on no resource. */
-export type ContextSettings = Pick<
-  BuildContext,
-  | 'imageId'
-  | 'diskimage'
-  | 'formats'
-  | 'environment'
-  | 'largestDisk'
-  | 'signal'
-  | 'recordDirectory'
-  | 'setBuiltAt'
-  | 'addSnapshot'
->;
-
 /** Creates the context of one build. */
-export function createBuildContext(settings: ContextSettings, resources: BuildResources): CoreContext {
-  const { imageId, diskimage, signal } = settings;
-  const { staging, state, log, onProgress } = resources;
-  const runLogged = createRunLogged(settings, resources);
+export function createBuildContext(parts: BuildParts): CoreContext {
+  const { job, diskimage, formats, site, log, signal, onProgress } = parts;
+  const { imageId, repository, logger, environment = inheritedEnvironment(), largestDisk } = job;
+  const { staging, state, onSettled } = site;
+  const runLogged = createRunLogged(environment, parts);
+  const reported: CoreContext['reported'] = { snapshots: [] };
   return {
-    ...settings,
+    imageId,
     imageName: diskimage.name,
+    diskimage,
+    formats,
     directory: staging.directory,
+    environment,
+    largestDisk,
+    signal,
     output: (format) => staging.path(imageFileName(imageId, format)),
     runLogged,
     run: async (command, args = [], options = {}) => {
@@ -71,12 +73,26 @@ export function createBuildContext(settings: ContextSettings, resources: BuildRe
     progress: (done, total) => onProgress({ done, total }),
     temporaryDirectory: (parent) => staging.temporaryDirectory(parent),
     stateDirectory: () => state.take(signal),
+    recordDirectory: (name) => repository.recordDirectory(name),
+    reported,
+    setBuiltAt: (time) => {
+      reported.built = time;
+      if (time.getTime() <= Date.now() + CLOCK_TOLERANCE) return;
+      logger?.warn(
+        `image ${imageId} has a build time in the future, ${time.toISOString()}: it counts as built now; ` +
+          'set the clock of the host that built it, or of this host',
+      );
+    },
+    addSnapshot: (snapshot, settle) => {
+      reported.snapshots.push(snapshot);
+      onSettled(settle);
+    },
   };
 }
 
 function createRunLogged(
-  { environment, signal: build }: ContextSettings,
-  { staging, log }: BuildResources,
+  environment: Environment,
+  { signal: build, site: { staging }, log }: BuildParts,
 ): CoreContext['runLogged'] {
   const { directory } = staging;
   return async (command, args, options = {}) => {
