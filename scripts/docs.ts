@@ -4,10 +4,9 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PACKETS } from '@nodepool-builder/gearman-node';
 import { INHERITED_VARIABLES } from '@nodepool-builder/image-builder/module-kit';
-import { configurationSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
+import { configurationSchema, jsonSchema } from '../packages/nodepool-builder/src/configuration/schema.ts';
 import { Modules } from '../packages/nodepool-builder/src/modules.ts';
 import { configurationTables } from './docs/configuration-tables.ts';
-import { jsonSchema } from './docs/json-schema.ts';
 import { packetTable } from './docs/packet-table.ts';
 import { variableTable } from './docs/variable-table.ts';
 import { replaceSection } from './markdown.ts';
@@ -28,5 +27,5 @@ for (const [name, section, text] of GENERATED) {
 }
 
 const schemaFile = join(import.meta.dirname, '../packages/nodepool-builder/nodepool.schema.json');
-await writeFile(schemaFile, JSON.stringify(jsonSchema(configurationSchema(Modules.builtIn))));
+await writeFile(schemaFile, JSON.stringify(jsonSchema(Modules.builtIn)));
 execFileSync('biome', ['format', '--write', schemaFile]);

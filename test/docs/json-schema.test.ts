@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { glob } from 'node:fs/promises';
 import { describe, it } from 'node:test';
 import { createAjv } from '../../packages/image-builder/src/json-reader.ts';
-import { configurationSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
+import { jsonSchema } from '../../packages/nodepool-builder/src/configuration/schema.ts';
 import { parseYaml } from '../../packages/nodepool-builder/src/configuration/yaml-document.ts';
 import { Modules } from '../../packages/nodepool-builder/src/modules.ts';
-import { jsonSchema } from '../../scripts/docs/json-schema.ts';
 import { allPages, codeBlocks, ROOT, readPage } from './markdown.ts';
 
 const FILE = 'packages/nodepool-builder/nodepool.schema.json';
@@ -36,8 +35,8 @@ async function configurations(): Promise<ReadonlyMap<string, string>> {
 }
 
 describe('the schema for editors', () => {
-  it('is derived from the schema of the configuration (npm run docs)', () => {
-    assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(configurationSchema(Modules.builtIn)))));
+  it('is up to date (npm run docs)', () => {
+    assert.deepEqual(schema, JSON.parse(JSON.stringify(jsonSchema(Modules.builtIn))));
   });
 
   for (const [name, text] of known) {

@@ -196,6 +196,15 @@ describe('validate', () => {
     assert.match(stdout, /good\.yaml is good: 1 disk image, 0 providers/);
     assert.match(stderr, /warning: .*did you mean "elements"/);
   });
+
+  it('prints a schema for editors', async () => {
+    const config = join(site.directory, 'for-editors.yaml');
+    await writeFile(config, 'images-dir: /i\n');
+    const { code, stdout } = await runCommand('validate', '--schema', '-c', config);
+    assert.equal(code, 0);
+    const { required } = JSON.parse(stdout) as { readonly required: readonly string[] };
+    assert.deepEqual(required, ['images-dir']);
+  });
 });
 
 describe('gearmand', () => {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { ConfigurationError, formatDiagnostic } from '../configuration/diagnostic.ts';
 import { loadConfiguration } from '../configuration/load.ts';
+import { jsonSchema } from '../configuration/schema.ts';
 import type { Modules } from '../modules.ts';
 import { configOption } from './options.ts';
 
@@ -15,11 +16,16 @@ export function registerValidate(program: Command, modules: Modules): void {
         'fail on every host.',
     )
     .addOption(configOption())
-    .action(async (options: { config: string }) => {
-      const { configuration, warnings } = await loadConfiguration(options.config, {
+    .option('--schema', 'print a JSON Schema for editors instead, with the keys of the plugins in the file')
+    .action(async (options: { config: string; schema?: true }) => {
+      const { configuration, warnings, plugins } = await loadConfiguration(options.config, {
         modules,
-        checksHost: true,
+        checksHost: options.schema === undefined,
       });
+      if (options.schema) {
+        console.log(JSON.stringify(jsonSchema(plugins.modules), null, 2));
+        return;
+      }
       if (warnings.some(({ severity }) => severity === 'job-error')) {
         throw new ConfigurationError(configuration.file, warnings);
       }

@@ -7,6 +7,7 @@ import { BaseImageBuilder } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { ConfigurationError, formatDiagnostic } from '../../src/configuration/diagnostic.ts';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/configuration/load.ts';
+import { jsonSchema } from '../../src/configuration/schema.ts';
 
 /** A builder whose images are empty. */
 function builder(type: string): string {
@@ -80,6 +81,18 @@ describe('plugins', () => {
       'node_modules/@example/plugin/main.js': `${builder('packaged')} export default module;`,
     });
     assert.ok(plugins.modules.builders.has('packaged'));
+  });
+
+  it('add their keys to the schema for editors', async (t) => {
+    const { plugins } = await load(t, ['./plugin.mjs'], {
+      'plugin.mjs': `${builder('keyed')}
+        const properties = { colour: { type: 'string', description: 'Colour of the image.' } };
+        export default { ...module, settings: { type: 'object', properties } };`,
+    });
+    assert.match(
+      JSON.stringify(jsonSchema(plugins.modules)),
+      /"colour":\{"type":"string","description":"Colour/,
+    );
   });
 
   it('share the classes of this process, even with a copy of their own', async (t) => {
