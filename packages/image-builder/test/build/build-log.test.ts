@@ -51,6 +51,22 @@ test('the promise of a write is fulfilled once the disk has caught up', async (t
   await log.close();
 });
 
+test('many writers can wait at the same time', async (t) => {
+  const log = await openLog(await temporaryDirectory(t));
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  const held = Array.from({ length: 30 }, () => log.write('x'.repeat(100_000)) ?? []).flat();
+  assert.ok(held.length > 10);
+  await Promise.all(held);
+  await log.close();
+  assert.deepEqual(
+    warnings.filter(({ name }) => name === 'MaxListenersExceededWarning'),
+    [],
+  );
+});
+
 test('a log can be closed twice, and writes to a closed log do not wait', async (t) => {
   const logger = new RecordingLogger();
   const log = await openLog(await temporaryDirectory(t), { logger });
