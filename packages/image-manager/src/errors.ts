@@ -1,14 +1,10 @@
-/** Error codes of a store. `retriable` errors may go away: the same call may succeed later. */
-export const STORE_ERRORS = {
-  'not-leader': { retriable: true },
-  'store-not-usable': { retriable: true },
-  'store-too-new': { retriable: false },
-  'store-not-empty': { retriable: false },
-  'invalid-export': { retriable: false },
-} as const;
-
-/** A key of {@link STORE_ERRORS}. */
-export type StoreErrorCode = keyof typeof STORE_ERRORS;
+/** After one of the first two, the same call may succeed later. */
+export type StoreErrorCode =
+  | 'not-leader'
+  | 'store-not-usable'
+  | 'store-too-new'
+  | 'store-not-empty'
+  | 'invalid-export';
 
 /** The state could not be read or written. */
 export class StoreError extends Error {
@@ -30,10 +26,5 @@ export class StoreError extends Error {
   static notEmpty(location: string): StoreError {
     const message = `${location} is not empty: the import would replace its records; import into a new store`;
     return new StoreError('store-not-empty', message);
-  }
-
-  /** True if the same call may succeed later. */
-  get retriable(): boolean {
-    return STORE_ERRORS[this.code].retriable;
   }
 }

@@ -5,7 +5,7 @@ export type {
   ManagerConfiguration,
   Timing,
 } from './configuration.ts';
-export { STORE_ERRORS, StoreError, type StoreErrorCode } from './errors.ts';
+export { StoreError, type StoreErrorCode } from './errors.ts';
 export { ImageManager, type ImageManagerOptions } from './image-manager.ts';
 export type { UnrecordedImage } from './orphans/find-orphans.ts';
 export { cronError } from './planning/due.ts';

@@ -91,7 +91,7 @@ export function pausedBy({ provider, image, diskimage }: ImageBinding): string |
 }
 
 /** Collects the targets that are configured or have uploads. */
-export function surveyTargets(
+function surveyTargets(
   providers: readonly ManagedProvider[],
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
   state: ManagerState,
