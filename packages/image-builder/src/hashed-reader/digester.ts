@@ -44,7 +44,7 @@ export class Digester {
    * @param isNeeded whether to compute anything; default true
    */
   constructor(size: number = Number.POSITIVE_INFINITY, isNeeded = true) {
-    const memory = POOL.take();
+    const memory = takeMemory();
     this.#memory = memory;
     this.#slots = Array.from({ length: SLOTS }, (_, index) => {
       const begin = index * SLOT_SIZE;
@@ -82,7 +82,7 @@ export class Digester {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     for (const hash of this.#hashes) hash.close();
-    await POOL.give(this.#memory);
+    await giveMemory(this.#memory);
   }
 }
 
@@ -114,22 +114,18 @@ class ThreadHash implements RunningHash {
     });
     port1.unref();
     const order: HashOrder = { name, memory, port: port2 };
-    POOL.thread(name).postMessage(order, [port2]);
-  }
-
-  update(bytes: Range): Promise<string> {
-    return this.#ask(bytes);
+    threadFor(name).postMessage(order, [port2]);
   }
 
   digest(): Promise<string> {
-    return this.#ask(undefined);
+    return this.update(undefined);
   }
 
   close(): void {
     this.#port.close();
   }
 
-  async #ask(bytes: Range | undefined): Promise<string> {
+  async update(bytes: Range | undefined): Promise<string> {
     if (this.#hasEnded) throw this.#ended();
     const answer = Promise.withResolvers<string>();
     this.#due.push(answer);
@@ -153,40 +149,38 @@ class ThreadHash implements RunningHash {
 /** Program of a thread, with the extension of this file: `.ts` in the sources, `.js` when compiled. */
 const PROGRAM = new URL(`./hash-worker${extname(import.meta.url)}`, import.meta.url);
 
-/** Memories, and a thread for each digest, that all digesters of this process share. A thread takes 17 MB of memory. */
-class Pool {
-  /** Reused: the garbage collector ignores the size of shared memory and would let it accumulate. */
-  readonly #memories: SharedArrayBuffer[] = [];
-  readonly #threads = new Map<string, Worker>();
-  #users = 0;
+/** Reused: the garbage collector ignores the size of shared memory and would let it accumulate. */
+const memories: SharedArrayBuffer[] = [];
 
-  take(): SharedArrayBuffer {
-    this.#users += 1;
-    return this.#memories.pop() ?? new SharedArrayBuffer(SLOTS * SLOT_SIZE);
-  }
+/** One for each digest, shared by all digesters of this process. A thread takes 17 MB of memory. */
+const threads = new Map<string, Worker>();
 
-  /** The last user ends the threads. */
-  async give(memory: SharedArrayBuffer): Promise<void> {
-    this.#memories.push(memory);
-    this.#users -= 1;
-    if (this.#users > 0) return;
-    const threads = [...this.#threads.values()];
-    this.#threads.clear();
-    await Promise.all(threads.map((thread) => thread.terminate()));
-  }
+let digesters = 0;
 
-  thread(name: string): Worker {
-    const running = this.#threads.get(name);
-    if (running !== undefined) return running;
-    // Without the flags of this process: with `--input-type`, for example, the program would not start.
-    const thread = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
-    const forget = (): void => {
-      if (this.#threads.get(name) === thread) this.#threads.delete(name);
-    };
-    thread.on('error', forget).on('exit', forget).unref();
-    this.#threads.set(name, thread);
-    return thread;
-  }
+function takeMemory(): SharedArrayBuffer {
+  digesters += 1;
+  return memories.pop() ?? new SharedArrayBuffer(SLOTS * SLOT_SIZE);
 }
 
-const POOL = new Pool();
+/** Ends the threads with the last digester. */
+async function giveMemory(memory: SharedArrayBuffer): Promise<void> {
+  memories.push(memory);
+  digesters -= 1;
+  if (digesters > 0) return;
+  const ending = [...threads.values()];
+  threads.clear();
+  await Promise.all(ending.map((thread) => thread.terminate()));
+}
+
+function threadFor(name: string): Worker {
+  const running = threads.get(name);
+  if (running !== undefined) return running;
+  // Without the flags of this process: with `--input-type`, for example, the program would not start.
+  const thread = new Worker(PROGRAM, { name: 'hash', execArgv: [] });
+  const forget = (): void => {
+    if (threads.get(name) === thread) threads.delete(name);
+  };
+  thread.on('error', forget).on('exit', forget).unref();
+  threads.set(name, thread);
+  return thread;
+}
