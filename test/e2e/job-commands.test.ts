@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { DirectoryProvider } from '@nodepool-builder/image-builder';
-import { jobUploadId } from '../../packages/nodepool-builder/src/commands/job-upload-id.ts';
+import { jobUploadId } from '../../packages/nodepool-builder/src/commands/upload.ts';
 import { builderCommand } from '../fixtures/builder-process.ts';
 import { runCommand } from '../fixtures/command-outcome.ts';
 import { pausesAfter } from '../fixtures/fault-proxy/faults.ts';

@@ -1,8 +1,14 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { type FileHandle, open, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
-import { asImageError, limitMode, makeStateDirectory } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError } from './command-error.ts';
+import { dirname, join } from 'node:path';
+import {
+  asImageError,
+  limitMode,
+  makeStateDirectory,
+  STATE_FILE,
+} from '@nodepool-builder/image-builder/module-kit';
+import { CommandError } from './output.ts';
 
 /** Option of the background process: the path of its log, which also gets standard output and standard error. */
 export const BACKGROUND_OPTION = '--in-background';
@@ -10,19 +16,9 @@ export const BACKGROUND_OPTION = '--in-background';
 /** Default path of the log of the background process, relative to `images-dir`. */
 export const BACKGROUND_LOG = '.nodepool-builder/nodepool-builder.log';
 
-/** Mode of the log, as of the state files beside it. */
-const LOG_MODE = 0o600;
-
 /** Message of the background process to the process that started it: it serves, or it cannot. */
 interface BackgroundReport {
   readonly fault?: string;
-}
-
-/** The daemon in the background. */
-export interface BackgroundProcess {
-  readonly pid: number | undefined;
-  /** Path of its log. */
-  readonly log: string;
 }
 
 /**
@@ -35,53 +31,40 @@ export interface BackgroundProcess {
 export async function startInBackground(
   args: readonly string[],
   imagesDir: string,
-): Promise<BackgroundProcess> {
-  const log = await openLog(imagesDir);
+): Promise<{ readonly pid: number | undefined; readonly log: string }> {
+  const { path, file } = await openLog(imagesDir);
   try {
-    return { pid: await start([...args, `${BACKGROUND_OPTION}=${log.path}`], log), log: log.path };
+    return { pid: await start([...args, `${BACKGROUND_OPTION}=${path}`], path, file), log: path };
   } finally {
-    await log.file.close();
+    await file.close();
   }
 }
 
-interface BackgroundLog {
-  readonly path: string;
-  readonly file: FileHandle;
-}
-
-async function openLog(imagesDir: string): Promise<BackgroundLog> {
+async function openLog(imagesDir: string): Promise<{ readonly path: string; readonly file: FileHandle }> {
   try {
     const path = join(await realpath(imagesDir), BACKGROUND_LOG);
-    await makeStateDirectory(join(path, '..'));
-    await limitMode(path, LOG_MODE);
-    return { path, file: await open(path, 'a', LOG_MODE) };
+    await makeStateDirectory(dirname(path));
+    await limitMode(path, STATE_FILE);
+    return { path, file: await open(path, 'a', STATE_FILE) };
   } catch (error) {
     throw asImageError(error, `using "${imagesDir}" as images-dir`);
   }
 }
 
-async function start(args: readonly string[], { path, file }: BackgroundLog): Promise<number | undefined> {
-  const script = process.argv[1] ?? '';
-  const child = spawn(process.execPath, [...process.execArgv, script, ...args], {
+async function start(args: readonly string[], log: string, { fd }: FileHandle): Promise<number | undefined> {
+  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...args], {
     cwd: '/',
     detached: true,
-    stdio: ['ignore', file.fd, file.fd, 'ipc'],
+    stdio: ['ignore', fd, fd, 'ipc'],
   });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  child.once('error', reject);
-  child.once('exit', (code, signal) => {
-    reject(
-      new CommandError(
-        `nodepool-builder ended at once with ${signal ?? `exit code ${code}`}; see ${path} for the reason`,
-      ),
-    );
-  });
-  child.once('message', ({ fault }: BackgroundReport) => {
-    if (fault === undefined) resolve();
-    else reject(new CommandError(fault));
+  const ended = once(child, 'exit').then(([code, signal]): [BackgroundReport] => {
+    const end = signal ?? `exit code ${code}`;
+    return [{ fault: `nodepool-builder ended at once with ${end}; see ${log} for the reason` }];
   });
   try {
-    await promise;
+    const [report] = await Promise.race([once(child, 'message'), ended]);
+    const { fault }: BackgroundReport = report;
+    if (fault !== undefined) throw new CommandError(fault);
     return child.pid;
   } finally {
     child.removeAllListeners();

@@ -1,15 +1,29 @@
-import { resolve } from 'node:path';
-import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
-import { checkImageId } from '@nodepool-builder/image-builder/module-kit';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm, utimes } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { FORMAT_NAMES, type ImageFile, type ImageFormat } from '@nodepool-builder/image-builder';
+import {
+  checkImageId,
+  checksumsOf,
+  formatRow,
+  inheritedEnvironment,
+} from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError, choiceOf } from './command-error.ts';
-import { newImageId } from './job-commands.ts';
-import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
-import { configOption, secureOption } from './options.ts';
-import { withoutProgress, withProgress } from './progress-display.ts';
+import { type FileDescription, removeChecksumFiles, writeChecksumFiles } from './image-file.ts';
+import { withWorkspace } from './job-workspace.ts';
+import { newImageId } from './jobs.ts';
+import { configOption, jsonFileOption, secureOption } from './options.ts';
+import {
+  CommandError,
+  failing,
+  findByName,
+  type JsonOptions,
+  withoutProgress,
+  withProgress,
+  writeJson,
+} from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface BuildOptions extends JsonOptions {
@@ -21,7 +35,7 @@ interface BuildOptions extends JsonOptions {
   readonly verbose?: true;
 }
 
-/** `build NAME`: prints the paths of the new image's files. */
+/** `build NAME`: builds an image without a daemon, and prints the paths of its files. */
 export function registerBuild(program: Command, modules: Modules): void {
   program
     .command('build')
@@ -43,11 +57,10 @@ export function registerBuild(program: Command, modules: Modules): void {
       '--image-id <id>',
       'id of the image: the files are ID.FORMAT (default: the name, the time, random)',
     )
-    .addOption(
-      new Option(
-        '--format <format>',
-        'a format to make; again for more (default: as the configuration says)',
-      ).argParser(addFormat),
+    .option(
+      '--format <format>',
+      'a format to make; again for more (default: as the configuration says)',
+      addFormat,
     )
     .option('--verbose', 'print the build log on standard error, in place of the progress')
     .option(
@@ -57,30 +70,9 @@ export function registerBuild(program: Command, modules: Modules): void {
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
     .action(async (name: string, options: BuildOptions) => {
-      const { config, secure, output, format = [], json = false, verbose = false } = options;
-      const imageId = options.imageId ?? newImageId(name, new Date());
-      checkImageId(imageId);
-      const { configuration, plugins } = await loadConfiguration(config, { modules, secure });
-      const diskimage = findDiskImage(configuration, name);
-      // Imported on demand: the daemon starts faster without it.
-      const { buildImage } = await import('./build-image.ts');
-      const built = await untilStopSignal((signal) =>
-        buildImage(
-          {
-            configuration,
-            diskimage,
-            modules: plugins.modules,
-            imageId,
-            formats: format,
-            output: resolve(output),
-            withProgress: json || verbose ? withoutProgress : withProgress,
-            ...(verbose && { onLine: (line: string) => console.error(line) }),
-          },
-          signal,
-        ),
-      );
+      const built = await untilStopSignal((signal) => build(name, options, modules, signal));
       await writeJson(built, options);
-      if (!json) for (const { file } of built.files) console.log(file);
+      if (!options.json) for (const { file } of built.files) console.log(file);
     });
 }
 
@@ -97,9 +89,106 @@ function addFormat(format: string, formats: readonly ImageFormat[] = []): readon
   return formats.includes(known) ? formats : [...formats, known];
 }
 
-function findDiskImage({ file, diskimages }: Configuration, name: string): DiskImageConfiguration {
-  const found = diskimages.find((diskimage) => diskimage.name === name);
-  if (found !== undefined) return found;
-  const names = diskimages.map((diskimage) => diskimage.name);
-  throw new CommandError(`disk image "${name}" is not in ${file}; ${choiceOf(names)}`);
+/** A new image: the keys of its JSON. */
+interface BuiltImage
+  extends Readonly<Record<'image-id' | 'image-name' | 'builder' | 'built' | 'log', string>> {
+  readonly files: readonly FileDescription[];
+}
+
+/**
+ * Builds an image. Its files appear in the output directory once all of them are complete. Apart from them and the build
+ * log, nothing is left, on this host or in a cloud.
+ *
+ * @throws CommandError if the disk image is unknown, or the image exists
+ * @throws ImageError, OpenStackError
+ */
+async function build(
+  name: string,
+  { config, secure, format: formats = [], json, verbose, ...options }: BuildOptions,
+  modules: Modules,
+  signal: AbortSignal,
+): Promise<BuiltImage> {
+  const imageId = options.imageId ?? newImageId(name, new Date());
+  checkImageId(imageId);
+  const { configuration, plugins } = await loadConfiguration(config, { modules, secure });
+  const diskimage = findByName(configuration.diskimages, 'disk image', name, configuration.file);
+  const output = resolve(options.output);
+  const unwritable = failing(`cannot make the directory ${output}`, 'choose another --output');
+  await mkdir(output, { recursive: true }).catch(unwritable);
+  const pathOf = (format: ImageFormat): string => join(output, `${imageId}.${formatRow(format).extension}`);
+  const existing = FORMAT_NAMES.map(pathOf).find((path) => existsSync(path));
+  if (existing !== undefined) {
+    throw new CommandError(`${existing} exists; choose another --image-id or --output`);
+  }
+  const withDisplay = json || verbose ? withoutProgress : withProgress;
+  const { largestDisk } = configuration;
+  return await withWorkspace(output, configuration, async ({ repository, providers }) => {
+    const builder = plugins.modules.createBuilder(
+      { ...diskimage, ...(formats.length > 0 && { formats }) },
+      {
+        instanceProvider: (provider) => providers.instanceProvider(provider),
+        instancesOutliveBuilds: false, // no daemon would delete an instance that outlives this process
+      },
+    );
+    const image = await withDisplay(`build of ${name}`, (onProgress) =>
+      builder.build({
+        imageId,
+        repository,
+        logDirectory: output,
+        logRetention: Number.MAX_SAFE_INTEGER,
+        logLimit: configuration.buildLogLimit,
+        environment: inheritedEnvironment(process.env, configuration.buildEnvironment),
+        largestDisk,
+        signal,
+        onProgress,
+        ...(verbose && { onLine: (line: string) => console.error(line) }),
+      }),
+    );
+    const made = image.files.map(({ format }) => format);
+    const wanted = builder.diskimage.formats.length > 0 ? builder.diskimage.formats : made;
+    const files: ImageFile[] = [];
+    for (const format of wanted) {
+      const withConversion = made.includes(format) ? withoutProgress : withDisplay;
+      const file = await withConversion(`conversion to ${format}`, (onProgress) =>
+        repository.file(imageId, [format], { largestDisk, signal, onProgress }),
+      );
+      files.push(file);
+    }
+    return {
+      'image-id': imageId,
+      'image-name': name,
+      builder: diskimage.builder,
+      built: image.builtAt.toISOString(),
+      log: join(output, `${imageId}.log`),
+      files: await publish(files, image.builtAt, pathOf, signal),
+    };
+  });
+}
+
+/** Moves the files to their paths, all of them or none, each with its checksums beside it. */
+async function publish(
+  files: readonly ImageFile[],
+  builtAt: Date,
+  pathOf: (format: ImageFormat) => string,
+  signal: AbortSignal,
+): Promise<FileDescription[]> {
+  const published: FileDescription[] = [];
+  try {
+    for (const { path, format, size, checksums } of files) {
+      const { md5, sha256 } = checksums ?? (await checksumsOf(path, { signal }));
+      const file = pathOf(format);
+      published.push({ file, format, size, md5, sha256 });
+      await writeChecksumFiles(file, { md5, sha256 });
+      await utimes(path, builtAt, builtAt);
+    }
+    signal.throwIfAborted();
+    for (const { path, format } of files) await rename(path, pathOf(format));
+    return published;
+  } catch (error) {
+    for (const { file } of published) {
+      await rm(file, { force: true });
+      await removeChecksumFiles(file);
+    }
+    throw error;
+  }
 }

@@ -1,28 +1,26 @@
-import { open, realpath, rename, stat } from 'node:fs/promises';
+import { realpath, rename, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
+import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import {
-  type Checksums,
-  FORMAT_NAMES,
-  type ImageFile,
-  type ImageFormat,
-} from '@nodepool-builder/image-builder';
-import { formatRow, isConvertible, unlessMissing } from '@nodepool-builder/image-builder/module-kit';
+  formatRow,
+  isConvertible,
+  syncToDisk,
+  unlessMissing,
+} from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
-import type { BuiltFile } from './build-image.ts';
-import { CommandError } from './command-error.ts';
 import {
   formatOfFile,
   inspectFile,
   removeChecksumFiles,
+  type SourceFile,
   withConvertedFile,
   writeChecksumFiles,
 } from './image-file.ts';
-import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
-import { withoutProgress, withProgress } from './progress-display.ts';
-import { loadOptionalConfiguration, optionalConfigOption } from './provider-option.ts';
+import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
+import { exampleOf, jsonFileOption } from './options.ts';
+import { CommandError, type JsonOptions, withoutProgress, withProgress, writeJson } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
-import type { SourceFile } from './upload-file.ts';
 
 interface ConvertOptions extends JsonOptions {
   readonly config?: string;
@@ -58,22 +56,12 @@ export function registerConvert(program: Command, modules: Modules): void {
     .addOption(optionalConfigOption())
     .option('--json', 'print JSON: path, format, size and digests of the new file, and the image')
     .addOption(jsonFileOption())
-    .addHelpText(
-      'after',
-      '\nExample:\n  $ nodepool-builder convert debian.raw --format qcow2 --output images/debian.qcow2',
-    )
-    .action(async (file: string, options: ConvertOptions) => {
-      const converted = await convert(file, options, modules);
-      await writeJson(converted, options);
-      if (options.json !== true) console.log(converted.file);
-    });
+    .addHelpText('after', exampleOf('convert debian.raw --format qcow2 --output images/debian.qcow2'))
+    .action((file: string, options: ConvertOptions) => convert(file, options, modules));
 }
 
-async function convert(
-  file: string,
-  { config, format, sourceFormat, output, json }: ConvertOptions,
-  modules: Modules,
-): Promise<BuiltFile & { readonly source: Omit<SourceFile, keyof Checksums> }> {
+async function convert(file: string, options: ConvertOptions, modules: Modules): Promise<void> {
+  const { config, format, sourceFormat, output, json } = options;
   const path = await realpath(file).catch(() => resolve(file)); // a missing file is reported below
   const source = { path, format: sourceFormat ?? formatOfFile(file, '--source-format') };
   const target = await targetOf(path, format, output);
@@ -83,19 +71,20 @@ async function convert(
   const settings = {
     directory: dirname(target),
     largestDisk,
-    withProgress: json === true ? withoutProgress : withProgress,
+    withProgress: json ? withoutProgress : withProgress,
   };
-  return await untilStopSignal((signal) =>
-    withConvertedFile(source, format, settings, signal, async (converted) => {
-      await syncFile(converted.path);
+  const converted = await untilStopSignal((signal) =>
+    withConvertedFile(source, format, settings, signal, async (made) => {
+      await syncToDisk(made.path); // a loss of power must not leave an empty file
       signal.throwIfAborted();
       await removeChecksumFiles(target); // they would not match meanwhile
-      await rename(converted.path, target);
-      await writeChecksumFiles(target, converted.checksums);
-      const made = { file: target, format, size: converted.size, ...converted.checksums };
-      return { ...made, source: { file: path, format: source.format, size } };
+      await rename(made.path, target);
+      await writeChecksumFiles(target, made.checksums);
+      return { file: target, format, size: made.size, ...made.checksums };
     }),
   );
+  await writeJson({ ...converted, source: { file: path, format: source.format, size } }, options);
+  if (!json) console.log(target);
 }
 
 async function targetOf(source: string, format: ImageFormat, output = dirname(source)): Promise<string> {
@@ -105,29 +94,12 @@ async function targetOf(source: string, format: ImageFormat, output = dirname(so
 }
 
 /** @throws CommandError */
-function refuseConversion(
-  source: Pick<ImageFile, 'path' | 'format'>,
-  format: ImageFormat,
-  target: string,
-): void {
-  const { path } = source;
-  if (source.format === format) {
-    throw new CommandError(`${path} is ${format} already; choose another --format`);
-  }
-  if (!isConvertible(source.format)) {
+function refuseConversion({ path, format: from }: SourceFile, to: ImageFormat, target: string): void {
+  if (from === to) throw new CommandError(`${path} is ${to} already; choose another --format`);
+  if (!isConvertible(from)) {
     throw new CommandError(
-      `${path} is ${source.format}, which qemu-img cannot convert; build the image in another format`,
+      `${path} is ${from}, which qemu-img cannot convert; build the image in another format`,
     );
   }
   if (target === path) throw new CommandError(`${path} is the image itself; choose another --output`);
-}
-
-/** A name must not point to a file that a loss of power would empty. */
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }

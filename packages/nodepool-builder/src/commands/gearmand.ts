@@ -1,23 +1,23 @@
-import { type AccessRules, formatAddress, JobServer } from '@nodepool-builder/gearman-node';
+import { readFile } from 'node:fs/promises';
+import { formatAddress, JobServer, type JobServerOptions } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
 import type { Command } from 'commander';
 import { loadAccessList } from '../configuration/option-files.ts';
-import { CommandError } from './command-error.ts';
 import { portNumber, positiveInteger, wholeNumber } from './options.ts';
-import { type StopSignal, stopSignal } from './stop-signal.ts';
-import { readTlsFiles, type TlsFiles, type TlsSettings } from './tls-files.ts';
+import { CommandError, failing, messageOf } from './output.ts';
+import { stopSignal } from './stop-signal.ts';
 
-interface GearmandOptions extends TlsFiles {
+type Limits = 'maxConnections' | 'maxPacketSize' | 'maxOutputBuffer' | 'maxTotalOutput';
+
+interface GearmandOptions extends Pick<JobServerOptions, Limits | 'exceptions' | 'journal'> {
   readonly listen: string;
   readonly port: number;
   /** 0: no limit. */
   readonly jobRetries: number;
-  readonly maxConnections?: number;
-  readonly maxPacketSize?: number;
-  readonly maxOutputBuffer?: number;
-  readonly maxTotalOutput?: number;
-  readonly exceptions?: true;
-  readonly journal?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  /** Authority of clients' certificates. Without it, clients need no certificate. */
+  readonly tlsCa?: string;
   readonly accessList?: string;
   readonly allowShutdown?: true;
 }
@@ -75,31 +75,28 @@ Examples:
       --access-list access.yaml`;
 
 async function run(options: GearmandOptions): Promise<void> {
-  const { tls, access } = await readSecurity(options);
+  const { listen, port, jobRetries, allowShutdown, ...settings } = options;
+  const security = await readSecurity(options);
   const { openLogging } = await import('../logging/logging.ts');
   const logging = openLogging();
   const logger = logging.logger('gear.Server');
   const shutdown = Promise.withResolvers<'at once' | 'graceful'>();
-  const onHangup = (): void => void reloadSecurity(server, options, logger);
   const server = new JobServer({
+    ...settings,
+    ...security,
     logger,
-    tls,
-    access,
-    maxConnections: options.maxConnections,
-    maxPacketSize: options.maxPacketSize,
-    maxOutputBuffer: options.maxOutputBuffer,
-    maxTotalOutput: options.maxTotalOutput,
-    exceptions: options.exceptions,
-    maxAttempts: options.jobRetries === 0 ? undefined : options.jobRetries,
-    journal: options.journal,
-    onShutdown: options.allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
+    maxAttempts: jobRetries === 0 ? undefined : jobRetries,
+    onShutdown: allowShutdown && ((graceful) => shutdown.resolve(graceful ? 'graceful' : 'at once')),
   });
   const stop = stopSignal();
+  const onHangup = (): void => void reloadSecurity(server, options, logger);
   process.on('SIGHUP', onHangup);
   try {
-    const address = await server.listen(options.port, options.listen);
+    const address = await server.listen(port, listen);
     console.log(`gearmand listens on ${formatAddress(address)}`);
-    await untilStopped(server, stop, shutdown.promise);
+    const request = await Promise.race([stop.requested, shutdown.promise]);
+    // A signal does not wait for running jobs.
+    if (request === 'graceful') await Promise.race([server.drain(), stop.requested]);
   } finally {
     process.off('SIGHUP', onHangup);
     stop.close();
@@ -108,21 +105,8 @@ async function run(options: GearmandOptions): Promise<void> {
   }
 }
 
-/** Resolves when the server has to close. A signal does not wait for running jobs. */
-async function untilStopped(
-  server: JobServer,
-  stop: StopSignal,
-  shutdown: Promise<'at once' | 'graceful'>,
-): Promise<void> {
-  const wish = await Promise.race([stop.requested, shutdown]);
-  if (wish === 'graceful') await Promise.race([server.drain(), stop.requested]);
-}
-
 /** Settings that decide who may connect, and with which rights. */
-interface Security {
-  readonly tls: TlsSettings | undefined;
-  readonly access: AccessRules | undefined;
-}
+type Security = Pick<JobServerOptions, 'tls' | 'access'>;
 
 /** @throws CommandError; ConfigurationError for an invalid access list */
 async function readSecurity(options: GearmandOptions): Promise<Security> {
@@ -132,11 +116,23 @@ async function readSecurity(options: GearmandOptions): Promise<Security> {
       'an access list needs the names in clients’ certificates; give --tls-ca with --access-list',
     );
   }
-  const [tls, access] = await Promise.all([
-    readTlsFiles(options),
-    accessList === undefined ? undefined : loadAccessList(accessList),
-  ]);
-  return { tls, access };
+  const access = accessList === undefined ? undefined : await loadAccessList(accessList);
+  return { tls: await readTls(options), access };
+}
+
+/** @throws CommandError for a certificate without its key, or the reverse, and for a file that cannot be read */
+async function readTls({ tlsCert, tlsKey, tlsCa }: GearmandOptions) {
+  if ([tlsCert, tlsKey, tlsCa].every((file) => file === undefined)) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new CommandError('TLS needs a certificate and its key; give both --tls-cert and --tls-key');
+  }
+  const [cert, key] = await Promise.all([readPem(tlsCert), readPem(tlsKey)]);
+  if (tlsCa === undefined) return { cert, key, requestCert: false };
+  return { cert, key, ca: await readPem(tlsCa), requestCert: true };
+}
+
+async function readPem(file: string): Promise<string> {
+  return await readFile(file, 'utf8').catch(failing(`cannot read "${file}"`, 'name a PEM file'));
 }
 
 /** Reloads the settings. If one of them is invalid, this is logged and the old ones stay in force. */
@@ -148,6 +144,6 @@ async function reloadSecurity(server: JobServer, options: GearmandOptions, logge
     if (access) server.setAccess(access);
     logger.info(`reloaded the certificate${access ? ' and the access list' : ''}`);
   } catch (error) {
-    logger.error(error instanceof Error ? error.message : String(error));
+    logger.error(messageOf(error));
   }
 }

@@ -9,18 +9,24 @@ import {
   formatRow,
   writeDurably,
 } from '@nodepool-builder/image-builder/module-kit';
-import { CommandError } from './command-error.ts';
-import type { WithProgress } from './progress-display.ts';
+import { CommandError, failing, type WithProgress } from './output.ts';
 
-/** Mode of the checksum files. */
-const MODE = 0o644;
+/** An image file that a user names. */
+export type SourceFile = Pick<ImageFile, 'path' | 'format'>;
+
+/** A file: the keys of its JSON. */
+export interface FileDescription extends Checksums {
+  readonly file: string;
+  readonly format: ImageFormat;
+  readonly size: number;
+}
 
 /** Settings of {@link withConvertedFile}. */
 export interface ConversionSettings {
   /** Directory for the converted file. */
   readonly directory: string;
   /** The largest disk that is converted, in bytes. Default 256 GiB. */
-  readonly largestDisk?: number | undefined;
+  readonly largestDisk: number | undefined;
   readonly withProgress: WithProgress;
 }
 
@@ -37,17 +43,15 @@ export function formatOfFile(file: string, option: string): ImageFormat {
 }
 
 /**
- * Checks an image file that a user named, and returns its size and its time of modification.
+ * Checks an image file, and returns its size and its time of modification.
  *
  * @throws CommandError, ImageError
  */
 export async function inspectFile(
-  file: Pick<ImageFile, 'path' | 'format'>,
+  file: SourceFile,
 ): Promise<{ readonly size: number; readonly mtime: Date }> {
   const { path } = file;
-  const { size, mtime } = await stat(path).catch((error: Error) => {
-    throw new CommandError(`${path} cannot be read: ${error.message}; name an image file`, { cause: error });
-  });
+  const { size, mtime } = await stat(path).catch(failing(`${path} cannot be read`, 'name an image file'));
   if (size === 0) throw new CommandError(`${path} is empty; name an image file`);
   await checkFormat(file);
   return { size, mtime };
@@ -59,16 +63,13 @@ export async function inspectFile(
  * @throws CommandError
  */
 export async function makeTemporaryDirectory(parent: string, prefix: string): Promise<string> {
-  return await mkdtemp(join(parent, prefix)).catch((error: Error) => {
-    throw new CommandError(`cannot write to ${parent}: ${error.message}; name another directory`, {
-      cause: error,
-    });
-  });
+  const unwritable = failing(`cannot write to ${parent}`, 'name another directory');
+  return await mkdtemp(join(parent, prefix)).catch(unwritable);
 }
 
 /** Converts an image to a temporary file, which is removed after its use unless it was moved. */
 export async function withConvertedFile<T>(
-  source: Pick<ImageFile, 'path' | 'format'>,
+  source: SourceFile,
   format: ImageFormat,
   { directory, largestDisk, withProgress }: ConversionSettings,
   signal: AbortSignal,
@@ -89,8 +90,8 @@ export async function withConvertedFile<T>(
 
 /** Writes the digests of a file to `FILE.md5` and `FILE.sha256`, as `md5sum --check` and `sha256sum --check` read them. */
 export async function writeChecksumFiles(file: string, { md5, sha256 }: Checksums): Promise<void> {
-  await writeDurably(`${file}.md5`, `${md5}  ${basename(file)}\n`, MODE);
-  await writeDurably(`${file}.sha256`, `${sha256}  ${basename(file)}\n`, MODE);
+  await writeDurably(`${file}.md5`, `${md5}  ${basename(file)}\n`, 0o644);
+  await writeDurably(`${file}.sha256`, `${sha256}  ${basename(file)}\n`, 0o644);
 }
 
 /** Removes the digests of a file. */

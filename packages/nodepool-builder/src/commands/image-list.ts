@@ -1,60 +1,91 @@
+import { type Image, ImageError, readImages } from '@nodepool-builder/image-builder';
 import type { Upload } from '@nodepool-builder/image-manager';
-import type { Command } from 'commander';
-import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
+import { Option } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
+import { jobServers } from '../daemon/embedded-gearmand.ts';
+import { askServers } from '../daemon/fleet.ts';
+import { functionName, subjectOf } from '../daemon/functions.ts';
+import type { ConfiguredCommand } from './configured-command.ts';
 import { hasStore, withStore } from './manager-store.ts';
-import { printOfferedImages } from './offered-images.ts';
-import { configOption } from './options.ts';
-import { printRecords, type ShownRecord } from './print-records.ts';
-
-interface ImageListOptions {
-  readonly config: string;
-  readonly json?: boolean;
-  readonly offered?: boolean;
-}
+import { printRecords, type ShownRecord, warn } from './output.ts';
 
 /** `image-list`: the uploads in the records of the manager; without a manager, the images that builders offer. */
-export function registerImageList(program: Command, modules: Modules): void {
-  program
-    .command('image-list')
-    .summary('list images in providers, or at builders')
-    .description(
-      'Lists the images in the providers, from the records of the manager. Without a manager, and with --offered, it ' +
-        'lists the images that builders offer to the job servers and those in images-dir of this host.',
-    )
-    .addOption(configOption())
-    .option('--offered', 'list what builders offer, even if there is a manager')
-    .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  $ nodepool-builder image-list -c nodepool.yaml')
-    .action(async ({ config, json = false, offered = false }: ImageListOptions) => {
-      const { configuration } = await loadConfiguration(config, { modules });
-      if (offered || !hasStore(configuration)) return await printOfferedImages(configuration, json);
+export const IMAGE_LIST: ConfiguredCommand = {
+  name: 'image-list',
+  summary: 'list images in providers, or at builders',
+  description:
+    'Lists the images in the providers, from the records of the manager. Without a manager, and with --offered, it ' +
+    'lists the images that builders offer to the job servers and those in images-dir of this host.',
+  options: [
+    new Option('--offered', 'list what builders offer, even if there is a manager'),
+    new Option('--json', 'print JSON'),
+  ],
+  run: async (configuration, { json, offered }: { json?: true; offered?: true }) => {
+    if (offered || !hasStore(configuration)) {
+      await printRecords(await offeredImages(configuration), OFFERED_HEADINGS, json);
+    } else {
       const { uploads } = await withStore(configuration, (store) => store.read());
-      await printRecords([...uploads.values()].map(describeUpload), COLUMNS, json);
-    });
-}
+      await printRecords([...uploads.values()].map(describeUpload), UPLOAD_HEADINGS, json);
+    }
+  },
+};
 
-const COLUMNS = {
-  'IMAGE-ID': 'image-id',
-  'UPLOAD-ID': 'upload-id',
-  PROVIDER: 'provider',
-  IMAGE: 'image-name',
-  'EXTERNAL-ID': 'external-id',
-  STATE: 'state',
-  AGE: 'age',
-} as const;
+const UPLOAD_HEADINGS = ['IMAGE-ID', 'UPLOAD-ID', 'PROVIDER', 'IMAGE', 'EXTERNAL-ID', 'STATE', 'AGE'];
 
 function describeUpload(upload: Upload): ShownRecord {
-  const { id, imageId, provider, imageName, externalId, state, reason, error } = upload;
   return {
-    'image-id': imageId,
-    'upload-id': id,
-    provider,
-    'image-name': imageName,
-    'external-id': externalId ?? null,
-    state,
+    'image-id': upload.imageId,
+    'upload-id': upload.id,
+    provider: upload.provider,
+    'image-name': upload.imageName,
+    'external-id': upload.externalId ?? null,
+    state: upload.state,
     requested: new Date(upload.requestedAt).toISOString(),
-    reason,
-    error: error ?? null,
+    reason: upload.reason,
+    error: upload.error ?? null,
+  };
+}
+
+const OFFERED_HEADINGS = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 'BUILDERS'];
+
+/** Images that builders offer to the job servers, and those in `images-dir` of this host. */
+async function offeredImages(configuration: Configuration): Promise<readonly ShownRecord[]> {
+  const [functions, local] = await Promise.all([
+    askServers(jobServers(configuration), (admin) => admin.status()),
+    readLocalImages(configuration.imagesDir),
+  ]);
+  const builders = new Map<string, number>();
+  for (const { name, availableWorkers } of functions) {
+    if (!name.startsWith(functionName('image-upload', '')) || availableWorkers === 0) continue;
+    const id = subjectOf(name);
+    builders.set(id, (builders.get(id) ?? 0) + availableWorkers);
+  }
+  const here = new Map(local.map((image) => [image.id, image]));
+  const ids = new Set([...here.keys(), ...builders.keys()]);
+  return [...ids]
+    .toSorted((a, b) => a.localeCompare(b))
+    .map((id) => describeImage(id, here.get(id), builders.get(id) ?? 0));
+}
+
+/** A host that only submits jobs may have no such directory. */
+async function readLocalImages(directory: string): Promise<Image[]> {
+  try {
+    return await readImages(directory);
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    warn(`listing only the images at the job servers: ${error.message}`);
+    return [];
+  }
+}
+
+/** @param image undefined if it is on other hosts only */
+function describeImage(id: string, image: Image | undefined, builders: number): ShownRecord {
+  return {
+    'image-id': id,
+    'image-name': image?.name ?? null,
+    formats: image?.files.map(({ format }) => format) ?? [],
+    size: image?.files.reduce((sum, { size }) => sum + size, 0) ?? null,
+    built: image?.builtAt.toISOString() ?? null,
+    builders,
   };
 }

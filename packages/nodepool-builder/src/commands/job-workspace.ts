@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { ImageError, ImageRepository } from '@nodepool-builder/image-builder';
 import { unlessMissing } from '@nodepool-builder/image-builder/module-kit';
 import { recordedProviders } from '@nodepool-builder/on-instance';
@@ -8,7 +8,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { Providers } from '../daemon/providers.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
-import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
+import { STANDARD_ERROR_LOGGER, warn } from './output.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
 const JOB_OWNER = 'ci-job';
@@ -20,14 +20,14 @@ const PREFIX = '.nodepool-build-';
 const CLEANUP_TIMEOUT = 120_000;
 
 /**
- * Opens the providers of instances for CI jobs.
+ * Opens the providers of a CI job.
  *
  * @param directory for providers that run instances on this host
  * @param scope of one job. Default: the instances of all jobs.
  */
-export function openJobInstances(
+export function openJobProviders(
   configuration: Pick<Configuration, 'providers' | 'instanceProviders'>,
-  directory: string,
+  directory: string = resolve('.'),
   scope?: string,
 ): Providers {
   const providers = new Providers({
@@ -39,81 +39,86 @@ export function openJobInstances(
   return providers;
 }
 
-/** A directory for one build in a CI job: its repository, and its instances on this host or in a cloud. */
-export class JobWorkspace {
+/** What one build in a CI job uses: a repository, and instances on this host or in a cloud. */
+export interface JobWorkspace {
   readonly repository: ImageRepository;
   readonly providers: Providers;
+}
 
-  private constructor(repository: ImageRepository, providers: Providers) {
-    this.repository = repository;
-    this.providers = providers;
+/**
+ * Creates a workspace for one build in `parent`, on the same file system, and removes it afterwards. First removes the
+ * workspaces whose process was killed, with their instances.
+ */
+export async function withWorkspace<T>(
+  parent: string,
+  configuration: Configuration,
+  work: (workspace: JobWorkspace) => Promise<T>,
+): Promise<T> {
+  await removeOrphans(parent, configuration);
+  const directory = await makeTemporaryDirectory(parent, PREFIX);
+  let workspace: JobWorkspace;
+  try {
+    workspace = await openWorkspace(directory, configuration);
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true });
+    throw error;
   }
+  try {
+    return await work(workspace);
+  } finally {
+    await removeWorkspace(workspace);
+  }
+}
 
-  /** Creates one in `parent`, on the same file system. */
-  static async create(parent: string, configuration: Configuration): Promise<JobWorkspace> {
-    const directory = await makeTemporaryDirectory(parent, PREFIX);
+async function removeOrphans(parent: string, configuration: Configuration): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const directory = join(parent, name);
+    if (!name.startsWith(PREFIX) || !existsSync(join(directory, '.nodepool-builder/builder-id'))) continue;
     try {
-      return await JobWorkspace.#open(directory, configuration);
+      await removeWorkspace(await openWorkspace(directory, configuration));
     } catch (error) {
-      await rm(directory, { recursive: true, force: true });
-      throw error;
+      const isInUse = error instanceof ImageError && error.code === 'directory-locked';
+      if (!isInUse) warn(`the workspace ${directory} stays: ${String(error)}`);
     }
   }
+}
 
-  /** Removes the workspaces in `parent` whose process was killed, with their instances. */
-  static async removeOrphans(parent: string, configuration: Configuration): Promise<void> {
-    for (const name of await readdir(parent)) {
-      const directory = join(parent, name);
-      if (!name.startsWith(PREFIX) || !existsSync(join(directory, '.nodepool-builder/builder-id'))) continue;
-      try {
-        const workspace = await JobWorkspace.#open(directory, configuration);
-        await workspace.close();
-      } catch (error) {
-        const isInUse = error instanceof ImageError && error.code === 'directory-locked';
-        if (!isInUse) STANDARD_ERROR_LOGGER.warn(`the workspace ${directory} stays: ${String(error)}`);
-      }
-    }
+async function openWorkspace(directory: string, configuration: Configuration): Promise<JobWorkspace> {
+  const repository = await ImageRepository.open(directory, { logger: STANDARD_ERROR_LOGGER });
+  try {
+    const identity = await builderIdentity(repository.directory);
+    const providers = openJobProviders(configuration, repository.directory, identity.replaceAll('-', ''));
+    // Throws for a provider that is no longer configured.
+    for (const name of await recordedProviders(repository)) providers.instanceProvider(name);
+    return { repository, providers };
+  } catch (error) {
+    await repository.close();
+    throw error;
   }
+}
 
-  static async #open(directory: string, configuration: Configuration): Promise<JobWorkspace> {
-    const repository = await ImageRepository.open(directory, { logger: STANDARD_ERROR_LOGGER });
-    try {
-      const identity = await builderIdentity(repository.directory);
-      const scope = identity.replaceAll('-', '');
-      const providers = openJobInstances(configuration, repository.directory, scope);
-      for (const name of await recordedProviders(repository)) providers.instanceProvider(name); // throws for one that is no longer configured
-      return new JobWorkspace(repository, providers);
-    } catch (error) {
-      await repository.close();
-      throw error;
-    }
-  }
-
-  /** Removes the instances and captured images, then the directory. Warns of what it cannot remove; it never throws. */
-  async close(): Promise<void> {
-    const { directory } = this.repository;
-    const isClear = await this.#clear().catch((error: unknown) => {
-      STANDARD_ERROR_LOGGER.warn(
-        `instances of this build could not be removed: ${String(error)}; ` +
-          'the next build with the same --output, or the command reap, removes them',
-      );
-      return false;
-    });
-    this.providers[Symbol.dispose]();
-    await this.repository.close();
-    const staged = await unlessMissing(readdir(join(directory, '.nodepool-builder/staging')));
-    if (!isClear || (staged !== undefined && staged.length > 0)) return; // mounts or a machine may be in it
-    const removed = `${directory}.removed`;
-    await unlessMissing(rename(directory, removed));
-    await rm(removed, { recursive: true, force: true });
-  }
-
-  async #clear(): Promise<true> {
+/** Removes the instances and captured images, then the directory. Warns of what it cannot remove; it never throws. */
+async function removeWorkspace({ repository, providers }: JobWorkspace): Promise<void> {
+  const { directory } = repository;
+  let isClear = true;
+  try {
     const signal = AbortSignal.timeout(CLEANUP_TIMEOUT);
-    for (const provider of this.providers.used) {
+    for (const provider of providers.used) {
       for (const instance of await provider.list({ signal })) await instance.destroy({ signal });
       for (const capture of (await provider.captures?.({ signal })) ?? []) await capture.discard({ signal });
     }
-    return true;
+  } catch (error) {
+    isClear = false;
+    warn(
+      `instances of this build could not be removed: ${String(error)}; ` +
+        'the next build with the same --output, or the command reap, removes them',
+    );
   }
+  providers[Symbol.dispose]();
+  await repository.close();
+  const staged = (await unlessMissing(readdir(join(directory, '.nodepool-builder/staging')))) ?? [];
+  if (!isClear || staged.length > 0) return; // mounts or a machine may be in it
+  const removed = `${directory}.removed`;
+  await unlessMissing(rename(directory, removed));
+  await rm(removed, { recursive: true, force: true });
 }

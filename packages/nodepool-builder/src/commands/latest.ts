@@ -1,23 +1,11 @@
-import {
-  type CandidateOptions,
-  type ImageCandidate,
-  type ImageFilter,
-  type ImageProvider,
-  latestImage,
-  parseImageFilter,
-} from '@nodepool-builder/image-builder';
+import { type ImageCandidate, latestImage, parseImageFilter } from '@nodepool-builder/image-builder';
 import { type FilterEntry, filterEntry, type LatestImage } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError, choiceOf } from './command-error.ts';
-import {
-  optionalConfigOption,
-  type ProviderOptions,
-  providerOption,
-  withProvider,
-} from './provider-option.ts';
-import { textTable } from './text-table.ts';
+import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
+import { append } from './options.ts';
+import { CommandError, choiceOf, textTable } from './output.ts';
 
 interface LatestOptions extends ProviderOptions {
   readonly filter?: readonly string[];
@@ -62,18 +50,7 @@ export function registerLatest(program: Command, modules: Modules): void {
     )
     .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: LatestOptions) => {
-      const { provider: name, known = [], explain = false, json = false } = options;
-      const found = await withProvider(options, modules, ({ configuration, provider }, signal) => {
-        const filter = parseImageFilter(filterEntries(options, configuration));
-        return findLatest(provider, filter, { known, withRefused: explain, signal });
-      });
-      const { latest } = found;
-      if (json) console.log(JSON.stringify(describeAll(found, explain), null, 2));
-      else if (latest !== undefined) console.log(latest.externalId);
-      if (explain && !json) console.error(await explanation(found));
-      if (latest === undefined) throw new CommandError(noImage(name, found));
-    });
+    .action((options: LatestOptions) => latest(options, modules));
 }
 
 const EXAMPLES = `
@@ -83,9 +60,31 @@ created-after (a time), not-older-than (12h, 7d).
 Example:
   $ nodepool-builder latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain`;
 
-function append(value: string, values: readonly string[] = []): readonly string[] {
-  return [...values, value];
+async function latest(options: LatestOptions, modules: Modules): Promise<void> {
+  const { known = [], explain = false, json = false } = options;
+  const found = await withProvider(options, modules, async ({ configuration, provider, signal }) => {
+    const filter = parseImageFilter(filterEntries(options, configuration));
+    const find = async (withRefused: boolean): Promise<LatestImage> =>
+      latestImage(await provider.candidates(filter, { known, withRefused, signal }), filter);
+    const first = await find(explain);
+    // Refused images are only asked for on request, or if no image passes.
+    return first.latest === undefined && !explain ? await find(true) : first;
+  });
+  const chosen = found.latest && describe(found.latest);
+  const refused = found.refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason }));
+  if (json) {
+    const description = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
+    console.log(JSON.stringify(description, null, 2));
+  } else {
+    if (chosen !== undefined) console.log(chosen['external-id']);
+    const why = chosen === undefined ? [] : [{ ...chosen, why: 'it is the latest' }];
+    const whyNot = refused.map((image) => ({ ...image, why: `not chosen: ${image.reason}` }));
+    if (explain) console.error(await textTable([...why, ...whyNot], HEADINGS));
+  }
+  if (chosen === undefined) throw new CommandError(noImage(options.provider, found));
 }
+
+const HEADINGS = ['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'];
 
 function filterEntries(
   { filter = [], image }: LatestOptions,
@@ -101,24 +100,6 @@ function filterEntries(
   );
 }
 
-/** Asks for refused images only on request, or if no image passes. */
-async function findLatest(
-  provider: ImageProvider,
-  filter: ImageFilter,
-  options: CandidateOptions,
-): Promise<LatestImage> {
-  const found = latestImage(await provider.candidates(filter, options), filter);
-  if (found.latest !== undefined || options.withRefused === true) return found;
-  return latestImage(await provider.candidates(filter, { ...options, withRefused: true }), filter);
-}
-
-function describeAll({ latest, refused }: LatestImage, explain: boolean): object {
-  return {
-    ...(latest === undefined ? { 'external-id': null } : describe(latest)),
-    ...(explain && { refused: refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason })) }),
-  };
-}
-
 function describe(candidate: ImageCandidate): Record<string, string | null> {
   const { externalId, name, imageName, owner, status, createdAt, builtAt } = candidate;
   return {
@@ -130,16 +111,6 @@ function describe(candidate: ImageCandidate): Record<string, string | null> {
     created: createdAt.toISOString(),
     built: builtAt?.toISOString() ?? null,
   };
-}
-
-async function explanation({ latest, refused }: LatestImage): Promise<string> {
-  const rows = refused.map(({ candidate, reason }) => row(candidate, `not chosen: ${reason}`));
-  if (latest !== undefined) rows.unshift(row(latest, 'it is the latest'));
-  return await textTable(['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'], rows);
-}
-
-function row({ externalId, name, createdAt, builtAt }: ImageCandidate, why: string): string[] {
-  return [externalId, name, createdAt.toISOString(), builtAt?.toISOString() ?? '-', why];
 }
 
 /** Number of reasons in a message. */

@@ -1,24 +1,16 @@
 import type { ManagerState, Request } from '@nodepool-builder/image-manager';
-import type { Command } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
-import { loadConfiguration } from '../configuration/load.ts';
-import type { Modules } from '../modules.ts';
-import { CommandError, choiceOf } from './command-error.ts';
+import type { ConfiguredCommand } from './configured-command.ts';
 import { withStore } from './manager-store.ts';
-import { configOption } from './options.ts';
+import { CommandError, choiceOf } from './output.ts';
 
 /** A command that puts a request into the store of the manager. */
-interface RequestCommand {
-  readonly name: string;
-  readonly argument: readonly [syntax: string, description: string];
-  readonly summary: string;
-  readonly description: string;
-  readonly example: string;
+interface RequestCommand extends Omit<ConfiguredCommand, 'run'> {
   /** The request, or the reason why there is nothing to do, with a remedy. */
   readonly request: (subject: string, state: ManagerState, configuration: Configuration) => Request | string;
 }
 
-const COMMANDS: readonly RequestCommand[] = [
+const REQUESTS: readonly RequestCommand[] = [
   {
     name: 'rebuild',
     argument: ['<diskimage>', 'name of the disk image'],
@@ -74,25 +66,14 @@ const COMMANDS: readonly RequestCommand[] = [
 ];
 
 /** The commands that send a request to the manager, which serves it within seconds, or once it runs. */
-export function registerManagerRequests(program: Command, modules: Modules): void {
-  for (const { name, argument, summary, description, example, request } of COMMANDS) {
-    program
-      .command(name)
-      .summary(summary)
-      .description(description)
-      .argument(...argument)
-      .addOption(configOption())
-      .addHelpText('after', `\nExample:\n  $ nodepool-builder ${name} ${example} -c nodepool.yaml`)
-      .action(async (subject: string, options: { config: string }) => {
-        const { configuration } = await loadConfiguration(options.config, { modules });
-        await withStore(configuration, async (store) => {
-          const wanted = request(subject, await store.read(), configuration);
-          if (typeof wanted === 'string') throw new CommandError(wanted);
-          const number = await store.ask(wanted);
-          console.error(
-            `asked the manager (request ${number}); dib-image-list and image-list show what it does`,
-          );
-        });
-      });
-  }
-}
+export const MANAGER_REQUESTS: readonly ConfiguredCommand[] = REQUESTS.map(({ request, ...row }) => ({
+  ...row,
+  run: async (configuration, _, subject) => {
+    await withStore(configuration, async (store) => {
+      const wanted = request(subject, await store.read(), configuration);
+      if (typeof wanted === 'string') throw new CommandError(wanted);
+      const number = await store.ask(wanted);
+      console.error(`asked the manager (request ${number}); dib-image-list and image-list show what it does`);
+    });
+  },
+}));

@@ -1,8 +1,55 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import type { StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
 import { DATABASE_URL } from '../configuration/normalise.ts';
-import { CommandError } from './command-error.ts';
+import type { ConfiguredCommand } from './configured-command.ts';
+import { CommandError, failing } from './output.ts';
+
+/** Time limit for a running manager to stop, in milliseconds. */
+const STOP_TIMEOUT = 10_000;
+
+/** `export-image-data FILE` and `import-image-data FILE`: the manager's state as JSON. */
+export const IMAGE_DATA: readonly ConfiguredCommand[] = [
+  {
+    name: 'export-image-data',
+    summary: "save the manager's records as JSON",
+    description: "Writes the manager's records of builds and uploads to a file. The manager may be running.",
+    argument: ['<file>', 'file to write; an existing one is replaced'],
+    example: 'images.json',
+    run: async (configuration, _, file) => {
+      const { exportState } = await import('@nodepool-builder/image-manager');
+      const state = await withStore(configuration, exportState);
+      const unwritable = failing(`${file} cannot be written`, 'name another file');
+      await writeDurably(file, `${JSON.stringify(state, null, 2)}\n`).catch(unwritable);
+      console.error(`wrote ${state.builds.length} builds and ${state.uploads.length} uploads to ${file}`);
+    },
+  },
+  {
+    name: 'import-image-data',
+    summary: "load the manager's records from JSON",
+    description:
+      'Loads the file of export-image-data into an empty store, to move to another host, or from a file to PostgreSQL. ' +
+      'From then on the images belong to this store. Stop the manager first, and run none with the old store again.',
+    argument: ['<file>', 'file of export-image-data'],
+    example: 'images.json',
+    run: async (configuration, _, file) => {
+      const unreadable = failing(`${file} cannot be read`, 'name a file that export-image-data wrote');
+      const data: unknown = await readFile(file, 'utf8').then(JSON.parse).catch(unreadable);
+      const { importState } = await import('@nodepool-builder/image-manager');
+      await withOpenStore(configuration, async (store) => {
+        const signal = AbortSignal.timeout(STOP_TIMEOUT);
+        await importState(store, data, { signal }).catch((cause: unknown) => {
+          if (cause !== signal.reason) throw cause;
+          throw new CommandError('a manager works with this store; stop it first', { cause });
+        });
+        const { builds, uploads } = await store.read();
+        console.error(`read ${builds.size} builds and ${uploads.size} uploads from ${file}`);
+      });
+    },
+  },
+];
 
 /** Whether the manager's store exists: a file on disk, or a configured database. */
 export function hasStore({ manager }: Configuration): boolean {
@@ -41,9 +88,16 @@ export async function withStore<T>(
       `no manager has worked here: ${configuration.manager.store} is not there; start nodepool-builder manage, or correct manager.store`,
     );
   }
+  return await withOpenStore(configuration, work);
+}
+
+async function withOpenStore<T>(
+  { manager }: Configuration,
+  work: (store: StateStore) => Promise<T>,
+): Promise<T> {
   // Imported on demand: the daemon starts faster without it.
   const { openStateStore } = await import('@nodepool-builder/image-manager');
-  const store = await openStateStore(configuration.manager.store);
+  const store = await openStateStore(manager.store);
   try {
     return await work(store);
   } finally {

@@ -16,28 +16,47 @@ export function loggingConfigOption(whereElse = 'all to standard error'): Option
   return new Option('-l, --logging-config <file>', description).argParser(expandUser);
 }
 
+/** Expands `~`: an init script may have quoted the path, so that no shell expanded it. */
+function expandUser(path: string): string {
+  return path.replace(/^~(?=\/|$)/, homedir());
+}
+
 /** `-s` of every command that builds. */
 export function secureOption(): Option {
   const description = 'YAML file with secret env-vars of diskimages: builds get them, logs hide them';
   return new Option('-s, --secure <file>', description);
 }
 
-/** Expands `~`: an init script may have quoted the path, so that no shell expanded it. */
-function expandUser(path: string): string {
-  return path.replace(/^~(?=\/|$)/, homedir());
+/** `--json-file`: for Zuul jobs, where both output streams of a command arrive as one. */
+export function jsonFileOption(): Option {
+  return new Option('--json-file <file>', 'write the JSON to a file, apart from warnings');
+}
+
+/** End of a command's help. */
+export function exampleOf(commandLine: string): string {
+  return `\nExample:\n  $ nodepool-builder ${commandLine}`;
 }
 
 /** Parser of options that count something. */
-export function positiveInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1)
-    throw new InvalidArgumentError('It must be a whole number above 0.');
-  return value;
-}
+export const positiveInteger: (text: string) => number = integer(1, 'It must be a whole number above 0.');
 
 /** Parser of options that may be 0. */
-export function wholeNumber(text: string): number {
-  return text === '0' ? 0 : positiveInteger(text);
+export const wholeNumber: (text: string) => number = integer(0, 'It must be a whole number.');
+
+/** Parser of TCP ports; with 0, the system chooses one. */
+export const portNumber: (text: string) => number = integer(0, 'It must be a port number.', 65_535);
+
+function integer(minimum: number, fault: string, maximum = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number => {
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    if (Number.isInteger(value) && value >= minimum && value <= maximum) return value;
+    throw new InvalidArgumentError(fault);
+  };
+}
+
+/** Parser of options that may be repeated. */
+export function append(value: string, values: readonly string[] = []): readonly string[] {
+  return [...values, value];
 }
 
 /** Parser of durations: returns milliseconds. */
@@ -45,13 +64,4 @@ export function duration(text: string): number {
   const milliseconds = parseDuration(text);
   if (milliseconds !== undefined) return milliseconds;
   throw new InvalidArgumentError('It must be a number and a unit: 90m, 12h, 7d.');
-}
-
-/** Parser of TCP ports; with 0, the system chooses one. */
-export function portNumber(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0 || value > 65_535) {
-    throw new InvalidArgumentError('It must be a port number.');
-  }
-  return value;
 }

@@ -1,4 +1,4 @@
-import { CommandError } from './command-error.ts';
+import { CommandError } from './output.ts';
 
 /** Requests to stop, as signals from the outside. */
 export interface StopSignal {

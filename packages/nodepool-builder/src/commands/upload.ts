@@ -1,24 +1,33 @@
+import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
-import { imageIdFault } from '@nodepool-builder/image-builder/module-kit';
+import { basename, dirname, resolve } from 'node:path';
+import {
+  FORMAT_NAMES,
+  type ImageFile,
+  type ImageFormat,
+  type ImageProvider,
+  type ProviderImage,
+} from '@nodepool-builder/image-builder';
+import { checksumsOf, imageIdFault, isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../modules.ts';
-import { CommandError } from './command-error.ts';
-import { formatOfFile } from './image-file.ts';
-import { type JsonOptions, jsonFileOption, writeJson } from './json-output.ts';
-import { withoutProgress, withProgressBar } from './progress-display.ts';
 import {
-  optionalConfigOption,
-  type ProviderOptions,
-  providerOption,
-  withProvider,
-} from './provider-option.ts';
+  type ConversionSettings,
+  formatOfFile,
+  inspectFile,
+  type SourceFile,
+  withConvertedFile,
+} from './image-file.ts';
+import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
+import { jsonFileOption } from './options.ts';
+import { CommandError, type JsonOptions, withoutProgress, withProgress, writeJson } from './output.ts';
+
+type Metadata = Readonly<Record<string, string>>;
 
 interface UploadOptions extends ProviderOptions, JsonOptions {
   readonly name: string;
   readonly format?: ImageFormat;
-  readonly meta?: Readonly<Record<string, string>>;
+  readonly meta?: Metadata;
   readonly temporaryDirectory?: string;
   readonly dryRun?: true;
 }
@@ -52,33 +61,7 @@ export function registerUpload(program: Command, modules: Modules): void {
     )
     .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
-    .action(async (file: string, options: UploadOptions) => {
-      const { name, meta: metadata = {}, dryRun = false, json = false, temporaryDirectory } = options;
-      const format = options.format ?? formatOfFile(file, '--format');
-      const fault = imageIdFault(name);
-      if (fault !== undefined)
-        throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
-      const upload = {
-        // A builder refuses symbolic links. A missing file is reported later.
-        path: await realpath(file).catch(() => resolve(file)),
-        format,
-        name,
-        metadata,
-        temporaryDirectory,
-        dryRun,
-        withProgress: json ? withoutProgress : withProgressBar,
-      };
-      // Imported on demand: the daemon starts faster without it.
-      const { uploadFile } = await import('./upload-file.ts');
-      const uploaded = await withProvider(options, modules, ({ provider }, signal, largestDisk) =>
-        uploadFile(provider, { ...upload, largestDisk }, signal),
-      );
-      const { 'external-id': externalId, provider } = uploaded;
-      await writeJson(uploaded, options);
-      if (json) return;
-      if (externalId !== null) console.log(externalId);
-      else console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
-    });
+    .action((file: string, options: UploadOptions) => runUpload(file, options, modules));
 }
 
 const EXAMPLES = `
@@ -86,11 +69,119 @@ Examples:
   $ nodepool-builder upload debian.qcow2 --provider ci --name debian --meta architecture=x86_64
   $ nodepool-builder upload debian.raw --provider directory:/srv/images --name debian --json`;
 
-function addMetadata(
-  text: string,
-  metadata: Readonly<Record<string, string>> = {},
-): Readonly<Record<string, string>> {
+function addMetadata(text: string, metadata: Metadata = {}): Metadata {
   const at = text.indexOf('=');
   if (at < 1) throw new InvalidArgumentError('It must be KEY=VALUE.');
   return { ...metadata, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+async function runUpload(file: string, options: UploadOptions, modules: Modules): Promise<void> {
+  const { name, meta: metadata = {}, dryRun = false, json, temporaryDirectory } = options;
+  const format = options.format ?? formatOfFile(file, '--format');
+  const fault = imageIdFault(name);
+  if (fault !== undefined) throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
+  // A builder refuses symbolic links. A missing file is reported later.
+  const path = await realpath(file).catch(() => resolve(file));
+  const uploaded = await withProvider(options, modules, ({ provider, largestDisk, signal }) => {
+    const settings = {
+      directory: temporaryDirectory ?? dirname(path),
+      largestDisk,
+      withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
+    };
+    return uploadFile(provider, { path, format, name, metadata, dryRun, ...settings }, signal);
+  });
+  const { 'external-id': externalId, provider } = uploaded;
+  await writeJson(uploaded, options);
+  if (json) return;
+  if (externalId !== null) console.log(externalId);
+  else console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
+}
+
+interface FileUpload extends SourceFile, ConversionSettings {
+  /** The image's name in the provider. */
+  readonly name: string;
+  readonly metadata: Metadata;
+  /** Only find out what would be done. */
+  readonly dryRun: boolean;
+}
+
+/**
+ * Uploads a file once: uploads of the same file, before or at the same time, have the same image as their result.
+ * The result has the keys of the JSON.
+ *
+ * @throws CommandError if the provider takes neither its format nor one that it can be converted to; ImageError if it is
+ *   not of its format; errors of the provider and of the conversion
+ */
+export async function uploadFile(provider: ImageProvider, request: FileUpload, signal: AbortSignal) {
+  const { path, name, metadata, dryRun } = request;
+  const format = formatFor(provider, request);
+  const title = basename(path);
+  const { size, mtime: builtAt } = await inspectFile(request);
+  const checksums = await request.withProgress(`checksums of ${title}`, (onProgress) =>
+    checksumsOf(path, { signal, onProgress }),
+  );
+  const uploadId = jobUploadId({ provider: provider.name, name, format, sha256: checksums.sha256 });
+  const imageId = jobImageId(uploadId);
+  const source = { path, format: request.format, size, checksums };
+  const isConverted = source.format !== format;
+  const find = async (): Promise<ProviderImage | undefined> =>
+    (await provider.list({ signal })).find((image) => image.uploadId === uploadId);
+  const existing = await find();
+  const result = (externalId: string | null, image?: Pick<ProviderImage, 'size' | 'checksums'>) => {
+    const { size: sizeThere = null, checksums: there } = (isConverted ? image : source) ?? {};
+    return {
+      'external-id': externalId, // null in a dry run, if the image does not exist
+      provider: provider.name,
+      name,
+      'image-id': imageId,
+      'upload-id': uploadId,
+      format,
+      size: sizeThere, // in the provider; null, as the digests, until a file of that format exists
+      md5: there?.md5 ?? null,
+      sha256: there?.sha256 ?? null,
+      source: { file: path, format: source.format, size, ...checksums },
+      existed: existing !== undefined,
+    };
+  };
+  if (existing !== undefined || dryRun) return result(existing?.externalId ?? null, existing);
+  const transfer = async (file: ImageFile) => {
+    const upload = { uploadId, imageId, imageName: name, builtAt, file, metadata, shared: true };
+    const { externalId } = await request.withProgress(
+      `upload of ${title} to ${provider.name}`,
+      (onProgress) => provider.upload(upload, { signal, onProgress }),
+    );
+    // Another job may have finished first, with its own conversion.
+    return result(externalId, (isConverted && (await find())) || file);
+  };
+  return isConverted
+    ? await withConvertedFile(source, format, request, signal, transfer)
+    : await transfer(source);
+}
+
+/** Format of the image in the provider: that of the file if the provider takes it, else the provider's first choice. */
+function formatFor({ name, formats }: ImageProvider, { path, format }: SourceFile): ImageFormat {
+  const target = formats.find((taken) => taken === format) ?? formats.find(isConvertible);
+  if (target === format || (target !== undefined && isConvertible(format))) return target;
+  throw new CommandError(
+    `provider "${name}" takes ${formats.join(', ')}, and ${path} is ${format}, which cannot be converted to it; build the image in another format`,
+  );
+}
+
+/** Identity of an upload of a CI job: provider, name and format of the image, and digest of the source file. */
+type JobUpload = Readonly<Record<'provider' | 'name' | 'format' | 'sha256', string>>;
+
+/** Id of an upload. All jobs that upload the same file get the same id. */
+export function jobUploadId({ provider, name, format, sha256 }: JobUpload): string {
+  const key = JSON.stringify([provider, name, format, sha256]);
+  return `job-${createHash('sha256').update(key).digest('hex')}`;
+}
+
+/** Whether a CI job made the upload: the manager and Gearman jobs use ids of other forms. */
+export function isJobUploadId(uploadId = ''): boolean {
+  return /^job-[0-9a-f]{64}$/.test(uploadId);
+}
+
+/** Image id of an upload. It is short, as it becomes part of the image's name in the provider. */
+function jobImageId(uploadId: string): string {
+  return uploadId.slice('job-'.length, 'job-'.length + 16);
 }

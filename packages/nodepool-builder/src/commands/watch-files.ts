@@ -1,33 +1,27 @@
 import { type Stats, type StatsListener, unwatchFile, watchFile } from 'node:fs';
 
-/** Settings of {@link FileWatch}. */
-export interface FileWatchOptions {
-  /** Called after a change, once the files no longer change. */
-  readonly onChange: () => void;
-  /** Milliseconds between two checks of a file. Default 2000. */
-  readonly interval?: number;
-}
-
 /**
  * Reports when a file changes, appears or disappears. It polls the paths, so that it notices every kind of replacement:
  * an editor renames a new file onto the old one, a deployment swaps a symbolic link in the path, another host writes the
  * file by NFS.
  */
-export class FileWatch implements Disposable {
-  readonly #onChange: () => void;
+export class FileWatch {
   readonly #interval: number;
   readonly #listener: StatsListener;
   #files: ReadonlySet<string> = new Set();
   #pending: NodeJS.Timeout | undefined;
 
-  constructor({ onChange, interval = 2000 }: FileWatchOptions) {
-    this.#onChange = onChange;
+  /**
+   * @param onChange is called after a change, once the files no longer change
+   * @param interval milliseconds between two checks of a file
+   */
+  constructor(onChange: () => void, interval = 2000) {
     this.#interval = interval;
     this.#listener = (now, before) => {
       if (signature(now) === signature(before)) return; // called at once for a missing file
       clearTimeout(this.#pending);
       // Waits for one more check: the file may still be being written.
-      this.#pending = setTimeout(this.#onChange, interval * 1.5);
+      this.#pending = setTimeout(onChange, interval * 1.5);
     };
   }
 
@@ -44,10 +38,6 @@ export class FileWatch implements Disposable {
   close(): void {
     this.watch([]);
     clearTimeout(this.#pending);
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
   }
 }
 

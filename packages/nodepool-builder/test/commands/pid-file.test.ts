@@ -30,18 +30,18 @@ async function startOther(t: TestContext): Promise<ChildProcess> {
 
 describe('the pid file', () => {
   it('names this process until it is removed', async () => {
-    const file = await writePidFile(path);
+    const remove = await writePidFile(path);
     assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
-    await file.remove();
+    await remove();
     assert.equal(existsSync(path), false);
   });
 
   it('is replaced if it names a dead process or another program, or holds no number', async () => {
     for (const content of [String(spawnSync('true').pid), '1', 'nonsense']) {
       await writeFile(path, content);
-      const file = await writePidFile(path);
+      const remove = await writePidFile(path);
       assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
-      await file.remove();
+      await remove();
     }
   });
 
@@ -58,9 +58,9 @@ describe('the pid file', () => {
     const other = await startOther(t);
     const written = writePidFile(path);
     other.kill();
-    const file = await written;
+    const remove = await written;
     assert.equal(await readFile(path, 'utf8'), `${process.pid}\n`);
-    await file.remove();
+    await remove();
   });
 
   it('is writable by its owner only, whatever the umask', async (t) => {
@@ -69,9 +69,9 @@ describe('the pid file', () => {
     for (const stale of [false, true]) {
       // A file of python-daemon, with its umask of 0.
       if (stale) await writeFile(path, '999999999\n', { mode: 0o666 });
-      const file = await writePidFile(path);
+      const remove = await writePidFile(path);
       assert.equal((await stat(path)).mode & 0o777, 0o644);
-      await file.remove();
+      await remove();
     }
   });
 

@@ -34,14 +34,11 @@ function watched(t: TestContext): Watched {
   const state: Watched = {
     directory,
     file: join(directory, 'nodepool.yaml'),
-    watch: new FileWatch({
-      interval: INTERVAL,
-      onChange: () => {
-        state.count += 1;
-        tell.resolve();
-        tell = Promise.withResolvers();
-      },
-    }),
+    watch: new FileWatch(() => {
+      state.count += 1;
+      tell.resolve();
+      tell = Promise.withResolvers();
+    }, INTERVAL),
     count: 0,
     changed: () => tell.promise,
   };

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { ImageError, type ImageProvider } from '@nodepool-builder/image-builder';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import { withoutProgress } from '../../src/commands/progress-display.ts';
-import { uploadFile } from '../../src/commands/upload-file.ts';
+import { withoutProgress } from '../../src/commands/output.ts';
+import { uploadFile } from '../../src/commands/upload.ts';
 
 it('a file is not converted if its disk exceeds the size limit', async (t) => {
-  const path = join(temporaryDirectory(t), 'image.raw');
+  const directory = temporaryDirectory(t);
+  const path = join(directory, 'image.raw');
   await writeFile(path, 'disk');
   await truncate(path, 2 ** 21);
   const provider = {
@@ -20,7 +21,11 @@ it('a file is not converted if its disk exceeds the size limit', async (t) => {
   } as Partial<ImageProvider> as ImageProvider;
   const upload = { path, format: 'raw', name: 'debian', metadata: {}, dryRun: false } as const;
   const run = async (largestDisk: number): Promise<unknown> =>
-    await uploadFile(provider, { ...upload, largestDisk, withProgress: withoutProgress }, t.signal);
+    await uploadFile(
+      provider,
+      { ...upload, directory, largestDisk, withProgress: withoutProgress },
+      t.signal,
+    );
   await assert.rejects(
     run(2 ** 20),
     (error) => error instanceof ImageError && error.code === 'image-too-large',

@@ -7,11 +7,11 @@ import type { Configuration, ProviderConfiguration } from '../configuration/conf
 import { loadConfiguration } from '../configuration/load.ts';
 import { toProvider } from '../configuration/provider.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
-import { Providers, type UploadTarget } from '../daemon/providers.ts';
+import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
-import { CommandError, choiceOf } from './command-error.ts';
+import { openJobProviders } from './job-workspace.ts';
 import { DEFAULT_CONFIG_FILE } from './options.ts';
-import { STANDARD_ERROR_LOGGER } from './standard-error-logger.ts';
+import { CommandError, findByName, warn } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 /** Values of {@link providerOption} and {@link optionalConfigOption}. */
@@ -29,34 +29,42 @@ export function providerOption(modules: Modules): Option {
 
 /** `-c` of commands that work without a configuration file. */
 export function optionalConfigOption(): Option {
-  return new Option(
-    '-c, --config <file>',
-    `configuration file (default: ${DEFAULT_CONFIG_FILE} if it exists, else none)`,
-  );
+  const description = `configuration file (default: ${DEFAULT_CONFIG_FILE} if it exists, else none)`;
+  return new Option('-c, --config <file>', description);
+}
+
+/** The provider of a command, with what the command may need besides. */
+interface OpenedProvider extends UploadTarget {
+  readonly providers: Providers;
+  /** Aborts at SIGTERM and SIGINT. */
+  readonly signal: AbortSignal;
+  /** The largest disk to convert, in bytes, if a configuration file sets it. */
+  readonly largestDisk: number | undefined;
 }
 
 /**
- * Opens the provider of `--provider` for one task, and closes it. SIGTERM and SIGINT abort the signal; the same one again
- * ends the process.
+ * Opens the provider of `--provider` for one task, and closes it.
  *
- * @param work gets the largest disk to convert, in bytes, if a configuration file sets it
  * @throws CommandError for an unknown provider, with the known ones
  */
 export async function withProvider<T>(
   options: ProviderOptions,
   modules: Modules,
-  work: (provider: UploadTarget, signal: AbortSignal, largestDisk?: number) => Promise<T>,
+  work: (opened: OpenedProvider) => Promise<T>,
 ): Promise<T> {
   const { configuration, largestDisk } = await findProvider(options, modules);
-  const providers = new Providers({
-    logger: () => STANDARD_ERROR_LOGGER,
-    environment: process.env,
-  });
+  const { name, module } = configuration;
+  const providers = openJobProviders({ providers: [configuration], instanceProviders: [] });
   try {
-    providers.configure({ providers: [configuration], instanceProviders: [] });
-    const { provider } = providers.get(configuration.name) ?? {};
-    if (provider === undefined) throw new TypeError(`provider ${configuration.name} takes no images`);
-    return await untilStopSignal((signal) => work({ configuration, provider }, signal, largestDisk));
+    const { provider } = providers.get(name) ?? {};
+    if (provider === undefined) {
+      throw new CommandError(
+        `provider "${name}" is of type ${module.type}: it takes no images; name another`,
+      );
+    }
+    return await untilStopSignal((signal) =>
+      work({ configuration, provider, providers, largestDisk, signal }),
+    );
   } finally {
     providers[Symbol.dispose]();
   }
@@ -76,11 +84,7 @@ export async function loadOptionalConfiguration(
   return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { modules })).configuration;
 }
 
-interface FoundProvider {
-  readonly configuration: ProviderConfiguration;
-  /** Of the configuration file, in bytes. */
-  readonly largestDisk?: number;
-}
+type FoundProvider = Pick<OpenedProvider, 'configuration'> & Partial<OpenedProvider>;
 
 async function findProvider(
   { provider: name, config }: ProviderOptions,
@@ -91,23 +95,17 @@ async function findProvider(
   if (config === undefined && module?.shortForm !== undefined) {
     return { configuration: await providerOf(name, module, rest.join(':'), modules) };
   }
-  const configuration = await loadOptionalConfiguration(config, modules);
-  if (configuration !== undefined) return configuredProvider(name, configuration);
-  const standard = modules.providers.get(DEFAULT_PROVIDER_TYPE);
-  if (standard === undefined) throw new CommandError(`--provider ${name} needs a configuration file; add -c`);
-  return { configuration: await providerOf(name, standard, name, modules) };
-}
-
-function configuredProvider(name: string, configuration: Configuration): FoundProvider {
-  const found = configuration.providers.find((provider) => provider.name === name);
-  if (found !== undefined) return { configuration: found, largestDisk: configuration.largestDisk };
-  const other = configuration.instanceProviders.find((provider) => provider.name === name);
-  if (other !== undefined) {
-    const { type } = other.module;
-    throw new CommandError(`provider "${name}" is of type ${type}: it takes no images; name another`);
+  const file = await loadOptionalConfiguration(config, modules);
+  if (file === undefined) {
+    const standard = modules.providers.get(DEFAULT_PROVIDER_TYPE);
+    if (standard === undefined)
+      throw new CommandError(`--provider ${name} needs a configuration file; add -c`);
+    return { configuration: await providerOf(name, standard, name, modules) };
   }
-  const names = configuration.providers.map((provider) => provider.name);
-  throw new CommandError(`provider "${name}" is not in ${configuration.file}; ${choiceOf(names)}`);
+  const configuration =
+    file.instanceProviders.find((provider) => provider.name === name) ??
+    findByName(file.providers, 'provider', name, file.file);
+  return { configuration, largestDisk: file.largestDisk };
 }
 
 /** A provider that only the command line describes. */
@@ -138,8 +136,4 @@ function shortForms({ providers }: Modules): string {
 
 function formOf({ type, shortForm }: ProviderModule): string {
   return `${type}:${shortForm?.placeholder}`;
-}
-
-function warn(message: string): void {
-  STANDARD_ERROR_LOGGER.warn(message);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ImageCandidate } from '@nodepool-builder/image-builder';
-import { imagesToPrune } from '../../src/commands/prune.ts';
+import { imagesToPrune } from '../../src/commands/cleanup.ts';
 
 const HOUR = 3_600_000;
 const NOW = Date.parse('2026-05-10T00:00:00Z');
@@ -23,7 +23,7 @@ function images(...built: readonly (number | undefined)[]): ImageCandidate[] {
 }
 
 function pruned(candidates: readonly ImageCandidate[], keep: number, hours: number): string {
-  return imagesToPrune(candidates, { keep, olderThan: hours * HOUR }, NOW)
+  return imagesToPrune(candidates, keep, hours * HOUR, NOW)
     .map(({ externalId }) => externalId)
     .join(' ');
 }

@@ -1,0 +1,248 @@
+import {
+  type ImageCandidate,
+  type ImageProvider,
+  type InstanceProvider,
+  latestImage,
+  type OperationOptions,
+  type PartialUpload,
+} from '@nodepool-builder/image-builder';
+import { type Command, Option } from 'commander';
+import type { Modules } from '../modules.ts';
+import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
+import { duration, exampleOf, jsonFileOption, positiveInteger } from './options.ts';
+import { CommandError, type JsonOptions, messageOf, warn, writeJson } from './output.ts';
+import { isJobUploadId } from './upload.ts';
+
+interface RemovalOptions extends ProviderOptions, JsonOptions {
+  readonly olderThan?: number;
+  /** Only print what would be removed. */
+  readonly dryRun?: true;
+}
+
+interface PruneOptions extends RemovalOptions {
+  readonly name?: string;
+  readonly keep?: number;
+}
+
+/** Default of `reap --older-than`, in milliseconds: no job runs that long. */
+const DEFAULT_AGE = 6 * 3_600_000;
+
+/** `prune` deletes old versions of images; `reap` removes what killed jobs left in a provider. */
+export function registerCleanup(program: Command, modules: Modules): void {
+  program
+    .command('prune')
+    .summary('delete old images that "upload" uploaded')
+    .description(
+      'Deletes images that "upload" uploaded to a provider: of each name, those that are neither among the newest ' +
+        '(--keep) nor younger than --older-than. The newest image of a name always stays. Images that a daemon ' +
+        'uploaded stay, too: nodepool or the manager deletes them. Several jobs may prune at the same time. "reap" ' +
+        'removes what killed jobs left.',
+    )
+    .addOption(providerOption(modules))
+    .option('--name <name>', 'only images of this name (default: of every name)')
+    .option(
+      '--keep <n>',
+      'number of images of each name that stay, however old (default: 1)',
+      positiveInteger,
+    )
+    .option(
+      '--older-than <duration>',
+      'least age of the images to delete: 90m, 12h, 7d (default: any age)',
+      duration,
+    )
+    .option('--dry-run', 'only print what would be deleted')
+    .addOption(optionalConfigOption())
+    .option('--json', 'print JSON')
+    .addOption(jsonFileOption())
+    .addHelpText('after', exampleOf('prune --provider ci --name debian --keep 2 --older-than 7d --dry-run'))
+    .action((options: PruneOptions) => prune(options, modules));
+  program
+    .command('reap')
+    .summary('remove what killed CI jobs left in a provider')
+    .description(
+      'Removes what CI jobs left in a provider when they were killed. Of "upload": incomplete images, objects and ' +
+        'partial files. Of "build": instances with their key pairs and floating IPs, and snapshots; name the provider ' +
+        'as the build did. Anything younger than --older-than may belong to a running job and stays, so it has to be ' +
+        'longer than the longest job. It touches nothing of a daemon, which cleans up by itself, and nothing without ' +
+        'the mark of a job. "prune" deletes complete images.',
+    )
+    .addOption(providerOption(modules))
+    .addOption(
+      new Option('--older-than <duration>', 'least age, since the last change: 90m, 12h, 7d')
+        .argParser(duration)
+        .default(DEFAULT_AGE, '6h'),
+    )
+    .option('--dry-run', 'only print what would be removed')
+    .addOption(optionalConfigOption())
+    .option('--json', 'print JSON')
+    .addOption(jsonFileOption())
+    .addHelpText('after', exampleOf('reap --provider ci --older-than 12h --dry-run'))
+    .action((options: RemovalOptions) => reap(options, modules));
+}
+
+/** Something to remove. */
+interface Removable {
+  /** For people. */
+  readonly subject: string;
+  /** Its JSON. */
+  readonly record: Readonly<Record<string, string | null>>;
+  /** Resolves with false if it is gone, or has changed and has to stay. */
+  readonly remove: () => Promise<unknown>;
+}
+
+/**
+ * Removes one thing after the other, and prints the result: a line for each, or JSON for all at the end. After a failure,
+ * it goes on with the others.
+ *
+ * @throws CommandError at the end, if one of them could not be removed
+ */
+async function removeEach(
+  things: readonly Removable[],
+  options: RemovalOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const records: object[] = [];
+  let failures = 0;
+  const report = (action: string, { subject, record }: Removable, error: string | null = null): void => {
+    records.push({ ...record, action, error });
+    if (error !== null) warn(`${subject}: ${error}`);
+    else if (!options.json) console.log(`${action} ${subject}`);
+  };
+  for (const thing of things) {
+    if (signal.aborted) break;
+    try {
+      if (options.dryRun) report('would delete', thing);
+      else if ((await thing.remove()) !== false) report('deleted', thing);
+    } catch (error) {
+      failures += 1;
+      report('failed', thing, messageOf(error));
+    }
+  }
+  await writeJson(records, options);
+  signal.throwIfAborted();
+  if (failures > 0) throw new CommandError(`${failures} of ${things.length} could not be deleted`);
+}
+
+async function prune(options: PruneOptions, modules: Modules): Promise<void> {
+  const { name, keep, olderThan } = options;
+  if (keep === undefined && olderThan === undefined) {
+    throw new CommandError('say what to delete, with --keep, --older-than or both');
+  }
+  await withProvider(options, modules, async ({ provider, signal }) => {
+    const images = await imagesOfJobs(provider, name, signal);
+    const now = Date.now();
+    const old = imagesToPrune(images, keep ?? 1, olderThan ?? 0, now);
+    const things = old.map((image) => {
+      const { externalId, imageName = '', createdAt, builtAt } = image;
+      return {
+        subject: `${externalId} (${imageName}, of ${madeAt(image, now).toISOString()})`,
+        record: {
+          'external-id': externalId,
+          'image-name': imageName,
+          created: createdAt.toISOString(),
+          built: builtAt?.toISOString() ?? null,
+        },
+        remove: () => provider.delete(externalId, { signal }),
+      };
+    });
+    await removeEach(things, options, signal);
+  });
+}
+
+/** Images that jobs uploaded and that are complete and usable. */
+async function imagesOfJobs(
+  provider: ImageProvider,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly ImageCandidate[]> {
+  const filter = name === undefined ? {} : { imageName: [name] };
+  const [listed, candidates] = await Promise.all([
+    provider.list({ signal }),
+    provider.candidates(filter, { signal }),
+  ]);
+  const uploads = listed.filter(({ uploadId }) => isJobUploadId(uploadId));
+  const ours = new Set(uploads.map(({ externalId }) => externalId));
+  return candidates.filter(
+    ({ externalId, imageName, isUsable, isOwn }) =>
+      ours.has(externalId) && isUsable && isOwn && (name === undefined || imageName === name),
+  );
+}
+
+/**
+ * Selects images to delete: of each name, all but the newest, in the order of `latest`.
+ *
+ * @param keep number of the newest images, which stay however old they are; at least 1
+ * @param olderThan age in milliseconds below which the others stay, too
+ */
+export function imagesToPrune(
+  images: readonly ImageCandidate[],
+  keep: number,
+  olderThan: number,
+  now: number,
+): readonly ImageCandidate[] {
+  const byName = Map.groupBy(images, ({ imageName }) => imageName);
+  return [...byName.values()].flatMap((versions) => {
+    const { latest, refused } = latestImage(versions, {}, now);
+    const newestFirst = [latest ?? [], refused.map(({ candidate }) => candidate)].flat();
+    return newestFirst.slice(keep).filter((image) => now - madeAt(image, now).getTime() >= olderThan);
+  });
+}
+
+/** Time of the build. If it is unknown or in the future, the time of the upload; if that is in the future, too, now. */
+function madeAt({ builtAt, createdAt }: ImageCandidate, now: number): Date {
+  const past = [builtAt, createdAt].find((date) => date !== undefined && date.getTime() <= now);
+  return past ?? new Date(now);
+}
+
+async function reap(options: RemovalOptions, modules: Modules): Promise<void> {
+  const { olderThan = DEFAULT_AGE } = options;
+  await withProvider(options, modules, async ({ configuration, provider, providers, signal }) => {
+    const { name, module } = configuration;
+    const partial = (await provider.partialUploads?.({ signal })) ?? [];
+    const orphans: Orphan[] = partial.filter(({ uploadId }) => isJobUploadId(uploadId));
+    if (module.openInstances !== undefined) {
+      orphans.push(...(await orphansOfBuilds(providers.instanceProvider(name), signal)));
+    }
+    const old = orphans.filter(({ changedAt }) => Date.now() - changedAt.getTime() > olderThan);
+    const things = old.map((orphan) => {
+      const { subject, uploadId = null } = orphan;
+      const changed = orphan.changedAt.toISOString();
+      return {
+        subject: `${subject} (unchanged since ${changed})`,
+        record: { subject, 'upload-id': uploadId, changed },
+        remove: () => orphan.remove({ signal }),
+      };
+    });
+    await removeEach(things, options, signal);
+  });
+}
+
+/** Something in a provider whose job was killed. */
+interface Orphan extends Pick<PartialUpload, 'subject' | 'changedAt'> {
+  /** Undefined for an orphan of a build. */
+  readonly uploadId?: string;
+  remove(options: OperationOptions): Promise<unknown>;
+}
+
+async function orphansOfBuilds(provider: InstanceProvider, signal: AbortSignal): Promise<readonly Orphan[]> {
+  try {
+    const instances = await provider.list({ signal });
+    const captures = (await provider.captures?.({ signal })) ?? [];
+    return [
+      ...instances.map((instance) => ({
+        subject: `instance ${instance.id} of build ${instance.buildId}`,
+        changedAt: instance.launchedAt,
+        remove: () => instance.destroy({ signal }),
+      })),
+      ...captures.map((capture) => ({
+        subject: `snapshot ${capture.externalId} of build ${capture.imageId}`,
+        changedAt: capture.capturedAt,
+        remove: () => capture.discard({ signal }),
+      })),
+    ];
+  } catch (error) {
+    const storesOnlyImages = error instanceof Error && 'code' in error && error.code === 'no-such-service';
+    if (storesOnlyImages) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,39 @@
+import type { Command, Option } from 'commander';
+import type { Configuration } from '../configuration/configuration.ts';
+import { loadConfiguration } from '../configuration/load.ts';
+import type { Modules } from '../modules.ts';
+import { configOption, exampleOf } from './options.ts';
+
+/** A command that works with the configuration file of `-c`. */
+export interface ConfiguredCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly argument?: readonly [syntax: string, description: string];
+  /** Options apart from `-c`. */
+  readonly options?: readonly Option[];
+  /** Arguments and options in the example, apart from `-c`. */
+  readonly example?: string;
+  /** @param argument empty if the command has none */
+  run(configuration: Configuration, options: object, argument: string): Promise<void>;
+}
+
+/** Adds commands to the program. */
+export function registerConfigured(
+  program: Command,
+  modules: Modules,
+  commands: readonly ConfiguredCommand[],
+): void {
+  for (const row of commands) {
+    const { name, summary, description, argument, options = [], example } = row;
+    const command = program.command(name).summary(summary).description(description).addOption(configOption());
+    if (argument !== undefined) command.argument(...argument);
+    for (const option of options) command.addOption(option);
+    const line = [name, example ?? [], '-c nodepool.yaml'].flat().join(' ');
+    command.addHelpText('after', exampleOf(line)).action(async () => {
+      const values = command.opts<{ config: string }>();
+      const { configuration } = await loadConfiguration(values.config, { modules });
+      await row.run(configuration, values, command.args[0] ?? '');
+    });
+  }
+}

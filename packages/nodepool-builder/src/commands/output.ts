@@ -1,0 +1,162 @@
+import type { Logger, Progress } from '@nodepool-builder/image-builder';
+import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
+
+/** Ends a command with a message for the person at the terminal, and exit code 1. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** End of a message about a wrong name: the valid ones. */
+export function choiceOf(names: readonly string[]): string {
+  return names.length === 0 ? 'there are none' : `choose one of: ${names.join(', ')}`;
+}
+
+/** @throws CommandError with the valid names if no entry has the name */
+export function findByName<T extends { readonly name: string }>(
+  entries: readonly T[],
+  kind: string,
+  name: string,
+  file: string,
+): T {
+  const found = entries.find((entry) => entry.name === name);
+  if (found !== undefined) return found;
+  const names = entries.map((entry) => entry.name);
+  throw new CommandError(`${kind} "${name}" is not in ${file}; ${choiceOf(names)}`);
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Handler of a rejection: throws a CommandError that says what failed, why, and what to do. */
+export function failing(what: string, remedy: string): (cause: unknown) => never {
+  return (cause) => {
+    throw new CommandError(`${what}: ${messageOf(cause)}; ${remedy}`, { cause });
+  };
+}
+
+/** Prints a warning or an error for the person at the terminal. */
+export function warn(message: string): void {
+  console.error(`nodepool-builder: ${message}`);
+}
+
+/** Logger of commands: prints warnings and errors on standard error. */
+export const STANDARD_ERROR_LOGGER: Logger = { debug: () => {}, info: () => {}, warn, error: warn };
+
+/** Options of commands that print JSON. */
+export interface JsonOptions {
+  readonly json?: true;
+  /** File for the JSON, in addition to the output. */
+  readonly jsonFile?: string;
+}
+
+/** Prints a value or writes it to a file, as the options ask. Without either option it does nothing. */
+export async function writeJson(value: unknown, { json, jsonFile }: JsonOptions): Promise<void> {
+  const text = JSON.stringify(value, null, 2);
+  if (jsonFile !== undefined) await writeDurably(jsonFile, `${text}\n`, 0o644);
+  if (json === true) console.log(text);
+}
+
+/** One record, with the keys of its JSON. */
+export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[] | null>>;
+
+/** Keys of the columns whose heading is not the key in capitals. */
+const KEYS: Readonly<Record<string, string>> = { IMAGE: 'image-name', AGE: 'requested' };
+
+/** Prints records as JSON, or as a table with these columns. */
+export async function printRecords(
+  records: readonly ShownRecord[],
+  headings: readonly string[],
+  json = false,
+): Promise<void> {
+  console.log(json ? JSON.stringify(records, null, 2) : await textTable(records, headings));
+}
+
+/** Formats a table without lines, with headings in capitals, as nodepool's commands do. */
+export async function textTable(
+  records: readonly ShownRecord[],
+  headings: readonly string[],
+): Promise<string> {
+  // Imported on demand: the daemon starts faster without it.
+  const { getBorderCharacters, table } = await import('table');
+  const rows = records.map((record) =>
+    headings.map((heading) => cell(heading, record[KEYS[heading] ?? heading.toLowerCase()])),
+  );
+  return table([[...headings], ...rows], {
+    border: getBorderCharacters('void'),
+    columnDefault: { paddingLeft: 0, paddingRight: 2 },
+    drawHorizontalLine: () => false,
+  })
+    .replaceAll(/(?<! ) +$/gm, '')
+    .trimEnd();
+}
+
+function cell(heading: string, value: ShownRecord[string] | undefined): string {
+  const text = [value ?? ''].flat().join(',');
+  if (text === '') return '-';
+  if (heading === 'AGE') return formatAge(Date.now() - Date.parse(text));
+  return heading === 'SIZE' ? `${(Number(text) / 2 ** 20).toFixed(1)} MiB` : text;
+}
+
+/** Formats an age as nodepool does: `days:hours:minutes:seconds`. */
+function formatAge(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const parts = [seconds / 86_400, (seconds / 3600) % 24, (seconds / 60) % 60, seconds % 60];
+  return parts.map((part) => String(Math.floor(part)).padStart(2, '0')).join(':');
+}
+
+/** Runs a task and shows its progress. */
+export type WithProgress = <T>(
+  title: string,
+  task: (onProgress: (progress: Progress) => void) => Promise<T>,
+) => Promise<T>;
+
+/** Shows progress on standard error: a bar on a terminal, else lines for a log. */
+export const withProgress: WithProgress = async (title, task) => {
+  const display = process.stderr.isTTY ? await openBar(title) : openLines(title);
+  try {
+    display.update(0);
+    const result = await task(({ done, total }) => {
+      if (total > 0) display.update(Math.floor((done * 100) / total));
+    });
+    display.update(100);
+    return result;
+  } finally {
+    display.stop();
+  }
+};
+
+/** Shows nothing: for JSON output. */
+export const withoutProgress: WithProgress = (_title, task) => task(() => {});
+
+interface ProgressDisplay {
+  /** In whole per cent. */
+  update(percent: number): void;
+  /** Leaves the terminal clean. */
+  stop(): void;
+}
+
+async function openBar(title: string): Promise<ProgressDisplay> {
+  // Imported on demand: the daemon starts faster without it.
+  const { SingleBar } = await import('cli-progress');
+  const bar = new SingleBar({
+    stream: process.stderr,
+    format: `${title} {bar} {percentage} % | {duration_formatted}`,
+    barsize: 30,
+    hideCursor: true,
+    linewrap: false,
+  });
+  bar.start(100, 0);
+  return bar;
+}
+
+/** Prints a line for each 5 %. */
+function openLines(title: string): ProgressDisplay {
+  let next = 0;
+  const update = (percent: number): void => {
+    if (percent < next) return;
+    next = percent < 100 ? Math.min(percent + 5, 100) : Number.POSITIVE_INFINITY;
+    process.stderr.write(`${title}: ${percent} %\n`);
+  };
+  return { update, stop: () => {} };
+}

@@ -1,0 +1,133 @@
+import type { Logger } from '@nodepool-builder/image-builder';
+import type { Configuration } from '../configuration/configuration.ts';
+import { formatDiagnostic } from '../configuration/diagnostic.ts';
+import { type LoadedConfiguration, loadConfiguration } from '../configuration/load.ts';
+import type { LogSettings } from '../logging/log-settings.ts';
+import { readLogSettings } from '../logging/read-log-settings.ts';
+import type { Modules } from '../modules.ts';
+import { messageOf } from './output.ts';
+import { stopSignal } from './stop-signal.ts';
+import { FileWatch } from './watch-files.ts';
+
+/** Settings of {@link runService}. */
+export interface ServiceOptions {
+  /** Path of `nodepool.yaml`. */
+  readonly config: string;
+  /** Path of a file with secret `env-vars`. */
+  readonly secure?: string;
+  /** Path of the logging configuration. */
+  readonly loggingConfig?: string;
+  /** Log settings without {@link loggingConfig}. */
+  readonly defaultLog: LogSettings;
+  /** Name of the service's own logger. */
+  readonly loggerName: string;
+  readonly modules: Modules;
+}
+
+/** What a service starts with. */
+export interface ServiceSite {
+  readonly configuration: Configuration;
+  /** The modules of the configuration. */
+  readonly modules: Modules;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logger: (name: string) => Logger;
+}
+
+/** A daemon. */
+export interface Service {
+  /** Applies another configuration. */
+  reload(configuration: Configuration): void;
+  /** Called once signals have their effect. */
+  ready(): Promise<void>;
+  /** @param urgent aborts if running work has to stop */
+  close(signal: NodeJS.Signals, urgent: AbortSignal): Promise<void>;
+}
+
+/**
+ * Runs a service until SIGTERM or SIGINT. SIGHUP, or a change of a file, reloads the configuration.
+ *
+ * @throws ConfigurationError; errors of `start`
+ */
+export async function runService(
+  options: ServiceOptions,
+  start: (site: ServiceSite) => Promise<Service>,
+): Promise<void> {
+  const { config, secure, loggingConfig, defaultLog, loggerName, modules } = options;
+  const stop = stopSignal();
+  process.on('SIGHUP', () => {}); // no effect before the service runs
+  try {
+    const loaded = await loadConfiguration(config, { modules, secure });
+    const { settings, warnings } =
+      loggingConfig === undefined
+        ? { settings: defaultLog, warnings: [] }
+        : await readLogSettings(loggingConfig);
+    const { openLogging } = await import('../logging/logging.ts');
+    const logging = openLogging(settings);
+    try {
+      const logger = logging.logger(loggerName);
+      for (const warning of warnings) logger.warn(formatDiagnostic(loggingConfig ?? '', warning));
+      logWarnings(logger, loaded);
+      const service = await start({
+        configuration: loaded.configuration,
+        modules: loaded.plugins.modules,
+        environment: process.env,
+        logger: (name) => logging.logger(name),
+      });
+      const stopReloading = reloadOnChange(options, loaded, logger, service);
+      await service.ready();
+      const signal = await stop.requested;
+      stopReloading();
+      await service.close(signal, stop.urgent);
+      logger.info('stopped');
+    } finally {
+      await logging.close();
+    }
+  } finally {
+    stop.close();
+  }
+}
+
+/**
+ * Reloads the configuration at SIGHUP, and when one of its files changes. If the new one is invalid, this is logged and
+ * the old one stays in force.
+ *
+ * @returns a function that ends this
+ */
+function reloadOnChange(
+  { config, secure }: ServiceOptions,
+  { files, plugins }: LoadedConfiguration,
+  logger: Logger,
+  service: Service,
+): () => void {
+  let isClosed = false;
+  const reload = async (): Promise<void> => {
+    try {
+      const loaded = await loadConfiguration(config, { secure, plugins });
+      if (isClosed) return;
+      logWarnings(logger, loaded);
+      service.reload(loaded.configuration);
+      watch.watch(loaded.files);
+      logger.info(`read ${config} again`);
+    } catch (error) {
+      logger.error(`the configuration stays as it was: ${messageOf(error)}`);
+    }
+  };
+  // Reloads run one after the other, so that the newest configuration wins.
+  let last = Promise.resolve();
+  const request = (): void => {
+    last = last.then(reload);
+  };
+  const watch = new FileWatch(request);
+  watch.watch(files);
+  process.on('SIGHUP', request);
+  return () => {
+    isClosed = true;
+    watch.close();
+    process.off('SIGHUP', request);
+  };
+}
+
+/** Logs the warnings of a configuration that is in force. */
+function logWarnings(logger: Logger, { configuration, warnings }: LoadedConfiguration): void {
+  for (const warning of warnings) logger.warn(formatDiagnostic(configuration.file, warning));
+}
