@@ -5,7 +5,6 @@ import type { ImageApi } from './image-api.ts';
 import { unlessAbsent } from './openstack-error.ts';
 import { BUILD_ID, BUILD_TIME, IMAGE_NAME } from './upload/image-properties.ts';
 
-/** Parameters of {@link findCandidates}. */
 export interface CandidateSearch extends CandidateOptions {
   readonly images: ImageApi;
   readonly signal: AbortSignal;
@@ -60,7 +59,6 @@ function toCandidate(image: GlanceImage, projectId: string | undefined): ImageCa
 /** Query of one `GET /v2/images`. */
 type ImageQuery = Readonly<Record<string, string>>;
 
-/** Parameters of {@link imageQueries} besides the filter. */
 export interface QueryOptions {
   /** Of the credentials; undefined in a cloud without Keystone. */
   readonly projectId: string | undefined;

@@ -1,6 +1,7 @@
 import { getHashes } from 'node:crypto';
 import type { SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader, utcTime } from '@nodepool-builder/image-builder/module-kit';
+import type { BodyReader } from './session/service-client.ts';
 
 const TEXT = { type: 'string' } as const;
 const TIME = { type: 'string', format: 'time' } as const;
@@ -51,18 +52,7 @@ export function storedDigest(image: GlanceImage): { algorithm: string; value: st
   return algorithm && value && getHashes().includes(algorithm) ? { algorithm, value } : undefined;
 }
 
-const IMAGE_READER = new JsonReader(IMAGE);
-
-/** @throws Error that names the invalid field */
-export function readGlanceImage(value: unknown): GlanceImage {
-  return IMAGE_READER.check(value);
-}
-
-const IMAGE_PAGE = new JsonReader({
-  type: 'object',
-  required: ['images'],
-  properties: { images: { type: 'array', items: IMAGE }, next: TEXT },
-});
+export const IMAGE_READER: BodyReader<GlanceImage> = new JsonReader(IMAGE);
 
 /** A page of images. */
 export interface ImagePage {
@@ -71,10 +61,11 @@ export interface ImagePage {
   readonly next?: string;
 }
 
-/** @throws Error that names the invalid field */
-export function readImagePage(value: unknown): ImagePage {
-  return IMAGE_PAGE.check(value);
-}
+export const IMAGE_PAGE: BodyReader<ImagePage> = new JsonReader({
+  type: 'object',
+  required: ['images'],
+  properties: { images: { type: 'array', items: IMAGE }, next: TEXT },
+});
 
 const TASK = {
   type: 'object',
@@ -97,22 +88,13 @@ export function isRunning({ status }: GlanceTask): boolean {
   return status === 'pending' || status === 'processing';
 }
 
-const TASK_READER = new JsonReader(TASK);
+export const TASK_READER: BodyReader<GlanceTask> = new JsonReader(TASK);
 
-/** @throws Error that names the invalid field */
-export function readGlanceTask(value: unknown): GlanceTask {
-  return TASK_READER.check(value);
-}
-
-const IMAGE_TASKS = new JsonReader({
+/** The tasks of an image; absent if the cloud does not list them. */
+export const IMAGE_TASKS: BodyReader<{ readonly tasks?: readonly GlanceTask[] }> = new JsonReader({
   type: 'object',
   properties: { tasks: { type: 'array', items: TASK } },
 });
-
-/** The tasks of an image; none if the cloud does not list them. */
-export function readImageTasks(value: unknown): readonly GlanceTask[] {
-  return IMAGE_TASKS.check(value ?? {}).tasks ?? [];
-}
 
 const METHODS = {
   type: 'object',
@@ -120,13 +102,9 @@ const METHODS = {
   properties: { value: { type: 'array', items: TEXT } },
 } as const;
 
-const IMPORT_INFORMATION = new JsonReader({
+/** The import methods of a cloud. */
+export const IMPORT_METHODS: BodyReader<{ 'import-methods': SettingsOf<typeof METHODS> }> = new JsonReader({
   type: 'object',
   required: ['import-methods'],
   properties: { 'import-methods': METHODS },
 });
-
-/** The import methods of a cloud (`/v2/info/import`). */
-export function readImportMethods(value: unknown): readonly string[] {
-  return IMPORT_INFORMATION.check(value)['import-methods'].value;
-}

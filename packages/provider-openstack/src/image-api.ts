@@ -1,12 +1,12 @@
 import {
   type GlanceImage,
   type GlanceTask,
+  IMAGE_PAGE,
+  IMAGE_READER,
+  IMAGE_TASKS,
+  IMPORT_METHODS,
   type ImagePage,
-  readGlanceImage,
-  readGlanceTask,
-  readImagePage,
-  readImageTasks,
-  readImportMethods,
+  TASK_READER,
 } from './glance-image.ts';
 import { OpenStackError, unlessAbsent } from './openstack-error.ts';
 import type { OpenStackSession } from './session/openstack-session.ts';
@@ -56,11 +56,10 @@ export class ImageApi {
 
   /** `POST /v2/images`: an image without data. The request is not repeated if its answer is lost. */
   async create(properties: ImageProperties, signal: AbortSignal): Promise<GlanceImage> {
-    const options = { task: 'ImageCreate', body: properties, validate: readGlanceImage, signal } as const;
+    const options = { task: 'ImageCreate', body: properties, reader: IMAGE_READER, signal } as const;
     return (await this.#client.json('POST', '/images', options)).value;
   }
 
-  /** `PUT /v2/images/{id}/file`. */
   async putFile(id: string, { body, size, stallTimeout }: ImageData, signal: AbortSignal): Promise<void> {
     const headers = { 'x-openstack-image-size': String(size) };
     const options = { task: 'ImageUpload', size, stallTimeout, headers, signal } as const;
@@ -73,7 +72,6 @@ export class ImageApi {
     await this.#client.put(imagePath(id, '/stage'), body, options);
   }
 
-  /** `POST /v2/images/{id}/import`. */
   async import(id: string, method: ImportMethod, signal: AbortSignal): Promise<void> {
     const options = { task: 'ImageImport', body: { method }, signal } as const;
     await this.#client.json('POST', imagePath(id, '/import'), options);
@@ -81,12 +79,15 @@ export class ImageApi {
 
   /** `GET /v2/info/import`: the import methods of the cloud. */
   async importMethods(signal: AbortSignal): Promise<readonly string[]> {
-    return await this.#client.get('/info/import', readImportMethods, { task: 'ImageImportInfo', signal });
+    const information = await this.#client.get('/info/import', IMPORT_METHODS, {
+      task: 'ImageImportInfo',
+      signal,
+    });
+    return information['import-methods'].value;
   }
 
-  /** `GET /v2/images/{id}`. */
   async get(id: string, signal: AbortSignal): Promise<GlanceImage> {
-    return await this.#client.get(imagePath(id), readGlanceImage, { task: 'ImageGet', signal });
+    return await this.#client.get(imagePath(id), IMAGE_READER, { task: 'ImageGet', signal });
   }
 
   /** `GET /v2/images/{id}/file`, streamed. */
@@ -97,7 +98,8 @@ export class ImageApi {
   /** `GET /v2/images/{id}/tasks`: the imports of an image; none on clouds older than 2021. */
   async imageTasks(id: string, signal: AbortSignal): Promise<readonly GlanceTask[]> {
     const options = { task: 'ImageTaskGet', expect: [200, 403, 404], signal } as const;
-    return await this.#client.get(imagePath(id, '/tasks'), readImageTasks, options);
+    const reader: typeof IMAGE_TASKS = { check: (body) => IMAGE_TASKS.check(body ?? {}) };
+    return (await this.#client.get(imagePath(id, '/tasks'), reader, options)).tasks ?? [];
   }
 
   /**
@@ -121,7 +123,7 @@ export class ImageApi {
     let page: Readonly<Record<string, string>> | undefined = { ...query, limit: PAGE_SIZE };
     while (page !== undefined) {
       const request: RequestOptions = { task: 'GlanceImageList', query: page, signal };
-      const { images, next }: ImagePage = await this.#client.get('/images', readImagePage, request);
+      const { images, next }: ImagePage = await this.#client.get('/images', IMAGE_PAGE, request);
       found.push(...images);
       page = next === undefined ? undefined : queryOf(next);
     }
@@ -163,14 +165,13 @@ export class ImageApi {
   /** `POST /v2/tasks`: an import from the object store. */
   async createImportTask(importFrom: string, name: string, signal: AbortSignal): Promise<GlanceTask> {
     const body = { type: 'import', input: { import_from: importFrom, image_properties: { name } } };
-    const options = { task: 'ImageTaskCreate', body, validate: readGlanceTask, signal } as const;
+    const options = { task: 'ImageTaskCreate', body, reader: TASK_READER, signal } as const;
     return (await this.#client.json('POST', '/tasks', options)).value;
   }
 
-  /** `GET /v2/tasks/{id}`. */
   async getTask(id: string, signal: AbortSignal): Promise<GlanceTask> {
     const path = `/tasks/${encodeURIComponent(id)}`;
-    return await this.#client.get(path, readGlanceTask, { task: 'ImageTaskGet', signal });
+    return await this.#client.get(path, TASK_READER, { task: 'ImageTaskGet', signal });
   }
 }
 

@@ -73,7 +73,7 @@ export class ObjectStore {
     for (;;) {
       const query = { format: 'json', prefix, limit: PAGE_SIZE, marker: objects.at(-1)?.name ?? '' };
       const options = { task: 'ContainerGet', query, expect: [200, 204, 404], signal } as const;
-      const page = await this.#client.get(pathOf(container), readObjects, options);
+      const page = await this.#client.get(pathOf(container), { check: readObjects }, options);
       // A page may be smaller than the limit, so only an empty one is the end.
       if (page.length === 0) return objects;
       objects.push(...page);

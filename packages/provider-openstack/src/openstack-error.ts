@@ -24,7 +24,6 @@ export const OPENSTACK_ERRORS = {
 /** The code of an {@link OpenStackError}; compare codes, never messages. */
 export type OpenStackErrorCode = keyof typeof OPENSTACK_ERRORS;
 
-/** Fields of an {@link OpenStackError} besides its message. */
 export interface OpenStackErrorOptions extends ErrorOptions {
   readonly status?: number | undefined;
   readonly retryAfter?: number | undefined;

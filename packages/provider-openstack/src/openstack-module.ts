@@ -105,7 +105,6 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
     return { prepared, imageType: prepared.imageFormat };
   },
   openImages(entry, { prepared, formats, logger, environment, onTask }) {
-    const { 'bandwidth-limit': bandwidthLimit, 'image-upload-timeout': uploadTimeout } = entry;
     return new OpenStackProvider({
       name: entry.name,
       formats,
@@ -113,9 +112,9 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       logger,
       session: { rate: entry.rate, proxyEnv: environment, onTask },
       retry: { ...RETRY, limit: entry['upload-retry-limit'] },
-      ...imageImport(entry),
-      ...(uploadTimeout !== undefined && { uploadTimeout }),
-      ...(bandwidthLimit !== undefined && { bandwidthLimit }),
+      imageImport: imageImport(entry),
+      uploadTimeout: entry['image-upload-timeout'],
+      bandwidthLimit: entry['bandwidth-limit'],
     });
   },
   openInstances(entry, { prepared, logger, environment, owner, scope }) {
@@ -123,7 +122,7 @@ export const OPENSTACK_MODULE: ProviderModule<typeof SETTINGS, CloudSettings> = 
       ...instanceSettings(entry),
       name: entry.name,
       owner,
-      ...(scope !== undefined && { scope }),
+      scope,
       settings: prepared,
       logger,
       session: { rate: entry.rate, proxyEnv: environment },
@@ -138,21 +137,18 @@ function textOf(value: unknown): string | undefined {
 }
 
 /** Import method of the keys `image-import` and `image-import-url`. */
-export function imageImport(entry: ImportKeys): { imageImport?: ImageImport } {
+export function imageImport(entry: ImportKeys): ImageImport | undefined {
   const { 'image-import': method, 'image-import-url': baseUrl = '' } = entry;
-  if (method === undefined) return {};
-  return { imageImport: method === 'web-download' ? { method, baseUrl } : { method } };
+  return method === 'web-download' ? { method, baseUrl } : method && { method };
 }
 
-/** Settings of instances. */
 export function instanceSettings(entry: InstanceKeys): InstanceSettings {
   const names = (Array.isArray(entry.networks) ? entry.networks : []).map(networkName);
   const networks = names.filter((name) => name !== undefined);
-  const pool = textOf(entry.pool);
   return {
-    ...(networks.length > 0 && { networks }),
-    ...(pool !== undefined && { pool }),
-    ...(entry['ipv6-preferred'] === true && { ipv6Preferred: true }),
+    networks: networks.length > 0 ? networks : undefined,
+    pool: textOf(entry.pool),
+    ipv6Preferred: entry['ipv6-preferred'] === true,
   };
 }
 

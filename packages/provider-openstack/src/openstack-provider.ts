@@ -49,16 +49,15 @@ export type ImageImport =
       readonly baseUrl: string;
     };
 
-/** Settings of an {@link OpenStackProvider}. */
 export interface OpenStackProviderOptions extends CloudOptions {
   /** `providers[].name`. */
   readonly name: string;
   /** Accepted formats, the preferred one first: `image-type`, else the cloud's `image_format`. */
   readonly formats: readonly ImageFormat[];
   /** Default: a PUT of the file, or a task if the cloud's settings have `image_api_use_tasks`. */
-  readonly imageImport?: ImageImport;
+  readonly imageImport?: ImageImport | undefined;
   /** Seconds from the last byte until the image is active. Default 3600. */
-  readonly uploadTimeout?: number;
+  readonly uploadTimeout?: number | undefined;
   /** Seconds in which the cloud reads no byte of the file, or gives no answer after the last one. Default 300. */
   readonly stallTimeout?: number;
   /** When to take over the upload of another process. Default: after 2 minutes without data, 2 hours with data. */
@@ -66,7 +65,7 @@ export interface OpenStackProviderOptions extends CloudOptions {
   /** Default: 3 attempts, the second after 5 s. */
   readonly retry?: TransferRetries;
   /** Bytes a second, for all uploads of this provider together. Default: no limit. */
-  readonly bandwidthLimit?: number;
+  readonly bandwidthLimit?: number | undefined;
 }
 
 const DEFAULT_STANDSTILL: StandstillLimits = { empty: 120, storing: 7200 };

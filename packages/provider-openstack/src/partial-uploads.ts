@@ -9,7 +9,6 @@ import type { UploadMethod } from './upload/upload-method.ts';
 /** Statuses of an incomplete image. */
 const INCOMPLETE: readonly string[] = ['queued', 'saving', 'uploading', 'importing', 'killed'];
 
-/** Parameters of {@link findPartialUploads}. */
 export interface PartialUploadSearch {
   /** `providers[].name`. */
   readonly provider: string;

@@ -3,13 +3,12 @@ import { test } from 'node:test';
 import { imageImport, instanceSettings } from '../src/openstack-module.ts';
 
 test('image-import selects the import method', () => {
-  assert.deepEqual(imageImport({}), {});
-  assert.deepEqual(imageImport({ 'image-import': 'glance-direct' }), {
-    imageImport: { method: 'glance-direct' },
-  });
+  assert.equal(imageImport({}), undefined);
+  assert.deepEqual(imageImport({ 'image-import': 'glance-direct' }), { method: 'glance-direct' });
   const baseUrl = 'https://b.example.org/i/';
   assert.deepEqual(imageImport({ 'image-import': 'web-download', 'image-import-url': baseUrl }), {
-    imageImport: { method: 'web-download', baseUrl },
+    method: 'web-download',
+    baseUrl,
   });
 });
 
@@ -25,6 +24,7 @@ test('networks of instances are read as in nodepool', () => {
     pool: '4',
     ipv6Preferred: true,
   });
-  assert.deepEqual(instanceSettings({}), {});
-  assert.deepEqual(instanceSettings({ networks: null, pool: '' }), {});
+  const defaults = { networks: undefined, pool: undefined, ipv6Preferred: false };
+  assert.deepEqual(instanceSettings({}), defaults);
+  assert.deepEqual(instanceSettings({ networks: null, pool: '' }), defaults);
 });

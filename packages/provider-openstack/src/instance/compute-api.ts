@@ -3,13 +3,13 @@ import { OpenStackError } from '../openstack-error.ts';
 import { listPages } from '../session/list-pages.ts';
 import type { JsonAnswer, JsonOptions, ServiceClient } from '../session/service-client.ts';
 import {
+  FLAVOR_READER,
   type Flavor,
+  KEY_PAIRS,
   type KeyPair,
   type NovaServer,
-  readFlavor,
-  readKeyPairs,
-  readServer,
-  readShownServer,
+  SERVER_READER,
+  SHOWN_SERVER,
 } from './nova-server.ts';
 
 /** Properties of a new server. */
@@ -37,13 +37,13 @@ export class ComputeApi {
   }
 
   async flavors(signal: AbortSignal): Promise<readonly Flavor[]> {
-    const list = { path: '/flavors/detail', name: 'flavors', read: readFlavor, signal };
+    const list = { path: '/flavors/detail', name: 'flavors', reader: FLAVOR_READER, signal };
     return await listPages(this.#client, list);
   }
 
   /** The project's servers whose names contain a text without special characters. */
   async servers(name: string, signal: AbortSignal): Promise<readonly NovaServer[]> {
-    const list = { path: '/servers/detail', name: 'servers', query: { name }, read: readServer, signal };
+    const list = { path: '/servers/detail', name: 'servers', query: { name }, reader: SERVER_READER, signal };
     return await listPages(this.#client, list);
   }
 
@@ -63,12 +63,12 @@ export class ComputeApi {
       ...(userData !== undefined && { user_data: Buffer.from(userData).toString('base64') }),
     };
     const headers = networks === 'none' ? NETWORKS_NONE : {};
-    const options = { body: { server }, headers, validate: readCreated, signal };
+    const options = { body: { server }, headers, reader: CREATED, signal };
     return (await this.#client.json('POST', '/servers', options)).value.server.id;
   }
 
   async server(id: string, signal: AbortSignal): Promise<NovaServer> {
-    return await this.#client.get(serverPath(id), readShownServer, { signal });
+    return (await this.#client.get(serverPath(id), SHOWN_SERVER, { signal })).server;
   }
 
   /** A missing server is not an error. */
@@ -99,12 +99,13 @@ export class ComputeApi {
 
   async consoleOutput(id: string, signal: AbortSignal): Promise<string> {
     const body = { 'os-getConsoleOutput': {} }; // all lines that Nova keeps
-    return (await this.#act(id, { body, validate: readOutput, replay: true, signal })).value.output;
+    return (await this.#act(id, { body, reader: OUTPUT, replay: true, signal })).value.output;
   }
 
   /** Key pairs of the user. */
   async keyPairs(signal: AbortSignal): Promise<readonly KeyPair[]> {
-    return await this.#client.get('/os-keypairs', readKeyPairs, { signal });
+    const { keypairs } = await this.#client.get('/os-keypairs', KEY_PAIRS, { signal });
+    return keypairs.map(({ keypair }) => keypair);
   }
 
   async createKeyPair(keypair: KeyPair, signal: AbortSignal): Promise<void> {
@@ -134,7 +135,3 @@ const CREATED = new JsonReader({
 });
 
 const OUTPUT = new JsonReader({ type: 'object', required: ['output'], properties: { output: TEXT } });
-
-const readCreated = (value: unknown): ReturnType<typeof CREATED.check> => CREATED.check(value);
-
-const readOutput = (value: unknown): ReturnType<typeof OUTPUT.check> => OUTPUT.check(value);

@@ -7,9 +7,9 @@ import type { NetworkApi } from './network-api.ts';
 /** Settings of instances: keys of a provider in `nodepool.yaml`. */
 export interface InstanceSettings {
   /** Names or ids of the networks of an instance; `none`: no network. Default: the only network of the project. */
-  readonly networks?: 'none' | readonly string[];
+  readonly networks?: 'none' | readonly string[] | undefined;
   /** Name or id of the network of floating IPs (`pool`). Default: no floating IP. */
-  readonly pool?: string;
+  readonly pool?: string | undefined;
   /** Default: the cloud's. */
   readonly configDrive?: boolean;
   /** Whether to prefer an IPv6 address (`ipv6-preferred`). Default false. */

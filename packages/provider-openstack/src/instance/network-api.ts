@@ -67,7 +67,7 @@ export class NetworkApi {
     query: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<readonly NetworkResource[]> {
-    const read = (value: unknown): NetworkResource => RESOURCE_READER.check(value);
-    return await listPages(this.#client, { path: `/${name}`, name, query, read, signal });
+    const list = { path: `/${name}`, name, query, reader: RESOURCE_READER, signal };
+    return await listPages(this.#client, list);
   }
 }

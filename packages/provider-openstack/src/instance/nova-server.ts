@@ -1,5 +1,6 @@
 import type { InstanceState, SettingsOf } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
+import type { BodyReader } from '../session/service-client.ts';
 
 const TEXT = { type: 'string' } as const;
 
@@ -92,23 +93,14 @@ function addressesOf({ accessIPv4, accessIPv6, addresses }: NovaServer): readonl
   ];
 }
 
-const SERVER_READER = new JsonReader(SERVER);
+export const SERVER_READER: BodyReader<NovaServer> = new JsonReader(SERVER);
 
-/** @throws Error that names the invalid field */
-export function readServer(value: unknown): NovaServer {
-  return SERVER_READER.check(value);
-}
-
-const SHOWN_SERVER = new JsonReader({
+/** The answer to `GET /servers/{id}`. */
+export const SHOWN_SERVER: BodyReader<{ readonly server: NovaServer }> = new JsonReader({
   type: 'object',
   required: ['server'],
   properties: { server: SERVER },
 });
-
-/** Reads the answer to `GET /servers/{id}`. */
-export function readShownServer(value: unknown): NovaServer {
-  return SHOWN_SERVER.check(value).server;
-}
 
 const FLAVOR = {
   type: 'object',
@@ -124,12 +116,7 @@ const FLAVOR = {
 /** A flavor in Nova. */
 export type Flavor = SettingsOf<typeof FLAVOR>;
 
-const FLAVOR_READER = new JsonReader(FLAVOR);
-
-/** @throws Error that names the invalid field */
-export function readFlavor(value: unknown): Flavor {
-  return FLAVOR_READER.check(value);
-}
+export const FLAVOR_READER: BodyReader<Flavor> = new JsonReader(FLAVOR);
 
 const KEY_PAIR = {
   type: 'object',
@@ -140,18 +127,12 @@ const KEY_PAIR = {
 /** A key pair of the user. */
 export type KeyPair = SettingsOf<typeof KEY_PAIR>;
 
-const KEY_PAIRS = new JsonReader({
-  type: 'object',
-  required: ['keypairs'],
-  properties: {
-    keypairs: {
-      type: 'array',
-      items: { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } },
-    },
-  },
-});
+const KEY_PAIR_ITEM = { type: 'object', required: ['keypair'], properties: { keypair: KEY_PAIR } } as const;
 
-/** Reads the answer to `GET /os-keypairs`. */
-export function readKeyPairs(value: unknown): readonly KeyPair[] {
-  return KEY_PAIRS.check(value).keypairs.map(({ keypair }) => keypair);
-}
+/** The answer to `GET /os-keypairs`. */
+export const KEY_PAIRS: BodyReader<{ readonly keypairs: readonly { readonly keypair: KeyPair }[] }> =
+  new JsonReader({
+    type: 'object',
+    required: ['keypairs'],
+    properties: { keypairs: { type: 'array', items: KEY_PAIR_ITEM } },
+  });

@@ -22,7 +22,6 @@ import { OpenStackInstance } from './openstack-instance.ts';
 /** Time limit for the cleanup after a failed launch, in milliseconds. `list` shows what it could not remove. */
 const CLEANUP_TIME = 120_000;
 
-/** Settings of an {@link OpenStackInstanceProvider}. */
 export interface OpenStackInstanceProviderOptions
   extends InstanceSettings,
     CloudOptions,
@@ -38,7 +37,7 @@ export interface OpenStackInstanceProviderOptions
    * Group of the owner's instances, of letters and digits; instances of other scopes are not listed or removed.
    * Default: the instances of all scopes.
    */
-  readonly scope?: string;
+  readonly scope?: string | undefined;
 }
 
 /**

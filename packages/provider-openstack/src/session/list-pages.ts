@@ -1,5 +1,5 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import type { ServiceClient } from './service-client.ts';
+import type { BodyReader, ServiceClient } from './service-client.ts';
 
 /** A list of resources. */
 export interface ListRequest<T> {
@@ -7,7 +7,7 @@ export interface ListRequest<T> {
   /** Key of the list in an answer. */
   readonly name: string;
   readonly query?: Readonly<Record<string, string>>;
-  readonly read: (item: unknown) => T;
+  readonly reader: BodyReader<T>;
   readonly signal: AbortSignal;
 }
 
@@ -24,18 +24,18 @@ const LINKS = new JsonReader({ type: 'array', items: { type: 'object', propertie
  */
 export async function listPages<T extends { readonly id: string }>(
   client: ServiceClient,
-  { path, name, query, read, signal }: ListRequest<T>,
+  { path, name, query, reader, signal }: ListRequest<T>,
 ): Promise<readonly T[]> {
-  const validate = (answer: unknown): { items: readonly T[]; hasNext: boolean } => {
+  const check = (answer: unknown): { items: readonly T[]; hasNext: boolean } => {
     const { [name]: items, [`${name}_links`]: links = [] } = PAGE.check(answer);
     const hasNext = LINKS.check(links, `${name}_links`).some(({ rel }) => rel === 'next');
-    return { items: ITEMS.check(items, name).map(read), hasNext };
+    return { items: ITEMS.check(items, name).map((item) => reader.check(item)), hasNext };
   };
   const found: T[] = [];
   for (;;) {
     const marker = found.at(-1)?.id;
     const page = { ...query, ...(marker !== undefined && { marker }) };
-    const { items, hasNext } = await client.get(path, validate, { query: page, signal });
+    const { items, hasNext } = await client.get(path, { check }, { query: page, signal });
     found.push(...items);
     if (!hasNext || items.length === 0) return found;
   }

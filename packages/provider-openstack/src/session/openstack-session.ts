@@ -6,7 +6,6 @@ import { type ClientParts, ServiceClient, type ServiceRequest } from './service-
 import { TokenKeeper } from './token.ts';
 import { Transport, type TransportOptions } from './transport.ts';
 
-/** Settings of an {@link OpenStackSession} besides those of the cloud. */
 export interface SessionOptions extends TransportOptions {
   /** Called for each request that succeeded. */
   readonly onTask?: OnTask | undefined;

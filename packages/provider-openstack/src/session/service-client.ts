@@ -15,7 +15,6 @@ export interface ServiceRequest extends ServiceSettings {
   readonly version?: string;
 }
 
-/** Options of any request. */
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string>>;
   /** They override the default content type. */
@@ -25,17 +24,19 @@ export interface RequestOptions {
   readonly task?: CloudTask;
 }
 
-/** Options of {@link ServiceClient.json}. */
+/** Reads a parsed JSON body, as a JsonReader does. Its errors become `invalid-answer`. */
+export interface BodyReader<T> {
+  /** @param value undefined if the body is empty or not JSON */
+  check(value: unknown): T;
+}
+
 export interface JsonOptions<T> extends RequestOptions {
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Statuses of success. Default: 200 to 299. */
   readonly expect?: readonly number[];
-  /**
-   * Reads the parsed JSON body; its argument is `undefined` if the body is empty or not JSON. Its errors become
-   * `invalid-answer`. Default: the value is `undefined`.
-   */
-  readonly validate?: (value: unknown) => T;
+  /** Default: the value is `undefined`. */
+  readonly reader?: BodyReader<T>;
   /**
    * Whether the request may be sent again after its answer was lost. Default: false for POST and PATCH, whose first
    * attempt may have had an effect, else true. Answers that ask for a retry (429, 503) are followed either way.
@@ -43,10 +44,9 @@ export interface JsonOptions<T> extends RequestOptions {
   readonly replay?: boolean;
 }
 
-/** An answer with the value of {@link JsonOptions.validate}. */
+/** An answer with the value of {@link JsonOptions.reader}. */
 export type JsonAnswer<T> = HttpAnswer & { readonly value: T };
 
-/** Options of {@link ServiceClient.put}. */
 export interface PutOptions extends RequestOptions {
   /** Length of the body in bytes. */
   readonly size: number;
@@ -92,7 +92,7 @@ export class ServiceClient {
     path: string,
     options: JsonOptions<T> = {},
   ): Promise<JsonAnswer<T>> {
-    const { body, headers, validate, replay = IDEMPOTENT.includes(method) } = options;
+    const { body, headers, reader, replay = IDEMPOTENT.includes(method) } = options;
     const { transport } = this.#parts;
     const content =
       body === undefined
@@ -109,7 +109,7 @@ export class ServiceClient {
       const send = async (): Promise<JsonAnswer<T>> => {
         const answer = await transport.send(request);
         if (!isExpected(answer.status, options.expect)) throw transport.refusal(request, answer);
-        const value = validate && transport.parse(request, answer, validate);
+        const value = reader && transport.parse(request, answer, (json) => reader.check(json));
         return { ...answer, value: value as T };
       };
       return await transport.retry(signal, send, (error) => {
@@ -119,12 +119,8 @@ export class ServiceClient {
   }
 
   /** Value of a GET. */
-  async get<T>(
-    path: string,
-    validate: (value: unknown) => T,
-    options: Omit<JsonOptions<T>, 'validate'>,
-  ): Promise<T> {
-    return (await this.json('GET', path, { ...options, validate })).value;
+  async get<T>(path: string, reader: BodyReader<T>, options: Omit<JsonOptions<T>, 'reader'>): Promise<T> {
+    return (await this.json('GET', path, { ...options, reader })).value;
   }
 
   /** Deletes something; a missing one is not an error. */

@@ -1,4 +1,4 @@
-import { type Clock, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { type Clock, SingleFlight } from '@nodepool-builder/image-builder/module-kit';
 import type { CatalogEndpoint } from './catalog.ts';
 
 /** A token of Keystone, with the catalog of services. */
@@ -16,12 +16,12 @@ const SHORTEST_LIFE = 120_000;
 
 /** Holds a token for all clients and renews it in time, with one request for all that wait. */
 export class TokenKeeper {
-  readonly #issue: () => Promise<Token>;
+  readonly #issue: (signal: AbortSignal) => Promise<Token>;
   readonly #clock: Clock;
+  readonly #renewal = new SingleFlight<Token>();
   #token: Token | undefined;
-  #renewal: Promise<Token> | undefined;
 
-  constructor(issue: () => Promise<Token>, clock: Clock) {
+  constructor(issue: (signal: AbortSignal) => Promise<Token>, clock: Clock) {
     this.#issue = issue;
     this.#clock = clock;
   }
@@ -32,21 +32,15 @@ export class TokenKeeper {
     if (this.#token !== undefined && this.#token.expiresAt - this.#clock.now() >= SHORTEST_LIFE) {
       return this.#token;
     }
-    this.#renewal ??= this.#renew();
-    return await unlessAborted(this.#renewal, signal);
+    const renew = async (options: { readonly signal: AbortSignal }): Promise<Token> => {
+      this.#token = await this.#issue(options.signal);
+      return this.#token;
+    };
+    return await this.#renewal.run('token', renew, { signal });
   }
 
   /** Discards a token after a 401. */
   reject(token: Token): void {
     if (this.#token === token) this.#token = undefined;
-  }
-
-  async #renew(): Promise<Token> {
-    try {
-      this.#token = await this.#issue();
-      return this.#token;
-    } finally {
-      this.#renewal = undefined;
-    }
   }
 }

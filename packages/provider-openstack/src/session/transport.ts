@@ -22,7 +22,6 @@ const DEFAULT_RETRY_LIMITS: RetryLimits = {
   longestRetryAfter: 120,
 };
 
-/** Settings of a {@link Transport} besides those of the cloud. */
 export interface TransportOptions {
   readonly logger: Logger;
   /** Seconds between the starts of two requests (`rate` of `nodepool.yaml`). Default 0. */

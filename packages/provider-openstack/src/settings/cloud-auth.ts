@@ -14,40 +14,10 @@ export interface NodepoolCredentials {
   readonly apiTimeout?: number | undefined;
 }
 
-/** Credentials whose older name in `auth` takes precedence over the newer one beside `auth`. */
-const INSIDE_FIRST = [
-  'auth_url',
-  'endpoint',
-  'user_id',
-  'username',
-  'password',
-  'default_domain_id',
-  'default_domain_name',
-  'system_scope',
-  'trust_id',
-  'application_credential_id',
-  'application_credential_name',
-  'application_credential_secret',
-] as const;
+type Reader = (name: string) => string | undefined;
 
-/** Credentials whose newer name beside `auth` takes precedence over the older one in `auth`. */
-const NEWER_NAME_FIRST = [
-  'token',
-  'project_id',
-  'project_name',
-  'domain_id',
-  'domain_name',
-  'user_domain_id',
-  'user_domain_name',
-  'project_domain_id',
-  'project_domain_name',
-] as const;
-
-type CredentialName = (typeof INSIDE_FIRST)[number] | (typeof NEWER_NAME_FIRST)[number];
-
-type Credentials = Readonly<Partial<Record<CredentialName, unknown>>>;
-
-const OLDER_NAMES: Readonly<Partial<Record<CredentialName, string>>> = {
+/** Older names in `clouds.yaml`. */
+const OLDER_NAMES: Readonly<Record<string, string>> = {
   endpoint: 'url',
   username: 'user_name',
   token: 'auth_token',
@@ -55,40 +25,31 @@ const OLDER_NAMES: Readonly<Partial<Record<CredentialName, string>>> = {
   project_name: 'tenant_name',
 };
 
-/**
- * Collects the credentials from the provider, the `auth` of the cloud and the keys beside it, in the order of
- * os-client-config 1.22. In openstacksdk 2.0, projects and domains beside `auth` take precedence over those in it.
- */
-function credentialsOf(cloud: Mapping, provider: NodepoolCredentials): Credentials {
-  const inside = mappingAt(cloud, 'auth');
-  const found: Partial<Record<CredentialName, unknown>> = {};
-  for (const name of INSIDE_FIRST) {
-    const older = OLDER_NAMES[name] ?? name;
-    found[name] = firstSet(inside[name], inside[older], cloud[name], cloud[older]);
-  }
-  for (const name of NEWER_NAME_FIRST) {
-    const older = OLDER_NAMES[name] ?? name;
-    found[name] = firstSet(inside[name], cloud[name], inside[older], cloud[older]);
-  }
-  found.auth_url = firstSet(provider.authUrl, found.auth_url);
-  found.username = firstSet(provider.username, found.username);
-  found.password = firstSet(provider.password, found.password);
-  found.project_id = firstSet(provider.projectId, found.project_id);
-  found.project_name = firstSet(provider.projectName, found.project_name);
-  const { domain_id, domain_name, ...others } = found;
-  // `domain_*` is the domain of the user and the project; without a project it is the scope.
-  if (found.project_id === undefined && found.project_name === undefined) return found;
-  return {
-    ...others,
-    user_domain_id: found.user_domain_id ?? domain_id,
-    project_domain_id: found.project_domain_id ?? domain_id,
-    user_domain_name: found.user_domain_name ?? domain_name,
-    project_domain_name: found.project_domain_name ?? domain_name,
-  };
-}
+/** Names that take precedence beside `auth` over the older name in `auth`; for the other names it is the reverse. */
+const NEWER_NAME_FIRST: readonly string[] = ['token', 'project_id', 'project_name'];
 
-function firstSet(...values: readonly unknown[]): unknown {
-  return values.find((value) => value !== undefined && value !== null && value !== '');
+/**
+ * Returns a credential of the provider, the `auth` of the cloud or the keys beside it, in the order of os-client-config
+ * 1.22. In openstacksdk 2.0, projects and domains beside `auth` take precedence over those in it.
+ */
+function credentialReader(cloud: MergedCloud, provider: NodepoolCredentials): Reader {
+  const { values } = cloud;
+  const auth = mappingAt(values, 'auth');
+  const overrides: Mapping = {
+    auth_url: provider.authUrl,
+    username: provider.username,
+    password: provider.password,
+    project_id: provider.projectId,
+    project_name: provider.projectName,
+  };
+  return (name) => {
+    const older = OLDER_NAMES[name] ?? name;
+    const configured = NEWER_NAME_FIRST.includes(name)
+      ? [auth[name], values[name], auth[older], values[older]]
+      : [auth[name], auth[older], values[name], values[older]];
+    const set = [overrides[name], ...configured].find((value) => (value ?? '') !== '');
+    return cloud.rawText(name, { [name]: set });
+  };
 }
 
 /** Supported values of `auth_type`. */
@@ -123,9 +84,8 @@ export function cloudAuth(
     const supported = Object.keys(AUTH_TYPES).filter((name) => name !== 'None');
     throw cloud.invalid('its auth_type is not supported', `use one of ${supported.join(', ')}`);
   }
-  const credentials = credentialsOf(cloud.values, provider);
-  const optional: Reader = (name) => cloud.rawText(name, credentials);
-  const required = (name: CredentialName): string => {
+  const optional = credentialReader(cloud, provider);
+  const required = (name: string): string => {
     const value = optional(name);
     if (value === undefined) throw cloud.invalid(`${name} is missing`, ADD_TO_AUTH);
     return value;
@@ -159,12 +119,10 @@ export function cloudAuth(
     : { type: row.type, user: user(), password: required('password'), ...common };
 }
 
-type Reader = (name: CredentialName) => string | undefined;
-
 function scopeOf(cloud: MergedCloud, optional: Reader): AuthScope {
   const project = namedInDomain('project', optional);
   const [id, name] = [optional('domain_id'), optional('domain_name')];
-  const domain = id === undefined ? name && { name } : { id };
+  const domain = hasProject(optional) ? undefined : id === undefined ? name && { name } : { id };
   const system = optional('system_scope');
   if (optional('trust_id') !== undefined) {
     throw cloud.invalid('trust_id is not supported', 'name a project');
@@ -186,11 +144,18 @@ function namedInDomain(kind: 'user' | 'project', optional: Reader): NamedInDomai
   if (id !== undefined) return { id };
   const name = optional(kind === 'user' ? 'username' : 'project_name');
   if (name === undefined) return undefined;
-  for (const owner of [kind, 'default'] as const) {
-    const domainId = optional(`${owner}_domain_id`);
-    if (domainId !== undefined) return { name, domainId };
-    const domainName = optional(`${owner}_domain_name`);
-    if (domainName !== undefined) return { name, domainName };
-  }
-  return { name };
+  // `domain_*` is the domain of the user and the project; without a project it is the scope.
+  const shared: Reader = (key) => (hasProject(optional) ? optional(key) : undefined);
+  const domainId = optional(`${kind}_domain_id`) ?? shared('domain_id');
+  if (domainId !== undefined) return { name, domainId };
+  const domainName = optional(`${kind}_domain_name`) ?? shared('domain_name');
+  if (domainName !== undefined) return { name, domainName };
+  const defaultId = optional('default_domain_id');
+  if (defaultId !== undefined) return { name, domainId: defaultId };
+  const defaultName = optional('default_domain_name');
+  return defaultName === undefined ? { name } : { name, domainName: defaultName };
+}
+
+function hasProject(optional: Reader): boolean {
+  return (optional('project_id') ?? optional('project_name')) !== undefined;
 }

@@ -22,16 +22,14 @@ export interface SettingsPlace {
 
 type SearchPlace = Omit<SettingsPlace, 'warn'>;
 
-/** Kinds of files, by their names without the suffix. */
-const FILE_KINDS = ['clouds', 'secure', 'clouds-public'] as const;
-
-type FileKind = (typeof FILE_KINDS)[number];
-
-/** Variable with the file that is tried first. */
-const FILE_VARIABLES: Readonly<Partial<Record<FileKind, string>>> = {
+/** Files by their names without the suffix, with the variable of the file that is tried first. */
+const FILES = {
   clouds: 'OS_CLIENT_CONFIG_FILE',
   secure: 'OS_CLIENT_SECURE_FILE',
-};
+  'clouds-public': undefined,
+} as const;
+
+type FileKind = keyof typeof FILES;
 
 /** Directories in the order of the search; only the first readable file is used. */
 function searchDirectories({ env, home, cwd }: SearchPlace): readonly string[] {
@@ -49,8 +47,7 @@ function searchDirectories({ env, home, cwd }: SearchPlace): readonly string[] {
 
 /** Absolute path of the file in the variable. */
 function namedFile(kind: FileKind, place: SearchPlace): string | undefined {
-  const variable = FILE_VARIABLES[kind];
-  const named = variable === undefined ? undefined : place.env[variable];
+  const named = place.env[FILES[kind] ?? ''];
   return named ? resolve(place.cwd, named) : undefined;
 }
 
@@ -65,7 +62,7 @@ function possibleFiles(kind: FileKind, place: SearchPlace): readonly string[] {
 
 /** All files that `loadCloudSettings` reads, or would read if they existed. */
 export function cloudSettingsFiles(place: SearchPlace): readonly string[] {
-  return FILE_KINDS.flatMap((kind) => possibleFiles(kind, place));
+  return (Object.keys(FILES) as FileKind[]).flatMap((kind) => possibleFiles(kind, place));
 }
 
 interface SettingsFile {
@@ -87,7 +84,7 @@ async function readSettingsFile(kind: FileKind, place: SettingsPlace): Promise<S
       const reason = reasonOf(error as Error);
       if (reason !== undefined) place.warn(`${file} is skipped: ${reason}`);
       else if (file === namedFile(kind, place)) {
-        place.warn(`${file} does not exist, but ${FILE_VARIABLES[kind]} names it`);
+        place.warn(`${file} does not exist, but ${FILES[kind]} names it`);
       }
     }
   }

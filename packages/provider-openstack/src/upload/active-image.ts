@@ -3,7 +3,6 @@ import type { ImageApi } from '../image-api.ts';
 import { OpenStackError, unlessAbsent } from '../openstack-error.ts';
 import { poll } from './poll.ts';
 
-/** Options of {@link activeImage}. */
 export interface ActiveImageOptions {
   /** How the data arrives: all of a `file` was sent before, but an `import` may not have started. */
   readonly arrival: 'file' | 'import';

@@ -9,7 +9,6 @@ import { type BandwidthLimit, metered } from '@nodepool-builder/image-builder/mo
 import type { ImageData } from '../image-api.ts';
 import { OpenStackError } from '../openstack-error.ts';
 
-/** Options of {@link withFile}. */
 export interface FileDataOptions {
   readonly onProgress: (progress: Progress) => void;
   readonly limit: BandwidthLimit | undefined;

@@ -50,7 +50,6 @@ export function diskFormat(format: ImageFormat): string {
   return DISK_FORMATS[format] ?? format;
 }
 
-/** Parameters of {@link imageProperties}. */
 export interface PropertySources {
   readonly provider: string;
   readonly request: UploadRequest;

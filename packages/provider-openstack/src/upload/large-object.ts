@@ -9,7 +9,6 @@ export interface LargeObjectPlace {
   readonly name: string;
 }
 
-/** Parameters of {@link putLargeObject}. */
 export interface LargeObject extends LargeObjectPlace {
   readonly data: ImageData;
   /** Bytes of a segment. */

@@ -6,7 +6,6 @@ const FIRST_PAUSE = 100;
 /** Longest interval between two checks, in milliseconds. */
 const LONGEST_PAUSE = 2000;
 
-/** Limits of {@link poll}. */
 export interface PollOptions {
   readonly signal: AbortSignal;
   /** Seconds. Default: no timeout. */

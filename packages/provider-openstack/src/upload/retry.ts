@@ -12,7 +12,6 @@ export interface TransferRetries {
   readonly limit?: number;
 }
 
-/** Options of {@link retry}. */
 export interface RetryOptions extends TransferRetries {
   /** Subject of the log lines. */
   readonly name: string;

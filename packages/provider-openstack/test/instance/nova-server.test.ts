@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseAddress, readServer } from '../../src/instance/nova-server.ts';
+import { chooseAddress, SERVER_READER } from '../../src/instance/nova-server.ts';
 
 const FIXED = { private: [entry('fd00::1', 6, 'fixed'), entry('10.0.0.1', 4, 'fixed')] };
 const FLOATING = { private: [...FIXED.private, entry('198.51.100.1', 4, 'floating')] };
@@ -25,7 +25,7 @@ const CHOICES = [
 
 for (const { what, shown, v4, v6 } of CHOICES) {
   test(`the chosen address of a server with ${what}`, () => {
-    const server = readServer({ id: '1', status: 'ACTIVE', ...shown });
+    const server = SERVER_READER.check({ id: '1', status: 'ACTIVE', ...shown });
     assert.deepEqual([chooseAddress(server, false), chooseAddress(server, true)], [v4, v6]);
   });
 }

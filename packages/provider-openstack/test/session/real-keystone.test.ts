@@ -46,7 +46,7 @@ function fieldOf(key: 'id' | 'owner' | 'checksum'): (image: unknown) => string {
 async function ownerOfNewImage(auth: CloudAuth): Promise<string> {
   const client = openSession(auth).client({ type: 'image', interface: 'public', version: 'v2' });
   const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
-  return (await client.json('POST', '/images', { body, validate: fieldOf('owner') })).value;
+  return (await client.json('POST', '/images', { body, reader: { check: fieldOf('owner') } })).value;
 }
 
 describe('the real Keystone issues a token that the real Glance accepts', () => {
@@ -134,7 +134,7 @@ describe('a real token that was revoked', () => {
     subscribe('http.client.request.start', look);
     t.after(() => unsubscribe('http.client.request.start', look));
     const body = { name: 'x', disk_format: 'raw', container_format: 'bare' };
-    const { value: id } = await client.json('POST', '/images', { body, validate: fieldOf('id') });
+    const { value: id } = await client.json('POST', '/images', { body, reader: { check: fieldOf('id') } });
     await account.revokeToken(token);
     return { client, path: `/images/${id}` };
   }
@@ -154,7 +154,7 @@ describe('a real token that was revoked', () => {
     };
     assert.equal((await client.put(`${path}/file`, body, { size: content.length })).status, 204);
     assert.equal(bodies, 2);
-    const { value } = await client.json('GET', path, { validate: fieldOf('checksum') });
+    const { value } = await client.json('GET', path, { reader: { check: fieldOf('checksum') } });
     assert.equal(value, createHash('md5').update(content).digest('hex'));
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
+import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackSession } from '../../src/session/openstack-session.ts';
 import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
@@ -15,17 +16,14 @@ function openSession(url: string, clock = new ManualClock()): OpenStackSession {
   return new OpenStackSession(settingsWith(passwordAuth(url)), { logger: SILENT, clock, random: () => 0 });
 }
 
-function isString(value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError('it is not a string');
-  return value;
-}
+const STRING = new JsonReader({ type: 'string' });
 
 describe('a token', () => {
   it('is sent with each request to the versioned endpoint of the catalog', async (t) => {
     const cloud = await KeystoneDouble.start(() => ({ status: 200, json: 'yes' }));
     t.after(() => cloud[Symbol.asyncDispose]());
     const client = openSession(cloud.url).client(IMAGES);
-    const { value } = await client.json('GET', '/images', { query: { name: 'a b' }, validate: isString });
+    const { value } = await client.json('GET', '/images', { query: { name: 'a b' }, reader: STRING });
     await client.json('DELETE', '/images/1');
     assert.equal(value, 'yes');
     assert.deepEqual(
@@ -113,12 +111,12 @@ describe('an answer', () => {
   it('with invalid data is an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, json: 5 });
     const wrong = failsWith('invalid-answer', 'GET', '/v2/images', 'it is not a string');
-    await assert.rejects(client.json('GET', '/images', { validate: isString }), wrong);
+    await assert.rejects(client.json('GET', '/images', { reader: STRING }), wrong);
   });
 
   it('with a web page is an error', async (t) => {
     const { client } = await plainClient(t, { status: 200, text: '<html>Welcome to the Wi-Fi</html>' });
-    await assert.rejects(client.json('GET', '/images', { validate: isString }), failsWith('invalid-answer'));
+    await assert.rejects(client.json('GET', '/images', { reader: STRING }), failsWith('invalid-answer'));
   });
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ImageFormat, UploadRequest } from '@nodepool-builder/image-builder';
-import { readGlanceImage } from '../../src/glance-image.ts';
+import { IMAGE_READER } from '../../src/glance-image.ts';
 import {
   checksumProperties,
   imageProperties,
@@ -105,7 +105,7 @@ test('digests have the property names of openstacksdk and of shade', () => {
 });
 
 test('missing properties are absent or different ones; tags have no order', () => {
-  const image = readGlanceImage({
+  const image = IMAGE_READER.check({
     id: '1',
     status: 'active',
     created_at: '2026-01-01T00:00:00Z',
