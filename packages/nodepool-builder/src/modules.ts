@@ -17,6 +17,7 @@ import { ON_INSTANCE, QEMU_MODULE } from '@nodepool-builder/on-instance';
 import { OPENSTACK_MODULE } from '@nodepool-builder/provider-openstack';
 import { ZUUL_ARTIFACT } from '@nodepool-builder/zuul-images';
 import { providerSchema } from './configuration/provider-schema.ts';
+import { isMapping } from './configuration/values.ts';
 import { ModuleError } from './module-error.ts';
 
 /** A kind of builder or a kind of provider. */
@@ -167,13 +168,13 @@ const FUNCTIONS = [
 ];
 
 function checkShape(value: unknown): asserts value is Module {
-  if (!isRecord(value)) throw wrongShape('a module', 'is not an object');
+  if (!isMapping(value)) throw wrongShape('a module', 'is not an object');
   const { type, settings } = value;
   if (typeof type !== 'string' || !TYPE.test(type)) {
     throw wrongShape('a module', 'has no "type", a string of letters, digits, ".", "_" and "-"');
   }
   const subject = `module "${type}"`;
-  if (!isRecord(settings) || settings.type !== 'object' || !isRecord(settings.properties)) {
+  if (!isMapping(settings) || settings.type !== 'object' || !isMapping(settings.properties)) {
     throw wrongShape(subject, 'has no "settings", a JSON Schema with type "object" and "properties"');
   }
   const wrong = FUNCTIONS.find((name) => value[name] !== undefined && typeof value[name] !== 'function');
@@ -192,8 +193,4 @@ function checkShape(value: unknown): asserts value is Module {
 
 function wrongShape(subject: string, reason: string): ModuleError {
   return new ModuleError(`${subject} ${reason}`, 'see BuilderModule and ProviderModule of image-builder');
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -57,7 +57,7 @@ export function* nameDiagnostics(
   for (const { pointer, name } of names) {
     const other = first.get(name);
     if (other !== undefined) {
-      const reason = `"${name}" is there already, on line ${lineOf(other)}`;
+      const reason = `"${name}" is already used on line ${lineOf(other)}`;
       const remedy = 'this one counts; rename or remove one of the two';
       yield { pointer, severity: 'warning', reason, remedy };
       continue;
@@ -86,7 +86,7 @@ export async function cronDiagnostics({
       expression: update,
       pointer: '/cron/image-update',
       severity: 'warning' as const,
-      remedy: 'correct it; until then the manager has images built anew once a day',
+      remedy: 'correct it; until then the manager rebuilds images once a day',
     },
   ].filter(({ expression }) => expression !== undefined);
   if (times.length === 0) return [];

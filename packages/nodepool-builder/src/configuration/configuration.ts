@@ -65,7 +65,7 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly settings: unknown;
   /** Digest of everything that decides what an image contains. If it changes, a new image is due. */
   readonly digest: string;
-  /** Whether the images are built elsewhere, so that no age makes one due. */
+  /** True if the images are built elsewhere, so that no age makes one due. */
   readonly importsBuilds: boolean;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;
@@ -82,12 +82,12 @@ export interface ProviderConfiguration {
   readonly module: ProviderModule;
   /** The settings of its module. */
   readonly entry: ProviderEntry<ObjectSchema>;
-  /** What the module read beyond the entry, such as credentials. */
+  /** Result of the module's `prepare`, such as credentials. */
   readonly prepared: PreparationResult;
   readonly imageType: ImageFormat;
   /** How uploaded images are named, with the fields that nodepool knows. */
   readonly templateHostname: string;
-  /** What `{provider.…}` of {@link templateHostname} can name: `name`, `region_name`, `max_servers` and so on. */
+  /** Values of `{provider.…}` in {@link templateHostname}: `name`, `region_name`, `max_servers` and so on. */
   readonly attributes: Readonly<Record<string, unknown>>;
   /** Seconds that an upload may take. Without it there is no limit. */
   readonly imageUploadTimeout?: number;
@@ -111,6 +111,6 @@ export interface ProviderImageConfiguration {
   /** It is not uploaded by a manager for the time being. */
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
-  /** Which image of the provider is meant, whoever brought it. */
+  /** Selects an image of the provider for `nodepool-builder latest`. */
   readonly imageFilters?: readonly FilterEntry[];
 }

@@ -97,7 +97,7 @@ export function* diskImageNameDiagnostics(
     } else if (builder !== undefined && module === undefined) {
       const types = [...builders.values()].filter(({ section }) => section === undefined);
       const remedy = `use one of ${types.map(({ type }) => type).join(', ')}`;
-      yield { pointer, reason: `"${builder}" is not there`, remedy };
+      yield { pointer, reason: `"${builder}" is unknown`, remedy };
     }
   }
 }

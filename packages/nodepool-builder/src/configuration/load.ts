@@ -23,17 +23,17 @@ import { schemaDiagnostics } from './schema-diagnostics.ts';
 import { lastOfEachName } from './values.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
 
-/** A configuration, and what may be wrong with it although it can be used. */
+/** A usable configuration, with warnings. */
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
-  /** The files that it came from, and those that would be read in their place if they were there. */
+  /** The files that it was read from, and those that would be read if they existed. */
   readonly files: readonly string[];
   readonly warnings: readonly LocatedDiagnostic[];
   /** The plugins that it names, and all modules. */
   readonly plugins: LoadedPlugins;
 }
 
-/** Where modules look for files and variables. */
+/** Places in which modules look for files and variables. */
 type ProviderPlace = Omit<ProviderHost, 'warn'>;
 
 /** Settings of {@link loadConfiguration}. */
@@ -44,9 +44,9 @@ export interface LoadOptions {
   readonly plugins?: LoadedPlugins | undefined;
   /** A file with `env-vars` that are kept apart from `nodepool.yaml`; they come on top of those there. */
   readonly secure?: string | undefined;
-  /** Where clouds.yaml and the variables `OS_*` are looked for. Default: as this process sees them. */
+  /** Places of clouds.yaml and the variables `OS_*`. Default: those of this process. */
   readonly place?: ProviderPlace;
-  /** Whether to warn of directories and programs that this host lacks. Default false. */
+  /** True to warn of directories and programs that this host lacks. Default false. */
   readonly checksHost?: boolean;
 }
 
@@ -146,7 +146,7 @@ class Report {
   constructor(document: YamlDocument) {
     this.#document = document;
     this.diagnostics = document.duplicates.map(({ key, line, column }) => {
-      const reason = `the key "${key}" stands there a second time`;
+      const reason = `the key "${key}" is defined twice`;
       return { line, column, severity: 'warning', reason, remedy: 'this one counts; remove one of the two' };
     });
   }

@@ -96,12 +96,10 @@ function toDiskImage(
   const secrets = secure.get(name) ?? {};
   const envVars = { ...(isMapping(written['env-vars']) && written['env-vars']), ...secrets };
   const release = module.section === undefined ? toText(written.release) : undefined;
-  const hidden = Object.values(secrets);
-  return {
+  const diskimage: Omit<DiskImageConfiguration, 'digest'> = {
     name,
     builder: module.type,
     settings,
-    digest: digestOf({ module, settings, envVars, secrets: hidden, release, options }),
     importsBuilds: module.importsBuilds ?? false,
     pause,
     // The provider that has the snapshot needs no file.
@@ -114,7 +112,7 @@ function toDiskImage(
     keep,
     ...(release !== undefined && { release }),
     envVars,
-    secrets: hidden,
+    secrets: Object.values(secrets),
     ...(source['elements-dir'] && {
       // diskimage-builder takes several directories, separated as in PATH.
       elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
@@ -123,28 +121,25 @@ function toDiskImage(
     options,
     ...(module.importsBuilds ? {} : rebuildTimes(written, source)),
   };
-}
-
-interface Content extends Required<Pick<DiskImageConfiguration, 'envVars' | 'secrets' | 'options'>> {
-  /** Undefined for an image of a section. */
-  readonly release: string | undefined;
-  readonly module: BuilderModule;
-  readonly settings: unknown;
+  return { ...diskimage, digest: digestOf(module, diskimage) };
 }
 
 /**
  * Digest of everything that decides what an image contains. Formats are left out: a missing one is converted before an
  * upload. So are secrets: managers on other hosts do not have them.
  */
-function digestOf({ module, settings, envVars, secrets, release, options }: Content): string {
-  const known = Object.entries(envVars).filter(([, value]) => !secrets.includes(value as string));
+function digestOf(
+  module: BuilderModule,
+  { settings, envVars, secrets, release, options }: Omit<DiskImageConfiguration, 'digest'>,
+): string {
+  const known = Object.entries(envVars ?? {}).filter(([, value]) => !secrets?.includes(value as string));
   const [first, ...others] = module.content?.(settings) ?? [settings];
   const content = [
     module.type,
     first,
     String(release),
     sorted(Object.fromEntries(known)),
-    sorted(options),
+    sorted(options ?? {}),
     ...others,
   ];
   return createHash('sha256').update(JSON.stringify(content)).digest('hex');

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => rm(directory, { recursive: true }));
 
-test('a rebuild-cron that is no cron expression is refused, with line and remedy', async () => {
+test('a wrong rebuild-cron is an error with line and remedy', async () => {
   await writeFile(file, 'images-dir: i\ndiskimages:\n  - name: a\n    rebuild-cron: nonsense\n');
   await assert.rejects(loadConfiguration(file), {
     name: 'ConfigurationError',
@@ -24,7 +24,7 @@ test('a rebuild-cron that is no cron expression is refused, with line and remedy
   });
 });
 
-test("nodepool's image-update that is none is a warning; images are built anew by age then", async () => {
+test('a wrong image-update of nodepool is a warning; images are then rebuilt by age', async () => {
   await writeFile(file, 'images-dir: i\ncron: {image-update: sometimes}\ndiskimages: [{name: a}]\n');
   const { configuration, warnings } = await loadConfiguration(file);
   assert.equal(warnings.length, 1);

@@ -187,11 +187,11 @@ providers:
     assert.deepEqual(
       warnings.map((diagnostic) => formatDiagnostic('nodepool.yaml', diagnostic)),
       [
-        'nodepool.yaml:2:1: warning: the key "images-dir" stands there a second time; this one counts; remove one of the two',
-        'nodepool.yaml:8:24: warning: the key "A" stands there a second time; this one counts; remove one of the two',
-        'nodepool.yaml:6:5: warning: diskimages[1].name "a" is there already, on line 4; this one counts; rename or remove one of the two',
-        'nodepool.yaml:11:6: warning: providers[1].name "p" is there already, on line 10; this one counts; rename or remove one of the two',
-        'nodepool.yaml:11:82: warning: providers[1].images[1].name "n" is there already, on line 11; this one counts; rename or remove one of the two',
+        'nodepool.yaml:2:1: warning: the key "images-dir" is defined twice; this one counts; remove one of the two',
+        'nodepool.yaml:8:24: warning: the key "A" is defined twice; this one counts; remove one of the two',
+        'nodepool.yaml:6:5: warning: diskimages[1].name "a" is already used on line 4; this one counts; rename or remove one of the two',
+        'nodepool.yaml:11:6: warning: providers[1].name "p" is already used on line 10; this one counts; rename or remove one of the two',
+        'nodepool.yaml:11:82: warning: providers[1].images[1].name "n" is already used on line 11; this one counts; rename or remove one of the two',
       ],
     );
   });
@@ -344,9 +344,7 @@ describe('a configuration that is refused', () => {
     [
       'an unknown builder',
       'images-dir: /i\ndiskimages:\n  - name: a\n    builder: packer\n',
-      [
-        'nodepool.yaml:4:5: diskimages[0].builder "packer" is not there; use one of dib, command, on-instance',
-      ],
+      ['nodepool.yaml:4:5: diskimages[0].builder "packer" is unknown; use one of dib, command, on-instance'],
     ],
     [
       'an unknown image type',

@@ -342,7 +342,7 @@ providers:
     assert.equal(configuration.providers[0]?.images[0]?.diskimage, undefined);
   });
 
-  it('are left alone by who has no builder for them', async () => {
+  it('are ignored without a builder for them', async () => {
     const { configuration, warnings } = await load(
       TWO_CLOUDS,
       Modules.none.with([OPENSTACK_MODULE, DIRECTORY_MODULE]).withBuilders({ dib: DibBuilder }),

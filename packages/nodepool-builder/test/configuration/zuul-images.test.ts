@@ -252,7 +252,7 @@ describe('a diagnostic of zuul-images', () => {
       'a name that stands there twice',
       `zuul-images:\n  - {name: a, ${NEEDED}}\n  - {name: a, ${NEEDED}}\n`,
       [
-        'nodepool.yaml:4:6: warning: zuul-images[1].name "a" is there already, on line 3; this one counts; rename or remove one of the two',
+        'nodepool.yaml:4:6: warning: zuul-images[1].name "a" is already used on line 3; this one counts; rename or remove one of the two',
       ],
     ],
     [
