@@ -1,4 +1,4 @@
-/** After one of the first two, the same call may succeed later. */
+/** Codes of a {@link StoreError}. */
 export type StoreErrorCode =
   | 'not-leader'
   | 'store-not-usable'
@@ -14,6 +14,11 @@ export class StoreError extends Error {
   constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+
+  /** True if the same call may succeed later. Of an error that says this, commands print only the message. */
+  get retriable(): boolean {
+    return this.code === 'not-leader' || this.code === 'store-not-usable';
   }
 
   /** Another manager may be the leader by now. */
