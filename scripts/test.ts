@@ -21,15 +21,14 @@ const { values: options, positionals: parts } = parseArgs({
 const root = join(import.meta.dirname, '..');
 
 const testFiles = await findTestFiles(root);
-const files = (options.unit ? await unitTestsAmong(testFiles, root) : testFiles).filter(
-  (file) => parts.length === 0 || parts.some((part) => file.includes(part)),
-);
-if (files.length === 0) {
-  console.error(
-    `No ${options.unit ? 'unit ' : ''}test file's path contains ${parts.map((part) => `"${part}"`).join(' or ')}.`,
-  );
+const candidates = options.unit ? await unitTestsAmong(testFiles, root) : testFiles;
+// Each part, not all of them together: the name of a moved test must not silently select nothing.
+const unmatched = parts.filter((part) => !candidates.some((file) => file.includes(part)));
+if (unmatched.length > 0) {
+  console.error(`No ${options.unit ? 'unit ' : ''}test file's path contains "${unmatched.join('" or "')}".`);
   process.exit(1);
 }
+const files = candidates.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
 
 const node = options.node === undefined ? process.execPath : await nodeOfLine(options.node);
 const openStackHost = options.unit ? undefined : await startHost();
