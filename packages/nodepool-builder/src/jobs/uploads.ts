@@ -1,7 +1,7 @@
 import type { WorkerJob } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger, UploadResult } from '@nodepool-builder/image-builder';
 import { DamagedRecord, Mutex, RecordDirectory } from '@nodepool-builder/image-builder/module-kit';
-import { reasonOf } from './job-reply.ts';
+import { JobError, reasonOf } from './job-reply.ts';
 import { recordName, UPLOAD_RECORD, type UploadRecord } from './upload-record.ts';
 
 /** Time for the job of an orphaned upload to come back, in milliseconds. */
@@ -174,9 +174,15 @@ export class Uploads {
     });
   }
 
+  /** @throws JobError that is retriable: the provider may hold parts of an earlier attempt, or a finished image */
   async #write(upload: Upload, record: UploadRecord): Promise<void> {
     await this.#writing.run(async () => {
-      await this.#directory.write(upload.name, record);
+      try {
+        await this.#directory.write(upload.name, record);
+      } catch (cause) {
+        const problem = `the record of the upload of ${record['image-id']} cannot be written`;
+        throw new JobError(`${problem}: ${reasonOf(cause)}; check images-dir`, { cause, retriable: true });
+      }
       upload.record = record;
     });
   }

@@ -51,7 +51,7 @@ export function timeRotation(path: string, settings: TimeRotation, now: () => nu
     rotate: () => {
       const start = calendarOf(next - length * interval, settings).toISOString();
       const suffix = start.slice(0, suffixLength).replace('T', '_').replaceAll(':', '-');
-      renameSync(path, `${path}.${suffix}`);
+      if (existsSync(path)) renameSync(path, `${path}.${suffix}`);
       if (backups > 0) removeOldest(path, suffixLength, backups);
       next = endOfInterval(settings, length, now());
     },

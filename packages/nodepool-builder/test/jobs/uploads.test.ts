@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import type { ImageProvider, UploadResult } from '@nodepool-builder/image-builder';
 import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
-import type { UploadRecord } from '../../src/jobs/upload-record.ts';
+import { recordName, type UploadRecord } from '../../src/jobs/upload-record.ts';
 import { type UploadingJob, Uploads } from '../../src/jobs/uploads.ts';
 import { readUploadRecords, uploadRecord, writeUploadRecord } from './upload-record.ts';
 
@@ -51,6 +51,8 @@ interface Site {
   readonly provider: DiscardingProvider;
   readonly providers: Map<string, ImageProvider>;
   readonly logger: RecordingLogger;
+  /** Makes all writes of a record fail until the returned function is called. */
+  readonly breakWrites: (record: UploadRecord) => Promise<() => Promise<void>>;
   /** The records on disk. */
   readonly records: () => Promise<(UploadRecord | undefined)[]>;
   /** Waits for all pending changes of records. */
@@ -74,6 +76,11 @@ async function site(t: TestContext, ...onRecord: readonly UploadRecord[]): Promi
     provider,
     providers,
     logger,
+    breakWrites: async (record) => {
+      const obstacle = join(directory, `${recordName(record)}.json.new`);
+      await mkdir(obstacle);
+      return () => rmdir(obstacle);
+    },
     records: () => readUploadRecords(directory),
     settle: async () => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -232,6 +239,31 @@ describe('an upload with a job', () => {
     const { uploads, records, provider, pass } = await site(t);
     const failure = Object.assign(new Error('503'), { retriable: true });
     await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), () => Promise.reject(failure)));
+    assert.deepEqual(await records(), [uploadRecord()]);
+    await pass(GRACE);
+    assert.deepEqual(provider.discarded, ['upload-1']);
+  });
+
+  it('is an orphan if its result cannot be recorded, because no client will know the image', async (t) => {
+    const { uploads, records, provider, pass, breakWrites } = await site(t);
+    let mend = (): Promise<void> => Promise.resolve();
+    const unrecorded = uploads.run(new FakeJob(), uploadRecord(), async (record) => {
+      mend = await breakWrites(record);
+      return DONE;
+    });
+    await assert.rejects(unrecorded, /^JobError: the record of the upload of 0001 cannot be written: EISDIR/);
+    assert.deepEqual(await records(), [uploadRecord()]);
+    await mend();
+    await pass(GRACE);
+    assert.deepEqual(provider.discarded, ['upload-1']);
+    assert.deepEqual(await records(), []);
+  });
+
+  it('stays an orphan if a further attempt cannot be recorded', async (t) => {
+    const { uploads, records, provider, pass, breakWrites } = await site(t, uploadRecord());
+    const mend = await breakWrites(uploadRecord());
+    await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), succeed), /cannot be written/);
+    await mend();
     assert.deepEqual(await records(), [uploadRecord()]);
     await pass(GRACE);
     assert.deepEqual(provider.discarded, ['upload-1']);

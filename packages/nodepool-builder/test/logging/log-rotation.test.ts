@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
@@ -23,7 +23,7 @@ function rotatingFile(t: TestContext, written: number, settings: Partial<TimeRot
     { by: 'time', unit: 'H', interval: 1, backups: 0, utc: true, ...settings },
     () => clock.now,
   );
-  return { clock, write, rotation, names: () => readdirSync(directory).toSorted() };
+  return { path, clock, write, rotation, names: () => readdirSync(directory).toSorted() };
 }
 
 describe('a log file that is rotated by time', () => {
@@ -52,6 +52,15 @@ describe('a log file that is rotated by time', () => {
       write();
     }
     assert.deepEqual(names(), ['b.log', 'b.log.2016-11-18_16', 'b.log.2016-11-18_17']);
+  });
+
+  it('may have been removed, as in Python', (t) => {
+    const { path, clock, rotation, names } = rotatingFile(t, Date.UTC(2016, 10, 18, 14), {});
+    rmSync(path);
+    clock.now += HOUR;
+    rotation.rotate();
+    assert.deepEqual(names(), []);
+    assert.equal(rotation.isDue(5, 5), false);
   });
 
   const cases: readonly (readonly [unit: TimeRotation['unit'], due: number, suffix: string])[] = [

@@ -80,7 +80,7 @@ export function bindArguments({ parameters }: Handler, args: string, kwargs: str
 }
 
 /** Tokens whose notation in JSON differs: strings, names, commas after a last item, and parentheses. */
-const TOKEN = /([rub]{0,2})('''|"""|'|")((?:\\.|(?!\2).)*)\2|[a-z_][\w.]*|,(?=\s*[)\]}])|[()]/gis;
+const TOKEN = /([rub]{0,2})('''|"""|'|")((?:\\.|(?!\2)[^\\])*)\2|[a-z_][\w.]*|,(?=\s*[)\]}])|[()]/gis;
 
 const AS_JSON: Readonly<Record<string, string>> = {
   '(': '[',
@@ -91,6 +91,15 @@ const AS_JSON: Readonly<Record<string, string>> = {
   None: 'null',
 };
 
+/** Escapes in a string; any other backslash stays. */
+const ESCAPE = /\\(['"\\ntr\n])/g;
+
+const CONTROLS: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '\n': '' };
+
+function toCharacter(_escape: string, character: string): string {
+  return CONTROLS[character] ?? character;
+}
+
 /**
  * Parses a literal of Python without evaluating it: strings, numbers, tuples, lists and dictionaries. A name such as
  * `sys.stdout` becomes text.
@@ -100,7 +109,7 @@ const AS_JSON: Readonly<Record<string, string>> = {
 export function parseLiteral(literal: string): unknown {
   const json = literal.replaceAll(TOKEN, (token, prefix: string, _quote, body: string | undefined) => {
     if (body === undefined) return AS_JSON[token] ?? JSON.stringify(token);
-    return JSON.stringify(/r/i.test(prefix) ? body : body.replaceAll(/\\(['"\\])/g, '$1'));
+    return JSON.stringify(/r/i.test(prefix) ? body : body.replaceAll(ESCAPE, toCharacter));
   });
   try {
     return JSON.parse(json);

@@ -69,7 +69,8 @@ function outputOf(
   warnings: LocatedDiagnostic[],
 ): LogOutput | undefined {
   const name = section.required('class');
-  const handler = HANDLERS[name.replace(/^logging\./, '')];
+  const className = name.replace(/^logging\./, '');
+  const handler = Object.hasOwn(HANDLERS, className) ? HANDLERS[className] : undefined;
   if (handler === undefined) {
     const remedy = `use one of ${Object.keys(HANDLERS).join(', ')}`;
     const reason = `the handler class ${name} is not supported`;

@@ -13,6 +13,8 @@ const literals: readonly (readonly [text: string, value: unknown])[] = [
   ['(True, False, None)', [true, false, null]],
   ["('alone' ,)", ['alone']],
   [String.raw`("a\"b", 'c\'d', '\\g', '\d')`, ['a"b', "c'd", '\\g', '\\d']],
+  [String.raw`('a\tb', "c\nd", '\r')`, ['a\tb', 'c\nd', '\r']],
+  ["('a\\\nb',)", ['ab']],
   [String.raw`(r'C:\new', u'text')`, ['C:\\new', 'text']],
   ["('''it's''',)", ["it's"]],
   [
@@ -32,6 +34,8 @@ const invalid: readonly string[] = [
   "('a' + 'b',)",
   '(1,) or 2',
   "{'a' 1}",
+  '(constructor,)',
+  `('${'\\\\'.repeat(50)}`,
 ];
 
 describe('a literal of Python', () => {

@@ -148,6 +148,17 @@ describe('a handler', () => {
 });
 
 describe('an unsupported part', () => {
+  it('may be a handler class with the name of a property of every object', () => {
+    for (const name of ['constructor', '__proto__', 'toString']) {
+      const { settings, warnings } = parsePythonSettings(
+        'logging.conf',
+        SITE.replace('class=StreamHandler', `class=${name}`),
+      );
+      assert.match(warnings[0]?.reason ?? '', new RegExp(`the handler class ${name} is not supported`));
+      assert.deepEqual(settings.loggers.get('')?.outputs, []);
+    }
+  });
+
   it('causes a warning, and the rest applies', () => {
     const { settings, warnings } = parsePythonSettings(
       'logging.conf',
