@@ -5,7 +5,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
-import { jobResult, reportProgress, settleJob } from './job-reply.ts';
+import { inMessage, jobResult, reportProgress, settleJob } from './job-reply.ts';
 import type { Statistics } from './statistics.ts';
 
 /** Everything that `image-build` jobs share. */
@@ -41,7 +41,7 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       logger.info(`build of ${name}: a builder already offers image ${imageId}`);
       return jobResult('image-id', imageId);
     }
-    logger.info(`build of ${name}: image ${imageId}`);
+    logger.info(`build of ${name}: image ${inMessage(imageId)}`);
     const image = await build(context, builder, imageId, job);
     await context.offered();
     return jobResult('image-id', image.id, checksum ? checksumOf(image) : undefined);

@@ -1,6 +1,6 @@
 import type { Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { checksumsOf } from '@nodepool-builder/image-builder/module-kit';
-import { JobError } from './job-reply.ts';
+import { inMessage, JobError } from './job-reply.ts';
 
 /** Returns `qcow2:<sha256>` for one file of an image; undefined if no digest is known. */
 export function checksumOf({ files }: Pick<Image, 'files'>): string | undefined {
@@ -22,7 +22,7 @@ export async function deleteOtherCopy(
   recorded: string,
   { signal, logger }: { readonly signal: AbortSignal; readonly logger: Logger },
 ): Promise<void> {
-  const [format, sha256] = recorded.split(':');
+  const [format, sha256 = ''] = recorded.split(':');
   const file = repository.get(imageId)?.files.find((each) => each.format === format);
   if (file === undefined) return; // no file of that format to compare
   const found = file.checksums ?? (await checksumsOf(file.path, { signal }));
@@ -34,6 +34,6 @@ export async function deleteOtherCopy(
   await repository.forgetDelete(imageId);
   throw new JobError(
     `the copy of image ${imageId} at this builder has ${format} sha256 ${found.sha256}, ` +
-      `but the record has ${sha256}; the copy was deleted`,
+      `but the record has ${inMessage(sha256)}; the copy was deleted`,
   );
 }

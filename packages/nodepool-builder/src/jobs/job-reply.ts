@@ -1,5 +1,6 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import { ImageError, type ImageErrorCode, type Logger, type Progress } from '@nodepool-builder/image-builder';
+import { visible } from '@nodepool-builder/image-builder/module-kit';
 
 /**
  * Errors that end a job with WORK_EXCEPTION, because request or configuration are invalid. All other errors of
@@ -43,6 +44,11 @@ export async function settleJob<T>(what: string, logger: Logger, work: () => Pro
 /** Returns the message of an error. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Returns a text from a job's argument as part of a message: it can neither forge lines of the log nor flood it. */
+export function inMessage(text: string): string {
+  return visible(text.slice(0, 200));
 }
 
 /** Makes a callback that sends progress in whole per cent, each value once. */

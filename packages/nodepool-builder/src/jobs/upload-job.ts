@@ -17,7 +17,7 @@ import { subjectOf } from '../daemon/functions.ts';
 import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import { checksumOf, deleteOtherCopy } from './image-copy.ts';
 import { comparisonOf, parseUploadArguments } from './job-arguments.ts';
-import { JobError, jobResult, reasonOf, reportProgress, settleJob } from './job-reply.ts';
+import { inMessage, JobError, jobResult, reasonOf, reportProgress, settleJob } from './job-reply.ts';
 import { discardRejected, runHook } from './post-upload-hook.ts';
 import type { Statistics } from './statistics.ts';
 import { newUploadRecord, type UploadRecord } from './upload-record.ts';
@@ -179,7 +179,8 @@ const LOCAL: ReadonlySet<ImageErrorCode> = new Set(['image-not-found', 'image-mi
 function findTarget({ providers }: UploadJobContext, providerName: string, imageName: string): Target {
   const found = providers.get(providerName);
   if (found === undefined) {
-    throw new JobError(`provider "${providerName}" is not configured here; add it to providers and reload`);
+    const problem = `provider "${inMessage(providerName)}" is not configured here`;
+    throw new JobError(`${problem}; add it to providers and reload`);
   }
   const { configuration, provider } = found;
   if (provider === undefined) {
@@ -190,9 +191,8 @@ function findTarget({ providers }: UploadJobContext, providerName: string, image
   }
   const image = configuration.images.find(({ name }) => name === imageName);
   if (image === undefined) {
-    throw new JobFailure(
-      `provider "${providerName}" has no image "${imageName}"; add it to its images and reload`,
-    );
+    const problem = `provider "${providerName}" has no image "${inMessage(imageName)}"`;
+    throw new JobFailure(`${problem}; add it to its images and reload`);
   }
   return { configuration, provider, image };
 }

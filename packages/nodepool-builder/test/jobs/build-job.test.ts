@@ -65,3 +65,15 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   await assert.rejects(run('noble-1'), /nobody needs this/);
   await assert.rejects(run(imageId, false), /nobody needs this/);
 });
+
+it('a job cannot forge or flood the log', async (t) => {
+  const repository = await ImageRepository.open(temporaryDirectory(t));
+  t.after(() => repository.close());
+  const logger = new RecordingLogger();
+  const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
+  const imageId = `x\n2016-05-01 ERROR nodepool: forged ${'x'.repeat(1_000_000)}`;
+  const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
+  await assert.rejects(runBuildJob({ ...contextOf(repository, builder), logger: () => logger }, job));
+  assert.match(logger.lines.join(), /image x\\x0a2016-05-01 ERROR/);
+  for (const line of logger.lines) assert.ok(!line.includes('\n') && line.length < 1000, line.slice(0, 1000));
+});

@@ -93,3 +93,20 @@ it('a small file with a large disk is not converted', async (t) => {
   const context = await setUp(t, directory, { provider });
   await assert.rejects(runUploadJob(context, UPLOAD), /has 400 GiB, more than 1; .*virtual-size-limit/);
 });
+
+it('a job cannot forge or flood the log', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, '1.raw'), 'an image');
+  const context = await setUp(t, directory, { provider: new FakeImageProvider({ formats: ['raw'] }) });
+  const text = `x\n2016-05-01 ERROR nodepool: forged ${'x'.repeat(1_000_000)}`;
+  for (const fields of [
+    { provider: text, 'image-name': 'debian' },
+    { provider: 'fake', 'image-name': text },
+    { provider: 'fake', 'image-name': 'debian', checksum: `raw:${text}` },
+  ]) {
+    await assert.rejects(runUploadJob(context, fakeJob('image-upload:1', JSON.stringify(fields))));
+  }
+  const { lines } = context.logger();
+  assert.match(lines.join(), /x\\x0a2016-05-01 ERROR/);
+  for (const line of lines) assert.ok(!line.includes('\n') && line.length < 1000, line.slice(0, 1000));
+});

@@ -51,8 +51,8 @@ interface Site {
   readonly provider: DiscardingProvider;
   readonly providers: Map<string, ImageProvider>;
   readonly logger: RecordingLogger;
-  /** Makes all writes of a record fail until the returned function is called. */
-  readonly breakWrites: (record: UploadRecord) => Promise<() => Promise<void>>;
+  /** Path at which a directory makes all writes of a record fail. */
+  readonly obstacle: (record: UploadRecord) => string;
   /** The records on disk. */
   readonly records: () => Promise<(UploadRecord | undefined)[]>;
   /** Waits for all pending changes of records. */
@@ -76,11 +76,7 @@ async function site(t: TestContext, ...onRecord: readonly UploadRecord[]): Promi
     provider,
     providers,
     logger,
-    breakWrites: async (record) => {
-      const obstacle = join(directory, `${recordName(record)}.json.new`);
-      await mkdir(obstacle);
-      return () => rmdir(obstacle);
-    },
+    obstacle: (record) => join(directory, `${recordName(record)}.json.new`),
     records: () => readUploadRecords(directory),
     settle: async () => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -245,25 +241,24 @@ describe('an upload with a job', () => {
   });
 
   it('is an orphan if its result cannot be recorded, because no client will know the image', async (t) => {
-    const { uploads, records, provider, pass, breakWrites } = await site(t);
-    let mend = (): Promise<void> => Promise.resolve();
+    const { uploads, records, provider, pass, obstacle } = await site(t);
     const unrecorded = uploads.run(new FakeJob(), uploadRecord(), async (record) => {
-      mend = await breakWrites(record);
+      await mkdir(obstacle(record));
       return DONE;
     });
     await assert.rejects(unrecorded, /^JobError: the record of the upload of 0001 cannot be written: EISDIR/);
     assert.deepEqual(await records(), [uploadRecord()]);
-    await mend();
+    await rmdir(obstacle(uploadRecord()));
     await pass(GRACE);
     assert.deepEqual(provider.discarded, ['upload-1']);
     assert.deepEqual(await records(), []);
   });
 
   it('stays an orphan if a further attempt cannot be recorded', async (t) => {
-    const { uploads, records, provider, pass, breakWrites } = await site(t, uploadRecord());
-    const mend = await breakWrites(uploadRecord());
+    const { uploads, records, provider, pass, obstacle } = await site(t, uploadRecord());
+    await mkdir(obstacle(uploadRecord()));
     await assert.rejects(uploads.run(new FakeJob(), uploadRecord(), succeed), /cannot be written/);
-    await mend();
+    await rmdir(obstacle(uploadRecord()));
     assert.deepEqual(await records(), [uploadRecord()]);
     await pass(GRACE);
     assert.deepEqual(provider.discarded, ['upload-1']);
