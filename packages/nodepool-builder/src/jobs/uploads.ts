@@ -13,7 +13,7 @@ const LAST_PAUSE = 600_000;
 
 /** Settings of {@link Uploads}. */
 export interface UploadsOptions {
-  /** Returns a provider; undefined if it is not configured. */
+  /** Returns a provider; undefined if it is not configured. Throws if its module fails to open it. */
   readonly provider: (name: string) => ImageProvider | undefined;
   readonly logger: Logger;
   /** Milliseconds. Default 120,000. */
@@ -216,7 +216,15 @@ export class Uploads {
   /** Discards all due uploads: providers in parallel, the uploads of one provider one after the other. */
   async #discardDue(): Promise<void> {
     const byProvider = Map.groupBy(this.#due, ({ record }) => record.provider);
-    const done = await Promise.all(Array.from(byProvider, (group) => this.#discardAll(...group)));
+    const done = await Promise.all(
+      Array.from(byProvider, ([name, uploads]) =>
+        this.#discardAll(name, uploads).catch((error: unknown) => {
+          const problem = `uploads to ${name}: they could not be discarded and are retried later`;
+          this.#options.logger.warn(`${problem}: ${reasonOf(error)}`);
+          return false;
+        }),
+      ),
+    );
     if (done.every(Boolean) || this.#stop.signal.aborted) {
       this.#pause = FIRST_PAUSE;
       return;

@@ -49,7 +49,8 @@ export function timeRotation(path: string, settings: TimeRotation, now: () => nu
   return {
     isDue: () => now() >= next,
     rotate: () => {
-      const start = calendarOf(next - length * interval, settings).toISOString();
+      // In the calendar, as in Python: the day on which summer time begins has 23 hours.
+      const start = new Date(calendarOf(next, settings).getTime() - length * interval).toISOString();
       const suffix = start.slice(0, suffixLength).replace('T', '_').replaceAll(':', '-');
       if (existsSync(path)) renameSync(path, `${path}.${suffix}`);
       if (backups > 0) removeOldest(path, suffixLength, backups);

@@ -354,6 +354,16 @@ describe('an orphaned upload', () => {
     assert.deepEqual(await records(), []);
   });
 
+  it('whose provider cannot be opened is discarded later', async (t) => {
+    const { records, providers, provider, logger, pass } = await site(t, uploadRecord());
+    providers.get = () => assert.fail('its module is broken');
+    await pass(GRACE);
+    assert.match(logger.lines[0] ?? '', /^warn .*retried later: its module is broken/);
+    providers.get = () => provider;
+    await pass(10_000);
+    assert.deepEqual(await records(), []);
+  });
+
   it('in an unreachable provider does not delay others', async (t) => {
     const other = uploadRecord({ provider: 'other' });
     const { records, provider, providers, pass } = await site(t, uploadRecord(), other);

@@ -3,6 +3,7 @@ import { readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { timeRotation } from '../../src/logging/log-rotation.ts';
 import type { TimeRotation } from '../../src/logging/log-settings.ts';
 
@@ -94,5 +95,24 @@ describe('a log file that is rotated by time', () => {
     assert.equal(rotation.isDue(5, 5), false);
     clock.now += 1;
     assert.equal(rotation.isDue(5, 5), true);
+  });
+
+  it('has the date of its day, even if that day had 23 hours', (t) => {
+    const { TZ } = process.env;
+    undoAfter(t, () => {
+      if (TZ === undefined) delete process.env.TZ;
+      else process.env.TZ = TZ;
+    });
+    process.env.TZ = 'Europe/Berlin';
+    const { clock, write, rotation, names } = rotatingFile(t, new Date(2016, 2, 26, 14).getTime(), {
+      unit: 'MIDNIGHT',
+      utc: false,
+    });
+    for (const day of [27, 28, 29]) {
+      clock.now = new Date(2016, 2, day).getTime();
+      rotation.rotate();
+      write();
+    }
+    assert.deepEqual(names(), ['b.log', 'b.log.2016-03-26', 'b.log.2016-03-27', 'b.log.2016-03-28']);
   });
 });
