@@ -196,7 +196,7 @@ describe("uploads to OpenStack, over a job server like python's geard", () => {
     await client.build('debian', '10');
     const refused = cloud.glance.inject({ method: 'PUT' }, answersWith(503));
     const upload = client.upload('10', 'cloud-a', 'trusty');
-    await builder.logged(/upload of image 10: try 1 failed, next in [\d.]+ s/);
+    await builder.logged(/upload of image 10: attempt 1 failed, next in [\d.]+ s/);
     assert.equal(refused.hits, 1);
     await rm(join(site.images, '10.raw'));
     assert.equal((await upload).end, 'WORK_FAIL');

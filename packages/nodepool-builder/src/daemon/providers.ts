@@ -94,7 +94,7 @@ export class Providers implements BuilderServices, Disposable {
   /** Providers that may have instances or snapshots of this builder: those that were used, and are configured. */
   get used(): readonly InstanceProvider[] {
     return [...this.#used]
-      .filter((name) => this.#byName.has(name))
+      .filter((name) => this.#byName.get(name)?.configuration.module.openInstances !== undefined)
       .map((name) => this.instanceProvider(name));
   }
 

@@ -70,6 +70,17 @@ describe('providers of instances', () => {
     );
   });
 
+  it('are not listed once a reload gives their name to a provider without instances', async (t) => {
+    const providers = open(t, ['a', 'b']);
+    providers.configure(
+      await entries(t, '{name: a, type: directory, directory: /p, images: []}, {name: b, type: qemu}'),
+    );
+    assert.deepEqual(
+      providers.used.map(({ name }) => name),
+      ['b'],
+    );
+  });
+
   it('cause an error if they are not configured, or run no instances', async (t) => {
     const providers = open(t);
     providers.configure(await entries(t, '{name: pool, type: directory, directory: /p, images: []}'));
