@@ -91,7 +91,6 @@ export class NodepoolBuilder implements AsyncDisposable {
       // Many images that appear or disappear at once are one change.
       repository.on(event, () => (this.#offerDue ??= setImmediate(() => this.#offer())));
     }
-    this.#configure();
   }
 
   /**
@@ -101,10 +100,15 @@ export class NodepoolBuilder implements AsyncDisposable {
    */
   static async start(options: NodepoolBuilderOptions): Promise<NodepoolBuilder> {
     const closers: Closer[] = [];
+    let builder: NodepoolBuilder | undefined;
     try {
-      return new NodepoolBuilder(options, await openParts(options, closers));
+      builder = new NodepoolBuilder(options, await openParts(options, closers));
+      builder.#configure();
+      return builder;
     } catch (error) {
-      await closeAll(closers);
+      const logger = options.logger('nodepool.builder');
+      const closed = builder?.close() ?? closeAll(closers);
+      await closed.catch((failure: unknown) => logger.error(String(failure)));
       throw error;
     }
   }
@@ -141,7 +145,8 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   async #close(options: { readonly signal?: AbortSignal }): Promise<void> {
     clearImmediate(this.#offerDue);
-    await Promise.all([
+    // closeAll() throws what a service throws
+    await Promise.allSettled([
       this.#formerImages.close(),
       this.#buildWorker.close(options),
       this.#uploadWorker.close(options),
@@ -214,9 +219,17 @@ export class NodepoolBuilder implements AsyncDisposable {
 /** Closes a part of a builder. */
 type Closer = () => unknown;
 
-/** Closes parts in reverse order. (Node 22 lacks AsyncDisposableStack.) */
+/** Closes all parts in reverse order, and then throws the first error. (Node 22 lacks AsyncDisposableStack.) */
 async function closeAll(closers: readonly Closer[]): Promise<void> {
-  for (const close of closers.toReversed()) await close();
+  const errors: unknown[] = [];
+  for (const close of closers.toReversed()) {
+    try {
+      await close();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
 
 /** The parts of a builder that open before it serves. */
