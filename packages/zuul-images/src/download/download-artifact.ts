@@ -99,7 +99,8 @@ export async function downloadArtifact(
     }
   } catch (error) {
     const isResumable = signal.aborted || (error instanceof ImageError && error.code === 'download-failed');
-    await rm(isResumable ? unpackedPath(directory) : directory, { recursive: true, force: true });
+    const garbage = isResumable ? unpackedPath(directory) : directory;
+    await rm(garbage, { recursive: true, force: true }).catch(() => {}); // the first error is thrown
     throw asImageError(error, `downloading ${source.name}`);
   } finally {
     source.close();
@@ -132,7 +133,7 @@ async function attempt(
 
     const progress = onProgress && steadyProgress(onProgress);
     const path = coding === undefined ? spool.path : unpackedPath(directory);
-    const fetching = { source, object, spool, connections, retryPolicy, logger };
+    const fetching = { source, object, spool, connections, leaveFree, retryPolicy, logger };
     const unpacking = {
       spool,
       coding,

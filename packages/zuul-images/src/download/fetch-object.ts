@@ -4,9 +4,13 @@ import type { Answer, HttpSource } from './http-source.ts';
 import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
 import { getRange, type RangedObject, type WholeObject } from './stored-object.ts';
+import { checkFreeSpace } from './unpack-object.ts';
 
 /** Bytes that must arrive between two failures, or they count as failures in a row. */
 const PROGRESS = 128 * 1024;
+
+/** Bytes of a response between two checks of the free space: an object of unknown size may be endless. */
+const SPACE_CHECK = 8 * 2 ** 20;
 
 /** Settings of {@link fetchObject}. */
 export interface FetchOptions {
@@ -15,6 +19,8 @@ export interface FetchOptions {
   readonly spool: Spool;
   /** Number of ranges fetched concurrently. */
   readonly connections: number;
+  /** Bytes that stay free on the file system. */
+  readonly leaveFree: number;
   readonly retryPolicy: RetryLimits | undefined;
   readonly logger: Logger | undefined;
 }
@@ -81,14 +87,19 @@ async function fetchRange(
 async function receive(
   answer: Answer,
   range: Range,
-  { source, spool }: FetchOptions,
+  { source, spool, leaveFree }: FetchOptions,
   signal: AbortSignal,
 ): Promise<void> {
+  let unchecked = 0;
   for await (const chunk of source.body(answer, signal)) {
     if (range.position + chunk.length > range.end) {
       throw new TransientFailure(`${source.name}: the server sent more than it announced`);
     }
     await spool.write(chunk, range.position);
     range.position += chunk.length;
+    unchecked += chunk.length;
+    if (unchecked < SPACE_CHECK) continue;
+    await checkFreeSpace(spool.path, leaveFree);
+    unchecked = 0;
   }
 }

@@ -60,12 +60,12 @@ export async function findObject(
     // Without a validator, ranges of two versions could be mixed.
     answer = await source.get({}, signal);
   }
-  return await wholeObject(answer);
+  return await wholeObject(source, answer, signal);
 }
 
-async function wholeObject(answer: Answer): Promise<WholeObject> {
+async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<WholeObject> {
   const { statusCode, headers } = answer.response;
-  if (statusCode !== 200) throw await refusalOf(answer);
+  if (statusCode !== 200) throw await refusalOf(source, answer, signal);
   if (headers['content-type']?.startsWith('text/html')) {
     answer.response.destroy();
     throw new ImageError(
@@ -99,7 +99,7 @@ export async function getRange(
   const range = rangeOf(answer.response);
   const isSame = validatorOf(answer.response) === validator && range?.size === size;
   if (status === 206 && isSame && range.begin === begin && range.end === end) return answer;
-  if (![200, 206, 416].includes(status)) throw await refusalOf(answer);
+  if (![200, 206, 416].includes(status)) throw await refusalOf(source, answer, signal);
   answer.response.destroy();
   throw new ObjectReplaced(`${nameOf(answer.url)} changed during the download`);
 }
@@ -121,7 +121,8 @@ function rangeOf({
 }
 
 /** Translates a response without the artifact into an error, and destroys the response. */
-async function refusalOf({ url, response }: Answer): Promise<Error> {
+async function refusalOf(source: HttpSource, answer: Answer, signal: AbortSignal): Promise<Error> {
+  const { url, response } = answer;
   const { statusCode: status = 0, headers } = response;
   const name = nameOf(url);
   try {
@@ -130,7 +131,8 @@ async function refusalOf({ url, response }: Answer): Promise<Error> {
       const retryAfter = retryAfterSeconds(headers['retry-after'], Date.now());
       return new TransientFailure(`${name}: the server answered ${status}`, undefined, retryAfter);
     }
-    if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await beginning(response)))) {
+    const says = async (): Promise<string> => await beginning(source.body(answer, signal));
+    if (FORBIDDEN.has(status) && (isExpired(url, Date.now()) || /expired/i.test(await says()))) {
       return expired(name, `the server answered ${status}, because the signed URL has expired`);
     }
     return new ImageError(
@@ -149,10 +151,10 @@ function expired(name: string, reason: string): ImageError {
   );
 }
 
-async function beginning(response: IncomingMessage): Promise<string> {
+async function beginning(body: AsyncIterable<Buffer>): Promise<string> {
   let text = '';
   try {
-    for await (const chunk of response) {
+    for await (const chunk of body) {
       text += String(chunk);
       if (text.length >= LONGEST_BODY) break;
     }

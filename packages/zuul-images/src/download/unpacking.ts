@@ -122,8 +122,17 @@ async function* unpackByXz(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
   const { execa, ExecaError } = await import('execa'); // not at the top, as in process/command.ts
+  let inputError: unknown;
+  async function* copies(): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      for await (const piece of packed) yield Buffer.from(piece);
+    } catch (error) {
+      inputError = error;
+      throw error;
+    }
+  }
   const xz = execa('xz', XZ_ARGUMENTS, {
-    stdin: copiesOf(packed),
+    stdin: copies(),
     buffer: false,
     env: inheritedEnvironment(),
     extendEnv: false,
@@ -132,12 +141,13 @@ async function* unpackByXz(
   });
   let stderr = '';
   xz.stderr.on('data', (text: Buffer) => (stderr += String(text)));
+  xz.catch(() => {}); // a reader that stops early does not wait for it
   try {
-    for await (const { buffer, byteOffset, byteLength } of xz.iterable({ binary: true })) {
-      yield Buffer.from(buffer, byteOffset, byteLength);
-    }
+    yield* xz.stdout as AsyncIterable<Buffer>;
+    await xz;
   } catch (error) {
     signal.throwIfAborted();
+    if (inputError !== undefined) throw inputError;
     if (!(error instanceof ExecaError)) throw error;
     const code = errnoOf(error);
     if (code === 'ENOENT') {
@@ -151,8 +161,4 @@ async function* unpackByXz(
   } finally {
     xz.kill();
   }
-}
-
-async function* copiesOf(packed: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  for await (const piece of packed) yield Buffer.from(piece);
 }

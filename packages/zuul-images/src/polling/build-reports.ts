@@ -12,14 +12,7 @@ const REPORT = new JsonReader({
       type: 'object',
       required: ['builds'],
       properties: {
-        builds: {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['job_name'],
-            properties: { job_name: { type: 'string' }, result: { type: ['string', 'null'] } },
-          },
-        },
+        builds: { type: 'array' },
       },
     },
   },
@@ -79,12 +72,15 @@ export class BuildReports {
 
 /**
  * Jobs with a finished build in a message of Zuul's MQTT reporter, with any result: for a job with a `success-message`,
- * the reporter sends that text as the result of its successful builds.
+ * the reporter sends that text as the result of its successful builds. Builds in another form are ignored.
  *
  * @throws Error with the reason, if the payload is not such a message
  */
 export function finishedJobs(payload: Uint8Array): ReadonlySet<string> {
   const { builds } = REPORT.parse(Buffer.from(payload).toString()).buildset;
-  const finished = builds.filter(({ result }) => typeof result === 'string');
-  return new Set(finished.map((build) => build.job_name));
+  const jobs = builds.flatMap((build) => {
+    const { job_name: job, result }: Readonly<Record<string, unknown>> = Object(build);
+    return typeof job === 'string' && typeof result === 'string' ? [job] : [];
+  });
+  return new Set(jobs);
 }

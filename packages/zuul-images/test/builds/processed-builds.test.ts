@@ -93,6 +93,15 @@ describe('the processed builds of an image', () => {
     });
   }
 
+  test('are unchanged if they cannot be written', async (t) => {
+    const parent = await temporaryDirectory(t);
+    const processed = await ProcessedBuilds.open(join(parent, 'file'), 'noble');
+    await writeFile(join(parent, 'file'), '');
+    const history = withImported(processed.history, chosen(1));
+    await assert.rejects(processed.write(history), withCode('directory-not-usable', /noble\.json/));
+    assert.equal(processed.history.builds.size, 0);
+  });
+
   test('cannot be read from an unusable directory', async (t) => {
     const directory = join(await temporaryDirectory(t), 'file');
     await writeFile(directory, '');

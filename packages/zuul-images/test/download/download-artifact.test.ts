@@ -87,3 +87,13 @@ test('no message contains the signature of a URL', async (t) => {
   assert.ok(fixture.logger.lines.length >= 3);
   assert.doesNotMatch(fixture.logger.lines.join('\n'), /secret/);
 });
+
+test('a directory that cannot be created is an error with its path', async (t) => {
+  const fixture = await DownloadFixture.create(t);
+  await writeFile(fixture.destination, '');
+  const directory = join(fixture.destination, 'partial');
+  await assert.rejects(
+    fixture.download('http://127.0.0.1/image.raw', { directory }),
+    withCode('directory-not-usable', /image\.raw\/partial/),
+  );
+});

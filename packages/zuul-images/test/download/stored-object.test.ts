@@ -102,3 +102,12 @@ test('a silent connection counts as lost', async (t) => {
   const lost = /(only \d+ bytes arrived in|no answer arrived within) 0\.5 s/;
   assert.ok(fixture.logger.lines.filter((line) => lost.test(line)).length >= 2);
 });
+
+test('an error answer whose body never ends is an error', { timeout: 30_000 }, async (t) => {
+  const fixture = await DownloadFixture.create(t);
+  const server = await oddServer(t, (_, response) => void response.writeHead(403).write('denied'));
+  await assert.rejects(
+    fixture.download(`${server.url}/image.raw`, {}, { stall: 200 }),
+    withCode('artifact-refused', /403/),
+  );
+});

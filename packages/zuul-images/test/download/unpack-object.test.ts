@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ImageErrorCode } from '@nodepool-builder/image-builder';
 import { mountTmpfs } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
 import type { ArtifactRequest } from '../../src/download/download-artifact.ts';
-import { DownloadFixture, md5, nginxFor, sha256 } from './download-fixture.ts';
+import { DownloadFixture, md5, nginxFor, oddServer, sha256 } from './download-fixture.ts';
 
 const CONTENT = randomBytes(300_000);
 const PACKED = zstdCompressSync(CONTENT);
@@ -136,4 +137,19 @@ describe('a download fails if the disk is too small', () => {
       assert.equal(requests.length, name === 'image.raw.zst' ? 2 : 1);
     });
   }
+});
+
+test('an endless object that unpacks to nothing leaves the space free that has to stay free', async (t) => {
+  const frame = Buffer.alloc(2 ** 20, 'x');
+  frame.writeUInt32LE(0x184d2a50, 0); // a skippable frame of zstd
+  frame.writeUInt32LE(frame.length - 8, 4);
+  const server = await oddServer(t, (_, response) => {
+    Readable.from(Array.from({ length: 128 }, () => frame)).pipe(response);
+  });
+  const fixture = await DownloadFixture.create(t);
+  const directory = join(await mountTmpfs(t, 'size=64m'), 'partial');
+  await assert.rejects(
+    fixture.download(`${server.url}/image.raw.zst`, { directory, leaveFree: 32 * 2 ** 20 }),
+    withCode('disk-full', /does not fit into/),
+  );
 });

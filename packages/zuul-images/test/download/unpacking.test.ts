@@ -1,5 +1,6 @@
 // Not a unit test: it starts xz and zstd.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
@@ -71,6 +72,30 @@ test('xz ends when the signal aborts', async () => {
   const unpacked = unpack('xz', never, stop.signal)[Symbol.asyncIterator]().next();
   setImmediate(() => stop.abort(new Error('enough')));
   await assert.rejects(unpacked, (error) => error === stop.signal.reason);
+});
+
+test('a reader of xz that stops early does not wait for more input', { timeout: 30_000 }, async () => {
+  const { stdout: packed } = spawnSync('xz', ['-0', '--block-size=1MiB'], { input: Buffer.alloc(2 ** 26) });
+  const stalled = (async function* (): AsyncGenerator<Buffer> {
+    yield packed.subarray(0, -100);
+    await new Promise(() => {});
+  })();
+  let size = 0;
+  for await (const chunk of unpack('xz', stalled, new AbortController().signal)) {
+    size += chunk.length;
+    if (size > 2 ** 20) break;
+  }
+  assert.ok(size > 2 ** 20);
+});
+
+test('an error of the disk is not mistaken for damaged xz', async () => {
+  const error = Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' });
+  const broken = (async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('fd377a585a00', 'hex');
+    throw error;
+  })();
+  const unpacked = unpack('xz', broken, new AbortController().signal)[Symbol.asyncIterator]().next();
+  await assert.rejects(unpacked, (thrown) => thrown === error);
 });
 
 test('the suffix tells the coding; an encoding of the server may repeat it, or is undone', () => {
