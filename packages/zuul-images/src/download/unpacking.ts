@@ -122,12 +122,12 @@ async function* unpackByXz(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
   const { execa, ExecaError } = await import('execa'); // not at the top, as in process/command.ts
-  let inputError: unknown;
+  let inputError: Error | undefined;
   async function* copies(): AsyncGenerator<Buffer, void, undefined> {
     try {
       for await (const piece of packed) yield Buffer.from(piece);
     } catch (error) {
-      inputError = error;
+      inputError = error as Error;
       throw error;
     }
   }
