@@ -35,7 +35,6 @@ export {
   type HttpRequest,
   type NetworkFailureKind,
   networkFailure,
-  textOf,
 } from './http/http-client.ts';
 export {
   type Clock,

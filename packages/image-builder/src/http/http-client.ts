@@ -93,17 +93,6 @@ export function staysWithHost(from: string, location: string): boolean {
   return to.origin === origin || isUpgrade;
 }
 
-/** Body of a response, or the part of it that arrived: the status matters more than an error while reading. */
-export async function textOf(response: AsyncIterable<unknown>): Promise<string> {
-  const chunks: Buffer[] = [];
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-  } catch {
-    // the server closed the connection
-  }
-  return Buffer.concat(chunks).toString();
-}
-
 /** Kind of a {@link NetworkFailure}. */
 export type NetworkFailureKind =
   /** The certificate is signed by an unknown authority. */

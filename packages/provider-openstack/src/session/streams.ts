@@ -6,10 +6,13 @@ import type { Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ImageError } from '@nodepool-builder/image-builder';
-import { type HttpAnswer, textOf } from '@nodepool-builder/image-builder/module-kit';
+import type { HttpAnswer } from '@nodepool-builder/image-builder/module-kit';
 import { OpenStackError } from '../openstack-error.ts';
 import type { Agents } from './agents.ts';
 import { networkError } from './request-errors.ts';
+
+/** Bytes of an answer's text; the rest of a longer one is not read. */
+const LONGEST_TEXT = 1024 * 1024;
 
 /** A GET of a stream. */
 export interface StreamRead {
@@ -43,31 +46,59 @@ export interface StreamAnswer {
 /**
  * Requests a stream, which is read no faster than the caller iterates.
  *
+ * It does not use got, whose stream emits an error that ends the process if the connection is lost before the caller
+ * iterates.
+ *
  * @throws OpenStackError `connection-failed`, `certificate-untrusted`
  */
 export async function readStream(read: StreamRead): Promise<StreamAnswer> {
   const { name, url, headers, agents, stallTimeout, signal } = read;
-  const { default: got } = await import('got'); // not at the top: many commands send no request
-  const stream = got.stream(url, {
-    headers: { ...headers },
-    ...(agents && { agent: agents }),
+  const isTls = url.protocol === 'https:';
+  const request = (isTls ? httpsRequest : httpRequest)(url, {
+    agent: isTls ? agents?.https : agents?.http,
+    headers,
     ...(signal && { signal }),
-    throwHttpErrors: false,
-    followRedirect: false,
-    decompress: false,
-    retry: { limit: 0 },
-    timeout: { socket: stallTimeout * 1000 },
   });
+  request.on('error', () => undefined); // `once` reports the first one, the response those after it
+  const stalled = new Error(`the server sent no byte for ${stallTimeout} s`);
+  request.setTimeout(stallTimeout * 1000, () => request.destroy(stalled));
+  // Destroying only the request would give the reader of the response no reason.
+  request.on('response', (response) => request.on('timeout', () => response.destroy(stalled)));
+  request.end();
   try {
-    const [{ statusCode: status, headers: fields }] = (await once(stream, 'response')) as [IncomingAnswer];
-    const body = status >= 200 && status < 300 ? '' : await textOf(stream);
-    return { answer: { status, headers: fields, body }, body: piecesOf(name, stream) };
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    const { statusCode: status = 0, headers: fields } = response;
+    const isSuccess = status >= 200 && status < 300;
+    const body = isSuccess ? '' : await textOf(response, stallTimeout);
+    return { answer: { status, headers: fields, body }, body: piecesOf(name, response) };
   } catch (error) {
     throw networkError(name, error);
   }
 }
 
-type IncomingAnswer = IncomingMessage & { readonly statusCode: number };
+/**
+ * Body of an answer, or the part of it that arrived in time and within the limit: the status matters more than an error
+ * while reading.
+ *
+ * @param timeout seconds
+ */
+async function textOf(response: IncomingMessage, timeout: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const timer = setTimeout(() => response.destroy(), timeout * 1000);
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > LONGEST_TEXT) break;
+    }
+  } catch {
+    // the server closed the connection
+  } finally {
+    clearTimeout(timer);
+  }
+  return Buffer.concat(chunks).toString();
+}
 
 async function* piecesOf(name: string, stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   try {
@@ -137,8 +168,12 @@ export async function putStream(put: StreamPut): Promise<HttpAnswer> {
     const [response] = (await once(request, 'response').catch((error: unknown) => {
       throw networkError(name, error);
     })) as [IncomingMessage];
-    watch();
-    return { status: response.statusCode ?? 0, headers: response.headers, body: await textOf(response) };
+    clearTimeout(stall);
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: await textOf(response, stallTimeout),
+    };
   };
 
   const abort = signal && addAbortListener(signal, () => request.destroy(new Error('aborted')));

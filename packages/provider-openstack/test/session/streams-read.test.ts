@@ -25,15 +25,18 @@ after(() => {
 });
 
 interface ReadLimits {
+  /** Awaited between the answer and the first piece. */
+  readonly pause?: Promise<unknown>;
   readonly stallTimeout?: number;
   readonly signal?: AbortSignal;
 }
 
-async function read({ stallTimeout = 60, signal }: ReadLimits = {}): Promise<string> {
+async function read({ pause, stallTimeout = 60, signal }: ReadLimits = {}): Promise<string> {
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const request = { name: 'GET it', url, headers: {}, stallTimeout, ...(signal && { signal }) };
   const { answer, body } = await readStream(request);
   if (answer.status !== 200) return `${answer.status}: ${answer.body}`;
+  await pause;
   let text = '';
   for await (const piece of body) text += String(piece);
   return text;
@@ -50,6 +53,19 @@ describe('a GET of a stream', () => {
     await assert.rejects(read(), failsWith('connection-failed', 'GET it'));
   });
 
+  test('that is interrupted before its body is read fails there, and not the process', async () => {
+    const closed = Promise.withResolvers<void>();
+    goOn = (response) => response.socket?.on('close', () => setImmediate(closed.resolve)).destroy();
+    await assert.rejects(read({ pause: closed.promise }), failsWith('connection-failed', 'GET it'));
+  });
+
+  test('ends an error answer that never ends', async (t) => {
+    status = 500;
+    t.after(() => (status = 200));
+    goOn = () => {};
+    assert.equal(await read({ stallTimeout: 0.05 }), '500: first');
+  });
+
   test('has the status of an error answer that is interrupted', async (t) => {
     status = 403;
     t.after(() => (status = 200));
@@ -59,7 +75,7 @@ describe('a GET of a stream', () => {
 
   test('that stalls fails', async () => {
     goOn = () => {};
-    await assert.rejects(read({ stallTimeout: 0.05 }), failsWith('connection-failed', '50ms'));
+    await assert.rejects(read({ stallTimeout: 0.05 }), failsWith('connection-failed', 'sent no byte for 0.05 s'));
   });
 
   test('is aborted by its signal', async () => {
