@@ -75,7 +75,10 @@ describe('a GET of a stream', () => {
 
   test('that stalls fails', async () => {
     goOn = () => {};
-    await assert.rejects(read({ stallTimeout: 0.05 }), failsWith('connection-failed', 'sent no byte for 0.05 s'));
+    await assert.rejects(
+      read({ stallTimeout: 0.05 }),
+      failsWith('connection-failed', 'sent no byte for 0.05 s'),
+    );
   });
 
   test('is aborted by its signal', async () => {
