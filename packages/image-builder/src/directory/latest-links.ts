@@ -38,7 +38,7 @@ export class LatestLinks {
     if (!(await isOurs(path))) await refuseExisting([path]);
   }
 
-  /** Points a link at the image that was built last; removes it if there is none. A file that is no link of ours stays. */
+  /** Points a link at the image that was built last, or removes the link; keeps a file that is not such a link. */
   async update(change: LinkChange): Promise<void> {
     const turn = this.#linking.then(() => this.#point(change));
     this.#linking = turn.catch(() => {}); // the caller gets the failure; the next update tries again

@@ -33,7 +33,7 @@ export function optionalConfigOption(): Option {
   return new Option('-c, --config <file>', description);
 }
 
-/** The provider of a command, with what the command may need besides. */
+/** The provider of a command, with its settings and directory. */
 interface OpenedProvider extends UploadTarget {
   readonly providers: Providers;
   /** Aborts at SIGTERM and SIGINT. */

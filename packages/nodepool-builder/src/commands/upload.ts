@@ -101,7 +101,7 @@ interface FileUpload extends SourceFile, ConversionSettings {
   /** The image's name in the provider. */
   readonly name: string;
   readonly metadata: Metadata;
-  /** Only find out what would be done. */
+  /** Dry run: report what would be done, and change nothing. */
   readonly dryRun: boolean;
 }
 
