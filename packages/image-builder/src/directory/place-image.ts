@@ -41,6 +41,7 @@ export async function placeImage(
     const checksums = await copyImage(file, partial, options);
     options.signal?.throwIfAborted();
     const copy = { request, target, options, partial, hidden, checksums };
+    await writeManifest(copy, checksums, partial); // before the image has a name: the disk may be full
     await (shared ? publishShared(copy) : publish(copy));
   } catch (error) {
     if (shared) throw error;
@@ -58,7 +59,6 @@ export async function placeImage(
 /** Gives an image its manifest, and then its name. A crash in between leaves nothing under that name. */
 async function publish(copy: Copy): Promise<void> {
   const { request, target, options, partial, hidden, checksums } = copy;
-  await writeManifest(copy, checksums, partial);
   const existing = await refuseForeign(target, request); // again: the copy took time
   // An image never has the manifest of other bytes, not even for a moment.
   if (existing !== undefined && existing.sha256 !== checksums.sha256) await options.remove(existing);
@@ -74,10 +74,12 @@ async function publish(copy: Copy): Promise<void> {
  * has a manifest it keeps its hidden name, by which other processes, a discard and a list of partial uploads find it.
  */
 async function publishShared(copy: Copy): Promise<void> {
-  const { request, target, options, partial, hidden, checksums } = copy;
-  const isFirst = await linkUnlessThere(partial, target);
-  if (!isFirst) await refuseForeign(target, request);
-  await writeManifest(copy, isFirst ? checksums : await checksumsOf(target, options), target);
+  const { request, target, options, partial, hidden } = copy;
+  if (!(await linkUnlessThere(partial, target))) {
+    await refuseForeign(target, request);
+    await rm(hidden);
+    await writeManifest(copy, await checksumsOf(target, options), target);
+  }
   await rename(hidden, manifestPath(target));
 }
 

@@ -108,18 +108,21 @@ describe('the file system', { skip }, () => {
     });
   });
 
-  it('that fills up at the manifest fails the upload, and no file has the public name', async () => {
-    const content = 'x'.repeat(1024 * 1024);
-    const file = await site.imageFile('0001', '2016-05-01', content);
-    // The image fills the disk.
-    await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
-      const error = await errorOf(
-        site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file }),
-      );
-      assert.equal(error.code, 'disk-full');
-      assert.deepEqual(await readdir(site.pool), []);
+  for (const shared of [false, true]) {
+    const kind = shared ? 'a shared upload' : 'the upload';
+    it(`that fills up at the manifest fails ${kind}, and no file has the public name`, async () => {
+      const content = 'x'.repeat(1024 * 1024);
+      const file = await site.imageFile('0001', '2016-05-01', content);
+      // The image fills the disk.
+      await onFileSystem(['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', site.pool], async () => {
+        const error = await errorOf(
+          site.provider.upload({ uploadId: 'u1', imageId: '0001', imageName: 'debian', file, shared }),
+        );
+        assert.equal(error.code, 'disk-full');
+        assert.deepEqual(await readdir(site.pool), []);
+      });
     });
-  });
+  }
 
   it('with reflinks shares the blocks of an image', async () => {
     const disk = join(site.root, 'xfs');
