@@ -40,9 +40,14 @@ export class DirectoryLock {
 
   /** @throws ImageError `directory-locked`, `directory-not-usable`, `command-not-found` */
   static async take(layout: Layout): Promise<DirectoryLock> {
-    const keeper = await startKeeper(layout);
-    await OWNER.write(layout.owner, { pid: process.pid, host: hostname() });
-    return new DirectoryLock(keeper, layout);
+    const lock = new DirectoryLock(await startKeeper(layout), layout);
+    try {
+      await OWNER.write(layout.owner, { pid: process.pid, host: hostname() });
+    } catch (error) {
+      await lock.release(); // or else its keeper holds the lock, and this process never ends
+      throw error;
+    }
+    return lock;
   }
 
   /** Calls `listener` if the lock is lost because its keeper was killed. */
@@ -54,7 +59,7 @@ export class DirectoryLock {
 
   async release(): Promise<void> {
     this.#released = true;
-    await rm(this.#layout.owner, { force: true });
+    await rm(this.#layout.owner, { force: true }).catch(() => {}); // only the lock counts
     if (this.#keeper.exitCode !== null || this.#keeper.signalCode !== null) return;
     const exit = once(this.#keeper, 'exit');
     this.#keeper.stdin?.end();

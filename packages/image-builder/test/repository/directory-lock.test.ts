@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -81,4 +81,13 @@ test('an unusable lock file is reported as an unusable directory', async (t) => 
     DirectoryLock.take(layout),
     withCode('directory-not-usable', /cannot be locked: flock: /),
   );
+});
+
+test('a lock whose owner cannot be recorded is released', async (t) => {
+  const layout = await layoutOf(t);
+  await mkdir(join(layout.owner, 'entry'), { recursive: true });
+  await assert.rejects(DirectoryLock.take(layout), { code: 'EISDIR' });
+  assert.equal(keeperOf(layout.lock), undefined);
+  await rm(layout.owner, { recursive: true });
+  await (await DirectoryLock.take(layout)).release();
 });
