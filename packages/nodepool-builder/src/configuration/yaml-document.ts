@@ -122,9 +122,9 @@ function textWhere<T>(pattern: RegExp, tag: ScalarTagDefinition<T>): ScalarTagDe
 function toFloatText(document: unknown, pointer: string): void {
   const segments = pointerSegments(pointer);
   const key = segments.pop() ?? '';
-  const parent = segments.reduce((node, segment) => (node as Record<string, unknown>)[segment], document);
-  const fields = parent as Record<string, unknown>;
-  if (Number.isInteger(fields[key])) fields[key] = `${String(fields[key])}.0`;
+  type Fields = Record<string, unknown> | null | undefined; // missing if a duplicate key replaced it
+  const fields = segments.reduce<unknown>((node, segment) => (node as Fields)?.[segment], document) as Fields;
+  if (fields && Number.isInteger(fields[key])) fields[key] = `${String(fields[key])}.0`;
 }
 
 /** A mapping may have several. */
