@@ -76,7 +76,7 @@ function addServeOptions(command: Command, modules: Modules): void {
         'keep the instances of failed on-instance builds for this time, whatever the configuration says',
       )
         .argParser(positiveInteger)
-        .preset(3600),
+        .preset('3600'),
     )
     .option('--all-in-one', 'also run a job server and the manager: everything that one host needs')
     .addOption(new Option(`${BACKGROUND_OPTION} <log>`).hideHelp())

@@ -151,3 +151,8 @@ describe('long options', () => {
     });
   }
 });
+
+it('--keep-on-failure without a value stands for an hour', async () => {
+  assert.equal((await parse(['--keep-on-failure'])).options.keepOnFailure, 3600);
+  assert.equal((await parse(['--keep-on-failure', '60'])).options.keepOnFailure, 60);
+});
