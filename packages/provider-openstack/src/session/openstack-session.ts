@@ -25,7 +25,8 @@ export class OpenStackSession {
     let tokens: TokenKeeper | undefined;
     if (auth.type !== 'none') {
       const keystone = new Keystone(auth, transport);
-      tokens = new TokenKeeper(() => keystone.issue(closing), transport.clock);
+      const issue = (signal: AbortSignal) => keystone.issue(AbortSignal.any([signal, closing]));
+      tokens = new TokenKeeper(issue, transport.clock);
     }
     this.#parts = { settings, transport, tokens, onTask: options.onTask, closing };
   }
@@ -68,10 +69,14 @@ export class LazyCloud<Cloud> {
   }
 
   async open(): Promise<Cloud> {
-    this.#opened ??= this.#connect().catch((error: unknown) => {
-      this.#opened = undefined;
-      throw error;
-    });
+    if (this.#opened === undefined) {
+      const opened = this.#connect();
+      this.#opened = opened;
+      opened.catch(() => {
+        // After a close, another session may have been opened.
+        if (this.#opened === opened) this.#opened = undefined;
+      });
+    }
     return (await this.#opened).cloud;
   }
 

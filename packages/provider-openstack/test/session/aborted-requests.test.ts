@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { OpenStackSession } from '../../src/session/openstack-session.ts';
-import { settingsWith } from '../fixtures/cloud-settings.ts';
+import { LazyCloud, OpenStackSession } from '../../src/session/openstack-session.ts';
+import { passwordAuth, settingsWith } from '../fixtures/cloud-settings.ts';
 import { failsWith } from '../fixtures/fails-with.ts';
 import { HttpDouble } from '../fixtures/http-double.ts';
 import { type Ending, plainClient } from '../fixtures/plain-client.ts';
@@ -49,5 +49,35 @@ describe('an abort', () => {
       .client({ type: 'image', interface: 'public' })
       .json('GET', '/images', { signal: controller.signal });
     await assert.rejects(request, failsWith('aborted'));
+  });
+
+  it('ends a token request for which no other caller waits', { timeout: 20_000 }, async (t) => {
+    const controller = new AbortController();
+    const http = await HttpDouble.start(() => {
+      controller.abort();
+      return undefined;
+    });
+    t.after(() => http[Symbol.asyncDispose]());
+    const session = new OpenStackSession(settingsWith(passwordAuth(`${http.url}/v3`)), { logger: SILENT });
+    const request = session
+      .client({ type: 'image', interface: 'public' })
+      .json('GET', '/images', { signal: controller.signal });
+    await assert.rejects(request, failsWith('aborted'));
+  });
+});
+
+describe('a cloud that is closed while it opens', () => {
+  it('forgets no later session when the opening fails', async () => {
+    const settings = settingsWith({ type: 'none', endpoint: 'http://127.0.0.1:1' });
+    const slow = Promise.withResolvers<typeof settings>();
+    const answers = [slow.promise];
+    const options = { settings: async () => answers.shift() ?? settings, logger: SILENT };
+    const cloud = new LazyCloud(options, (session) => session);
+    const failing = cloud.open();
+    cloud.close();
+    const reopened = await cloud.open();
+    slow.reject(new Error('no clouds.yaml'));
+    await assert.rejects(failing, /no clouds.yaml/);
+    assert.equal(await cloud.open(), reopened);
   });
 });
