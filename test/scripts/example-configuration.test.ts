@@ -27,6 +27,6 @@ test("the example's configuration works in any directory, and has its own port",
   assert.deepEqual(written.configuration, {
     ...template.configuration,
     file,
-    gearmanServers: [{ host: '127.0.0.1', port: 4731 }],
+    'gearman-servers': [{ host: '127.0.0.1', port: 4731 }],
   });
 });

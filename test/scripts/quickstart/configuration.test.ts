@@ -31,10 +31,10 @@ test("the quickstart fills the template with this machine's settings", async (t)
   const { configuration, warnings } = await loadConfiguration(file);
 
   assert.deepEqual(warnings, []);
-  assert.equal(configuration.imagesDir, join(root, 'quickstart-data/images'));
-  assert.equal(configuration.buildLogDir, join(root, 'quickstart-data/logs'));
+  assert.equal(configuration['images-dir'], join(root, 'quickstart-data/images'));
+  assert.equal(configuration['build-log-dir'], join(root, 'quickstart-data/logs'));
   assert.equal(configuration.manager.store, join(root, 'quickstart-data/state/manager.sqlite'));
-  assert.deepEqual(configuration.gearmanServers, [{ host: '127.0.0.1', port: 4731 }]);
+  assert.deepEqual(configuration['gearman-servers'], [{ host: '127.0.0.1', port: 4731 }]);
   const [debian] = configuration.diskimages;
   assert.equal(debian?.name, 'debian');
   assert.equal(debian.release, 'trixie');
@@ -60,7 +60,7 @@ test('without images it has the same providers and no uploads', async (t) => {
   assert.deepEqual(warnings, []);
   assert.deepEqual(configuration.diskimages, []);
   assert.deepEqual(
-    configuration.providers.map(({ name, images }) => [name, images]),
+    configuration.providers.map(({ name, entry }) => [name, entry.images]),
     [
       ['local', []],
       ['local-raw', []],

@@ -137,7 +137,7 @@ async function build(
         logDirectory: output,
         logRetention: Number.MAX_SAFE_INTEGER,
         logLimit: configuration.buildLogLimit,
-        environment: inheritedEnvironment(process.env, configuration.buildEnvironment),
+        environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
         signal,
         onProgress,

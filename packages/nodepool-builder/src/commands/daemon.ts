@@ -93,7 +93,7 @@ async function serveInBackground(options: ServeCommandOptions, modules: Modules)
   const { config, secure, loggingConfig } = options;
   // Report errors in the file here, on the terminal.
   const { configuration } = await loadConfiguration(config, { modules, secure });
-  const { pid, log } = await startInBackground(backgroundArguments(options), configuration.imagesDir);
+  const { pid, log } = await startInBackground(backgroundArguments(options), configuration['images-dir']);
   const where = loggingConfig === undefined ? log : `as ${loggingConfig} says; standard error: ${log}`;
   console.log(`nodepool-builder serves in the background as process ${pid}; log: ${where}`);
 }

@@ -52,7 +52,7 @@ const OFFERED_HEADINGS = ['IMAGE-ID', 'IMAGE-NAME', 'FORMATS', 'SIZE', 'BUILT', 
 async function offeredImages(configuration: Configuration): Promise<readonly ShownRecord[]> {
   const [functions, local] = await Promise.all([
     askServers(jobServers(configuration), (admin) => admin.status()),
-    readLocalImages(configuration.imagesDir),
+    readLocalImages(configuration['images-dir']),
   ]);
   const builders = new Map<string, number>();
   for (const { name, availableWorkers } of functions) {

@@ -82,7 +82,7 @@ const UPLOAD_RESULT = new JsonReader({
 
 function onlyImageName({ providers, file }: Configuration, name: string): string {
   const provider = findByName(providers, 'provider', name, file);
-  const [first, ...others] = provider.images.map((image) => image.name);
+  const [first, ...others] = provider.entry.images.map((image) => image.name);
   if (first === undefined) throw new CommandError(`provider "${name}" has no images; add one to its images`);
   if (others.length === 0) return first;
   const choice = [first, ...others].join(', ');

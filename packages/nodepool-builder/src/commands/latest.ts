@@ -88,12 +88,12 @@ const HEADINGS = ['EXTERNAL-ID', 'NAME', 'CREATED', 'BUILT', 'WHY'];
 
 function filterEntries(
   { filter = [], image }: LatestOptions,
-  { name, images }: ProviderConfiguration,
+  { name, entry: { images } }: ProviderConfiguration,
 ): readonly FilterEntry[] {
   if (image === undefined) return filter.map(filterEntry);
-  const entries = images.find((configured) => configured.name === image)?.imageFilters;
+  const entries = images.find((configured) => configured.name === image)?.['image-filters'];
   if (entries !== undefined) return entries;
-  const usable = images.filter(({ imageFilters }) => imageFilters !== undefined);
+  const usable = images.filter((configured) => configured['image-filters'] !== undefined);
   const names = usable.map((configured) => configured.name);
   throw new CommandError(
     `provider "${name}" has no image "${image}" with image-filters in a nodepool.yaml; ${choiceOf(names)}; or use --filter`,

@@ -184,13 +184,13 @@ function imageStatus(configuration: Configuration, state: ManagerState): readonl
     const built = builds.filter((build) => build.diskimage === diskimage);
     const uploaded = uploads.filter((upload) => upload.diskimage === diskimage);
     const inProviders = configuration.providers.flatMap((provider) =>
-      provider.images
+      provider.entry.images
         .filter((image) => image.diskimage === diskimage)
         .map((image) => {
           const there = uploaded.filter(
             (upload) => upload.provider === provider.name && upload.imageName === image.name,
           );
-          const isPaused = pause || provider.pause || image.pause;
+          const isPaused = pause || provider.entry.pause || image.pause;
           return { diskimage, place: `${provider.name}/${image.name}`, ...statusOf(there, isPaused) };
         }),
     );

@@ -2,28 +2,31 @@ import type {
   DiskImage,
   ImageFormat,
   ObjectSchema,
-  ProviderEntry,
   ProviderModule,
+  SettingsOf,
 } from '@nodepool-builder/image-builder';
 import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
-import type { Timing } from '@nodepool-builder/image-manager';
+import type { GearmanServer } from './gearman-server.ts';
+import type { CommonProviderKeys } from './provider-schema.ts';
+import type { GENERAL, MANAGER } from './schema.ts';
 
-/** A `nodepool.yaml` that has been read and found good; paths in it are absolute. */
-export interface Configuration {
+type GeneralKeys = SettingsOf<typeof GENERAL>;
+
+/** Keys of the top level in which no module has a part, with their defaults, and with absolute paths. */
+export interface GeneralSettings extends Omit<GeneralKeys, 'build-environment' | 'gearman-servers'> {
+  readonly 'build-environment': readonly string[];
+  /** Empty if the file names none: the daemon then runs a job server of its own. */
+  readonly 'gearman-servers': readonly GearmanServer[];
+}
+
+/** A `nodepool.yaml` that has been read and found good. */
+export interface Configuration extends GeneralSettings {
   /** Absolute path of the file it came from. */
   readonly file: string;
-  readonly imagesDir: string;
-  readonly buildLogDir?: string;
-  /** How many logs of each disk image's builds are kept. */
-  readonly buildLogRetention: number;
-  /** Size limit in bytes of disks that are converted or imported. */
+  /** `virtual-size-limit` in bytes. */
   readonly largestDisk: number;
-  /** Size limit of a build's log, in bytes. */
+  /** `build-log-size` in bytes. */
   readonly buildLogLimit: number;
-  /** Names of variables that builds and hooks get besides those that they always get; a `*` ends a prefix. */
-  readonly buildEnvironment: readonly string[];
-  /** Empty if the file names none: the daemon then runs a job server of its own. */
-  readonly gearmanServers: readonly GearmanServer[];
   readonly diskimages: readonly DiskImageConfiguration[];
   /** The entries of `providers` that take images. */
   readonly providers: readonly ProviderConfiguration[];
@@ -32,29 +35,10 @@ export interface Configuration {
   readonly manager: ManagerSettings;
 }
 
-/** The section `manager`. Times are in seconds. */
-export interface ManagerSettings {
+/** The section `manager`. */
+export interface ManagerSettings extends SettingsOf<typeof MANAGER> {
   /** A file of SQLite, as an absolute path, or the URL of a PostgreSQL database. */
   readonly store: string;
-  readonly timing: Timing;
-}
-
-/** One entry of `gearman-servers`. */
-export interface GearmanServer {
-  readonly host: string;
-  readonly port: number;
-  /** Absent for an unencrypted connection. */
-  readonly tls?: GearmanTls;
-}
-
-/** TLS of the connections to a job server. The files are PEM. */
-export interface GearmanTls {
-  /** Default: the authorities that Node.js trusts. */
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  /** Name in the server's certificate. Default: its host. */
-  readonly serverName?: string;
 }
 
 /** A disk image. Its formats are its own and those that providers take. */
@@ -80,24 +64,18 @@ export interface DiskImageConfiguration extends DiskImage {
 export interface ProviderConfiguration {
   readonly name: string;
   readonly module: ProviderModule;
-  /** The settings of its module. */
-  readonly entry: ProviderEntry<ObjectSchema>;
+  /** The keys of all providers and those of the module. */
+  readonly entry: ProviderSettings;
   /** Result of the module's `prepare`, such as credentials. */
   readonly prepared: PreparationResult;
   readonly imageType: ImageFormat;
-  /** How uploaded images are named, with the fields that nodepool knows. */
-  readonly templateHostname: string;
-  /** Values of `{provider.…}` in {@link templateHostname}: `name`, `region_name`, `max_servers` and so on. */
+  /** Values of `{provider.…}` in `template-hostname`: `name`, `region_name`, `max_servers` and so on. */
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Seconds that an upload may take. Without it there is no limit. */
-  readonly imageUploadTimeout?: number;
-  /** Nothing is uploaded by a manager for the time being. */
-  readonly pause: boolean;
-  /** Runs after each upload; if it does not end with 0, the image is deleted from the provider. */
-  readonly postUploadHook?: string;
-  /** Empty for a provider that takes no images. */
-  readonly images: readonly ProviderImageConfiguration[];
 }
+
+/** Keys of an entry of `providers`, with their defaults. */
+export type ProviderSettings = SettingsOf<ObjectSchema> &
+  CommonProviderKeys & { readonly name: string; readonly images: readonly ProviderImageConfiguration[] };
 
 /** Result of a module's `prepare`, or its error: then requests to the provider fail with it. */
 export type PreparationResult =
@@ -112,5 +90,5 @@ export interface ProviderImageConfiguration {
   readonly pause: boolean;
   readonly meta: Readonly<Record<string, string>>;
   /** Selects an image of the provider for `nodepool-builder latest`. */
-  readonly imageFilters?: readonly FilterEntry[];
+  readonly 'image-filters'?: readonly FilterEntry[];
 }

@@ -1,10 +1,14 @@
-import type { BuilderModule, ObjectSchema, SettingsContext } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import type {
+  BuilderModule,
+  ObjectSchema,
+  SettingsContext,
+  SettingsOf,
+} from '@nodepool-builder/image-builder';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import { escapePointer } from './diagnostic.ts';
 import { type DiskImageSource, entryKey } from './disk-image-schema.ts';
 import type { ConfigurationSource } from './schema.ts';
-import { isMapping } from './values.ts';
+import { isMapping, ownSettings } from './values.ts';
 
 /** A disk image of the file: an entry of `diskimages`, or of the section of its builder. */
 export interface DiskImageEntry {
@@ -61,10 +65,8 @@ export function settingsOf(
   source: DiskImageSource,
   { settings }: BuilderModule,
   { absolute }: Pick<SettingsContext, 'absolute'>,
-): ReturnType<typeof readSettings<ObjectSchema>> {
-  const { properties }: ObjectSchema = settings;
-  const own = Object.entries(source).filter(([key]) => Object.hasOwn(properties, key));
-  return readSettings<ObjectSchema>(settings, Object.fromEntries(own), absolute);
+): SettingsOf<ObjectSchema> {
+  return ownSettings<ObjectSchema>(settings, source, absolute);
 }
 
 /** Names of the modules' keys with the format `words`. */

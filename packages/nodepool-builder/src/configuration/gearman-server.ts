@@ -1,9 +1,10 @@
 import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createSecureContext } from 'node:tls';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
+import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import type { GearmanServer } from './configuration.ts';
 import { TEXT } from './schema-node.ts';
 
 const PARTS = ['ca', 'cert', 'key'] as const;
@@ -51,29 +52,33 @@ export const GEARMAN_SERVER_SCHEMA = {
   },
 } as const satisfies SettingsSchema;
 
-type Settings = SettingsOf<typeof GEARMAN_SERVER_SCHEMA>;
+/** One entry of `gearman-servers`. */
+export type GearmanServer = SettingsOf<typeof GEARMAN_SERVER_SCHEMA>;
 
-export function toGearmanServer(settings: Settings): GearmanServer {
-  const { host, port, 'ssl-server-name': serverName } = settings;
+/** The address of a job server. Files are read for each connection, so that the next one uses a renewed certificate. */
+export function toAddress(server: GearmanServer): ServerAddress {
+  const { host, port, 'ssl-server-name': servername } = server;
   const files = PARTS.flatMap((part) => {
-    const path = settings[keyOf(settings, part)];
+    const path = server[keyOf(server, part)];
     return path === undefined ? [] : [[part, path] as const];
   });
   if (files.length === 0) return { host, port };
-  return {
-    host,
-    port,
-    tls: { ...Object.fromEntries(files), ...(serverName !== undefined && { serverName }) },
-  };
+  const tls = (): ConnectionOptions => ({
+    ...Object.fromEntries(files.map(([part, path]) => [part, readFileSync(path)])),
+    ...(servername !== undefined && { servername }),
+  });
+  return { host, port, tls };
 }
 
 /** The key in use: nodepool's, with an underscore, or ours. */
-function keyOf(settings: Settings, part: Part): `ssl-${Part}` | `ssl_${Part}` {
-  return settings[`ssl_${part}`] === undefined ? `ssl-${part}` : `ssl_${part}`;
+function keyOf(server: GearmanServer, part: Part): `ssl-${Part}` | `ssl_${Part}` {
+  return server[`ssl_${part}`] === undefined ? `ssl-${part}` : `ssl_${part}`;
 }
 
 /** Reports a key that is set twice or lacks its counterpart, and a file that is unreadable or has other content. */
-export async function gearmanServerDiagnostics(servers: readonly Settings[]): Promise<readonly Diagnostic[]> {
+export async function gearmanServerDiagnostics(
+  servers: readonly GearmanServer[],
+): Promise<readonly Diagnostic[]> {
   const found = servers.map(async (server, index) => {
     const keys = [...keyDiagnostics(server)];
     const all = keys.length > 0 ? keys : await fileDiagnostics(server);
@@ -82,7 +87,7 @@ export async function gearmanServerDiagnostics(servers: readonly Settings[]): Pr
   return (await Promise.all(found)).flat();
 }
 
-function* keyDiagnostics(server: Settings): Iterable<Diagnostic> {
+function* keyDiagnostics(server: GearmanServer): Iterable<Diagnostic> {
   for (const part of PARTS) {
     if (server[`ssl_${part}`] === undefined || server[`ssl-${part}`] === undefined) continue;
     const reason = `means the same as ssl-${part}, which is set too`;
@@ -108,7 +113,7 @@ const CHECKS: Readonly<Record<Part, (pem: string) => unknown>> = {
   key: (pem) => createSecureContext({ key: pem }),
 };
 
-async function fileDiagnostics(server: Settings): Promise<readonly Diagnostic[]> {
+async function fileDiagnostics(server: GearmanServer): Promise<readonly Diagnostic[]> {
   const found: Diagnostic[] = [];
   const texts: Partial<Record<Part, string>> = {};
   for (const part of PARTS) {

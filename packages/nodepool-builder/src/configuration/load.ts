@@ -1,7 +1,6 @@
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import { Modules } from '../modules.ts';
 import { cronDiagnostics } from './checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
@@ -12,13 +11,13 @@ import { gearmanServerDiagnostics } from './gearman-server.ts';
 import { hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
-import { DATABASE_URL, normalise } from './normalise.ts';
+import { DATABASE_URL, normalise, readGeneral } from './normalise.ts';
 import { readSecureFile, type SecureEnvVars } from './option-files.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
 import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
 import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
 import { withProviderImages } from './provider-images.ts';
-import { type ConfigurationSource, configurationSchema, GENERAL } from './schema.ts';
+import { type ConfigurationSource, configurationSchema } from './schema.ts';
 import { schemaDiagnostics } from './schema-diagnostics.ts';
 import { lastOfEachName } from './values.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
@@ -89,10 +88,10 @@ export async function loadConfiguration(
 
   const inherited = withInheritance(written, modules);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
-  const { 'gearman-servers': servers } = readSettings(GENERAL, inherited, absolute);
+  const general = readGeneral(inherited, absolute);
   const surroundings = {
     providers: modulesByName(inherited.providers ?? [], modules.providers),
-    ...(inherited['script-dir'] && { scriptDir: inherited['script-dir'] }),
+    ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
     absolute,
   };
   const entries = diskImageEntries(inherited, modules);
@@ -104,7 +103,7 @@ export async function loadConfiguration(
   for (const entry of entries) report.add(diskImageDiagnostics(entry, modules, surroundings));
   const described = withProviderImages(inherited, modules, surroundings);
   report.add(described.diagnostics);
-  report.add(await gearmanServerDiagnostics(servers ?? []));
+  report.add(await gearmanServerDiagnostics(general['gearman-servers']));
   const timeDiagnostics = await cronDiagnostics(inherited);
   report.add(timeDiagnostics);
   report.throwErrors();
@@ -117,6 +116,7 @@ export async function loadConfiguration(
   const read = await readProviders(source, { report, modules, place, absolute });
   const configuration = normalise(source, {
     file,
+    general,
     entries: diskImageEntries(source, modules),
     providers: read.filter(takesImages),
     instanceProviders: read.filter((provider) => !takesImages(provider)),

@@ -5,19 +5,37 @@ import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type {
   Configuration,
   DiskImageConfiguration,
+  GeneralSettings,
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { type DiskImageEntry, type Surroundings, settingsOf } from './disk-images.ts';
-import { toGearmanServer } from './gearman-server.ts';
 import type { SecureEnvVars } from './option-files.ts';
 import { type ConfigurationSource, GENERAL, MANAGER } from './schema.ts';
 import { toValidation } from './validation.ts';
-import { isMapping, toText } from './values.ts';
+import { isMapping, ownSettings, toText } from './values.ts';
+
+/** Reads the keys of the top level in which no module has a part. */
+export function readGeneral(
+  source: ConfigurationSource,
+  absolute: (path: string) => string,
+): GeneralSettings {
+  const general = ownSettings(GENERAL, source, absolute);
+  const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
+  return {
+    ...general,
+    // diskimage-builder takes several directories, separated as in PATH.
+    'elements-dir': elementsDir ? elementsDir.split(':').map(absolute).join(':') : null,
+    'script-dir': scriptDir ? absolute(scriptDir) : null,
+    'build-environment': general['build-environment'] ?? [],
+    'gearman-servers': general['gearman-servers'] ?? [],
+  };
+}
 
 /** Parts of a configuration besides the contents of the file. */
 export interface NormaliseOptions extends Pick<Configuration, 'file' | 'providers' | 'instanceProviders'> {
+  readonly general: GeneralSettings;
   /** Disk images of the file. */
   readonly entries: readonly DiskImageEntry[];
   readonly surroundings: Surroundings;
@@ -27,20 +45,12 @@ export interface NormaliseOptions extends Pick<Configuration, 'file' | 'provider
 
 /** The settings of a file with their defaults, and with absolute paths: relative ones count from its directory. */
 export function normalise(source: ConfigurationSource, options: NormaliseOptions): Configuration {
-  const { file, entries, providers, instanceProviders, surroundings } = options;
-  const { absolute } = surroundings;
-  const general = readSettings(GENERAL, source, absolute);
-  const { 'images-dir': imagesDir, 'build-log-dir': buildLogDir } = general;
+  const { file, general, entries, providers, instanceProviders, surroundings } = options;
   return {
+    ...general,
     file,
-    imagesDir,
-    ...(buildLogDir !== undefined && { buildLogDir }),
-    buildLogRetention: general['build-log-retention'],
-    // In bytes.
     largestDisk: general['virtual-size-limit'] * 2 ** 30,
     buildLogLimit: general['build-log-size'] * 2 ** 20,
-    buildEnvironment: general['build-environment'] ?? [],
-    gearmanServers: (general['gearman-servers'] ?? []).map(toGearmanServer),
     diskimages: [...new Map(entries.map((entry) => [entry.source.name, entry])).values()].flatMap((entry) =>
       entry.source.abstract || entry.module === undefined
         ? []
@@ -48,7 +58,7 @@ export function normalise(source: ConfigurationSource, options: NormaliseOptions
     ),
     providers,
     instanceProviders,
-    manager: toManager(source, absolute),
+    manager: toManager(source.manager ?? {}, general, surroundings.absolute),
   };
 }
 
@@ -56,19 +66,15 @@ export function normalise(source: ConfigurationSource, options: NormaliseOptions
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 function toManager(
-  { manager = {}, 'images-dir': imagesDir }: ConfigurationSource,
+  manager: NonNullable<ConfigurationSource['manager']>,
+  { 'images-dir': imagesDir }: GeneralSettings,
   absolute: (path: string) => string,
 ): ManagerSettings {
   const settings = readSettings(MANAGER, manager, absolute);
   const { store = join(imagesDir, '.nodepool-builder/manager.sqlite') } = settings;
   return {
+    ...settings,
     store: DATABASE_URL.test(store) ? store : absolute(store),
-    timing: {
-      retryDelay: settings['retry-delay'],
-      longestRetryDelay: settings['longest-retry-delay'],
-      leakInterval: settings['leak-interval'],
-      absenceLimit: settings['absence-limit'],
-    },
   };
 }
 
@@ -76,10 +82,10 @@ function toDiskImage(
   { source: written }: DiskImageEntry,
   module: BuilderModule,
   source: ConfigurationSource,
-  { providers, surroundings, secure }: NormaliseOptions,
+  { general, providers, surroundings, secure }: NormaliseOptions,
 ): DiskImageConfiguration {
   const { name } = written;
-  const { absolute } = surroundings;
+  const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
   const values = settingsOf(written, module, surroundings);
   const settings: unknown = module.read?.(values, { ...surroundings, name }) ?? values;
   const snapshotProvider = module.snapshotProvider?.(settings);
@@ -108,16 +114,13 @@ function toDiskImage(
       providers.filter((provider) => provider.name !== snapshotProvider),
     ),
     ...(buildTimeout !== undefined && { buildTimeout }),
-    ...(validate && { validation: toValidation(validate, absolute) }),
+    ...(validate && { validation: toValidation(validate, surroundings.absolute) }),
     keep,
     ...(release !== undefined && { release }),
     envVars,
     secrets: Object.values(secrets),
-    ...(source['elements-dir'] && {
-      // diskimage-builder takes several directories, separated as in PATH.
-      elementsDir: source['elements-dir'].split(':').map(absolute).join(':'),
-    }),
-    ...(source['script-dir'] && { scriptDir: absolute(source['script-dir']) }),
+    ...(elementsDir && { elementsDir }),
+    ...(scriptDir && { scriptDir }),
     options,
     ...(module.importsBuilds ? {} : rebuildTimes(written, source)),
   };
@@ -169,7 +172,7 @@ function wantedFormats(
   providers: readonly ProviderConfiguration[],
 ): readonly ImageFormat[] {
   const taken = providers
-    .filter(({ images }) => images.some((image) => image.diskimage === name))
+    .filter(({ entry }) => entry.images.some((image) => image.diskimage === name))
     .map(({ imageType }) => imageType);
   return [...new Set([...(formats ?? []), ...taken])];
 }

@@ -114,10 +114,14 @@ export type ProviderImageSource = Partial<SettingsOf<typeof PROVIDER_IMAGE>> & {
   readonly [key: string]: unknown;
 };
 
-type CommonKeys = SettingsOf<{ readonly type: 'object'; readonly properties: typeof PROVIDER_KEYS }>;
+/** Keys that all providers have, with their defaults. */
+export type CommonProviderKeys = SettingsOf<{
+  readonly type: 'object';
+  readonly properties: typeof PROVIDER_KEYS;
+}>;
 
 /** A valid entry of `providers` in the file, with the keys of its module and those that only nodepool reads. */
-export interface ProviderSource extends Partial<CommonKeys> {
+export interface ProviderSource extends Partial<CommonProviderKeys> {
   readonly name: string;
   readonly type?: string;
   readonly 'image-type'?: SettingsOf<typeof IMAGE_TYPE>;

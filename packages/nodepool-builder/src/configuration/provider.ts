@@ -5,15 +5,15 @@ import type {
   ProviderHost,
   ProviderModule,
 } from '@nodepool-builder/image-builder';
-import { type FilterEntry, readSettings } from '@nodepool-builder/image-builder/module-kit';
-import type { ProviderConfiguration, ProviderImageConfiguration } from './configuration.ts';
+import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
+import type { ProviderConfiguration, ProviderImageConfiguration, ProviderSettings } from './configuration.ts';
 import {
   DEFAULT_PROVIDER_TYPE,
   PROVIDER_KEYS,
   type ProviderImageSource,
   type ProviderSource,
 } from './provider-schema.ts';
-import { lastOfEachName, toText } from './values.ts';
+import { lastOfEachName, ownSettings, toText } from './values.ts';
 
 type ProviderModules = ReadonlyMap<string, ProviderModule>;
 
@@ -46,22 +46,15 @@ export function implicitEntries(modules: ProviderModules): readonly { name: stri
   return [...modules.values()].filter(({ implicit }) => implicit).map(({ type }) => ({ name: type, type }));
 }
 
-/** Settings of an entry for its module. */
+/** Settings of an entry: the keys of all providers, and those of its module. */
 export function toEntry(
   source: ProviderSource,
   module: ProviderModule,
   absolute: Absolute,
-): ProviderEntry<ObjectSchema> {
-  const settings: ObjectSchema = module.settings;
-  const { name, 'bandwidth-limit': bandwidth, 'image-upload-timeout': timeout } = source;
-  const own = Object.entries(source).filter(([key]) => key in settings.properties);
-  return {
-    ...readSettings(settings, Object.fromEntries(own), absolute),
-    name,
-    ...(bandwidth !== undefined && { 'bandwidth-limit': bandwidth }),
-    ...(timeout !== undefined && { 'image-upload-timeout': timeout }),
-    images: (source.images ?? []).map((image) => ({ name: image.name })),
-  };
+): ProviderSettings {
+  const common = ownSettings({ type: 'object', properties: PROVIDER_KEYS } as const, source, absolute);
+  const own = ownSettings<ObjectSchema>(module.settings, source, absolute);
+  return { ...own, ...common, name: source.name, images: (source.images ?? []).map(toImage) };
 }
 
 /** Reads an entry of `providers`, and what its module reads beyond it. */
@@ -73,32 +66,20 @@ export async function toProvider(
 ): Promise<ProviderConfiguration> {
   const entry = toEntry(source, module, absolute);
   const { prepared, imageType: preferred = 'qcow2' } = await prepare(module, entry, host);
-  const common = readSettings({ type: 'object', properties: PROVIDER_KEYS } as const, source, absolute);
-  const {
-    'template-hostname': templateHostname,
-    'image-upload-timeout': imageUploadTimeout,
-    'post-upload-hook': postUploadHook,
-    pause,
-  } = common;
   const { name } = source;
   const imageType = source['image-type'] ?? preferred;
   return {
     name,
     module,
-    entry,
+    entry: { ...entry, images: lastOfEachName(entry.images) },
     prepared,
     imageType,
-    templateHostname,
     attributes: {
       ...templateAttributes(source),
       name,
       image_type: imageType,
-      template_hostname: templateHostname,
+      template_hostname: entry['template-hostname'],
     },
-    ...(imageUploadTimeout !== undefined && { imageUploadTimeout }),
-    ...(postUploadHook !== undefined && { postUploadHook }),
-    pause,
-    images: module.openImages === undefined ? [] : toImages(source),
   };
 }
 
@@ -115,16 +96,15 @@ async function prepare(
   }
 }
 
-function toImages({ images }: ProviderSource): readonly ProviderImageConfiguration[] {
-  return lastOfEachName(images ?? []).map(
-    ({ name, diskimage, pause = false, meta, 'image-filters': filters }) => ({
-      name,
-      ...(diskimage && { diskimage }),
-      pause,
-      meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
-      ...(filters && { imageFilters: toFilterEntries(filters) }),
-    }),
-  );
+function toImage(source: ProviderImageSource): ProviderImageConfiguration {
+  const { name, diskimage, pause = false, meta, 'image-filters': filters } = source;
+  return {
+    name,
+    ...(diskimage && { diskimage }),
+    pause,
+    meta: Object.fromEntries(Object.entries(meta ?? {}).map(([key, value]) => [key, toText(value)])),
+    ...(filters && { 'image-filters': toFilterEntries(filters) }),
+  };
 }
 
 /** Reads `image-filters`; a filter is created when it is used, as ages in it count from then. */

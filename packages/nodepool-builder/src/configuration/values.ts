@@ -1,5 +1,5 @@
-import { ImageError } from '@nodepool-builder/image-builder';
-import { shellWords } from '@nodepool-builder/image-builder/module-kit';
+import { ImageError, type ObjectSchema, type SettingsOf } from '@nodepool-builder/image-builder';
+import { readSettings, shellWords } from '@nodepool-builder/image-builder/module-kit';
 
 /** Text of a YAML scalar, as PyYAML's `str()` gives it; empty for null. */
 export function toText(value: unknown): string {
@@ -12,6 +12,16 @@ export function toText(value: unknown): string {
 /** True for a mapping of YAML. */
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** Settings of a schema, see `readSettings`. Keys that it lacks are left out. */
+export function ownSettings<const S extends ObjectSchema>(
+  schema: S,
+  value: object,
+  absolute: (path: string) => string,
+): SettingsOf<S> {
+  const own = Object.entries(value).filter(([key]) => Object.hasOwn(schema.properties, key));
+  return readSettings(schema, Object.fromEntries(own), absolute);
 }
 
 /** The words of a list, or of a string, which is split as by a shell; undefined if a quote is not closed. */

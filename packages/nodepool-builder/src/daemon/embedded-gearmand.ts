@@ -1,8 +1,7 @@
-import { readFileSync } from 'node:fs';
-import type { ConnectionOptions } from 'node:tls';
 import { formatAddress, GearmanError, JobServer, type ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Logger } from '@nodepool-builder/image-builder';
-import type { Configuration, GearmanServer, GearmanTls } from '../configuration/configuration.ts';
+import type { Configuration } from '../configuration/configuration.ts';
+import { toAddress } from '../configuration/gearman-server.ts';
 
 /** Default address of the embedded job server. */
 const DEFAULT_ADDRESS: ServerAddress & { readonly port: number } = { host: '127.0.0.1', port: 4730 };
@@ -11,22 +10,8 @@ const LOOPBACK = /^(localhost|::1|127(\.\d+){3})$/;
 
 /** The job servers of a configuration; if it names none, the embedded one. */
 export function jobServers(configuration: Configuration): readonly ServerAddress[] {
-  const { gearmanServers } = configuration;
-  return gearmanServers.length > 0 ? gearmanServers.map(toAddress) : [DEFAULT_ADDRESS];
-}
-
-function toAddress({ host, port, tls }: GearmanServer): ServerAddress {
-  return tls === undefined ? { host, port } : { host, port, tls: () => readTls(tls) };
-}
-
-/** Reads the files for each connection, so that a renewed certificate takes effect with the next one. */
-function readTls({ ca, cert, key, serverName }: GearmanTls): ConnectionOptions {
-  return {
-    ...(ca !== undefined && { ca: readFileSync(ca) }),
-    ...(cert !== undefined && { cert: readFileSync(cert) }),
-    ...(key !== undefined && { key: readFileSync(key) }),
-    ...(serverName !== undefined && { servername: serverName }),
-  };
+  const servers = configuration['gearman-servers'];
+  return servers.length > 0 ? servers.map(toAddress) : [DEFAULT_ADDRESS];
 }
 
 /** The job server of this process, and all servers for its workers. */

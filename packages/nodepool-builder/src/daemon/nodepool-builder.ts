@@ -115,12 +115,11 @@ export class NodepoolBuilder implements AsyncDisposable {
 
   /** Applies another configuration; running jobs continue with the one they started with. */
   reload(configuration: Configuration): void {
-    if (configuration.imagesDir !== this.#configuration.imagesDir) {
-      this.#logger.warn(
-        `images-dir stays ${this.#configuration.imagesDir}; restart to use ${configuration.imagesDir}`,
-      );
+    const { 'images-dir': directory, 'gearman-servers': servers } = this.#configuration;
+    if (configuration['images-dir'] !== directory) {
+      this.#logger.warn(`images-dir stays ${directory}; restart to use ${configuration['images-dir']}`);
     }
-    if (!isDeepStrictEqual(configuration.gearmanServers, this.#configuration.gearmanServers)) {
+    if (!isDeepStrictEqual(configuration['gearman-servers'], servers)) {
       const names = this.servers.map(formatAddress).join(', ');
       this.#logger.warn(`gearman-servers stay ${names}; restart to use others`);
     }
@@ -241,7 +240,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const builderLogger = logger('nodepool.builder');
   const statistics = new Statistics(environment, builderLogger);
   closers.push(() => statistics[Symbol.asyncDispose]());
-  const repository = await ImageRepository.open(configuration.imagesDir, { logger: builderLogger });
+  const repository = await ImageRepository.open(configuration['images-dir'], { logger: builderLogger });
   closers.push(() => repository.close());
   const { directory } = repository;
   const providers = new Providers({
@@ -253,7 +252,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   providers.configure(configuration);
   const builders = createBuilders(options, configuration, providers);
   let servers = jobServers(configuration);
-  if (options.embeddedGearmand ?? configuration.gearmanServers.length === 0) {
+  if (options.embeddedGearmand ?? configuration['gearman-servers'].length === 0) {
     const embedded = await startEmbeddedGearmand(configuration, logger('gear.Server'));
     closers.push(() => embedded.jobServer.close());
     ({ servers } = embedded);

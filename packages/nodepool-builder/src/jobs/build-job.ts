@@ -12,7 +12,7 @@ import type { Statistics } from './statistics.ts';
 export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
-    'buildEnvironment' | 'buildLogDir' | 'buildLogLimit' | 'buildLogRetention' | 'largestDisk'
+    'build-environment' | 'build-log-dir' | 'buildLogLimit' | 'build-log-retention' | 'largestDisk'
   >;
   readonly repository: ImageRepository;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
@@ -54,7 +54,7 @@ async function build(
   imageId: string,
   job: WorkerJob,
 ): Promise<Image> {
-  const { buildLogDir, buildLogLimit, buildLogRetention, buildEnvironment, largestDisk } = configuration;
+  const { 'build-log-dir': logDirectory, buildLogLimit, largestDisk } = configuration;
   const { name } = builder.diskimage;
   const output = logger(`nodepool.image.build.${name}`);
   const started = performance.now();
@@ -65,10 +65,10 @@ async function build(
         imageId,
         repository,
         logger: logger('nodepool.builder.BuildWorker'),
-        ...(buildLogDir !== undefined && { logDirectory: buildLogDir }),
-        logRetention: buildLogRetention,
+        ...(logDirectory !== undefined && { logDirectory }),
+        logRetention: configuration['build-log-retention'],
         logLimit: buildLogLimit,
-        environment: inheritedEnvironment(process.env, buildEnvironment),
+        environment: inheritedEnvironment(process.env, configuration['build-environment']),
         largestDisk,
         signal: job.signal,
         onProgress: reportProgress(job),

@@ -25,7 +25,7 @@ import type { Uploads } from './uploads.ts';
 
 /** Everything that `image-upload` jobs share. */
 export interface UploadJobContext {
-  readonly configuration: Pick<Configuration, 'buildEnvironment' | 'largestDisk'>;
+  readonly configuration: Pick<Configuration, 'build-environment' | 'largestDisk'>;
   readonly repository: ImageRepository;
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
@@ -77,8 +77,8 @@ async function upload(
 ): Promise<string> {
   const started = performance.now();
   const { repository, statistics } = context;
-  const { largestDisk, buildEnvironment } = context.configuration;
-  const within = timeLimit(configuration.imageUploadTimeout, job.signal);
+  const { largestDisk, 'build-environment': variables } = context.configuration;
+  const within = timeLimit(configuration.entry['image-upload-timeout'], job.signal);
   const prepareFile = (signal: AbortSignal): Promise<ImageFile> =>
     repository.file(imageId, provider.formats, { signal, largestDisk });
   const { builtAt, files, snapshots = [] } = repository.get(imageId) ?? {};
@@ -102,10 +102,10 @@ async function upload(
         logger.info(`uploading ${file.path} as ${request.externalName}`);
         result = await provider.upload({ ...request, file }, { signal, onProgress });
       }
-      const hook = configuration.postUploadHook;
+      const hook = configuration.entry['post-upload-hook'];
       if (hook === undefined) return { uploaded: result };
       const args = [configuration.name, result.externalId, file?.path ?? files?.[0]?.path ?? ''];
-      const environment = inheritedEnvironment(process.env, buildEnvironment);
+      const environment = inheritedEnvironment(process.env, variables);
       return { uploaded: result, rejection: await runHook(hook, args, { environment, signal, logger }) };
     });
     job.signal.throwIfAborted(); // an aborted hook has not rejected the image; the job comes again
@@ -189,7 +189,7 @@ function findTarget({ providers }: UploadJobContext, providerName: string, image
       `provider "${providerName}" is of type ${type}: it takes no images; name another to upload to`,
     );
   }
-  const image = configuration.images.find(({ name }) => name === imageName);
+  const image = configuration.entry.images.find(({ name }) => name === imageName);
   if (image === undefined) {
     const problem = `provider "${providerName}" has no image "${inMessage(imageName)}"`;
     throw new JobFailure(`${problem}; add it to its images and reload`);

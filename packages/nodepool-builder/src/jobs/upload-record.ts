@@ -39,7 +39,7 @@ export function recordName({ provider, 'upload-id': uploadId }: UploadRecord): s
 export function newUploadRecord(
   { unique, handle }: WorkerJob,
   imageId: string,
-  { name, attributes, templateHostname }: ProviderConfiguration,
+  { name, entry, attributes }: ProviderConfiguration,
   imageName: string,
 ): UploadRecord {
   const now = new Date();
@@ -49,7 +49,7 @@ export function newUploadRecord(
     'upload-id': unique || handle, // both stay the same when the job is assigned again
     'image-id': imageId,
     'image-name': imageName,
-    'external-name': externalName(templateHostname, {
+    'external-name': externalName(entry['template-hostname'], {
       image: { id: imageId, name: imageName },
       provider: attributes,
       timestamp: Math.floor(now.getTime() / 1000),

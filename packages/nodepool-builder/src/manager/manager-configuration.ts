@@ -11,7 +11,7 @@ const UPLOAD_TIMEOUT = 86_400;
 export function toManagerConfiguration({
   diskimages,
   providers,
-  manager: { timing },
+  manager,
 }: Configuration): ManagerConfiguration {
   return {
     diskimages: diskimages.map((diskimage) => {
@@ -27,14 +27,19 @@ export function toManagerConfiguration({
         buildTimeout: diskimage.buildTimeout ?? BUILD_TIMEOUT,
       };
     }),
-    providers: providers.map(({ name, pause, imageUploadTimeout, images }) => ({
+    providers: providers.map(({ name, entry }) => ({
       name,
-      pause,
-      uploadTimeout: imageUploadTimeout ?? UPLOAD_TIMEOUT,
-      images: images.flatMap(({ diskimage, ...image }) =>
+      pause: entry.pause,
+      uploadTimeout: entry['image-upload-timeout'] ?? UPLOAD_TIMEOUT,
+      images: entry.images.flatMap(({ diskimage, ...image }) =>
         diskimage === undefined ? [] : [{ name: image.name, diskimage, pause: image.pause }],
       ),
     })),
-    timing,
+    timing: {
+      retryDelay: manager['retry-delay'],
+      longestRetryDelay: manager['longest-retry-delay'],
+      leakInterval: manager['leak-interval'],
+      absenceLimit: manager['absence-limit'],
+    },
   };
 }

@@ -55,8 +55,14 @@ describe('TLS of a job server', () => {
       const { configuration, warnings } = await load(lines(Object.fromEntries(keys)));
       assert.deepEqual(warnings, []);
       const [ca, cert, key] = Object.values(ALL).map((name) => join(directory, name));
-      assert.deepEqual(configuration.gearmanServers, [
-        { host: '127.0.0.1', port: 4730, tls: { ca, cert, key } },
+      assert.deepEqual(configuration['gearman-servers'], [
+        {
+          host: '127.0.0.1',
+          port: 4730,
+          [`ssl${separator}ca`]: ca,
+          [`ssl${separator}cert`]: cert,
+          [`ssl${separator}key`]: key,
+        },
       ]);
     });
   }
@@ -179,7 +185,7 @@ describe('TLS of a job server', () => {
     const { configuration, warnings } = await load(
       '    tls: false\n    ssl:\n    weight: 1\n    keepalive: 5\n',
     );
-    assert.deepEqual(configuration.gearmanServers, [{ host: '127.0.0.1', port: 4730 }]);
+    assert.deepEqual(jobServers(configuration), [{ host: '127.0.0.1', port: 4730 }]);
     assert.equal(warnings.length, 2, 'of weight and keepalive');
   });
 });

@@ -96,8 +96,8 @@ providers:
       - {name: node, diskimage: debian, min-ram: 1024}
 `);
     assert.deepEqual(warnings, []);
-    assert.deepEqual(configuration.gearmanServers, [{ host: 'zuul.example.com', port: 4730 }]);
-    assert.equal(configuration.imagesDir, join(directory, 'images'));
+    assert.deepEqual(configuration['gearman-servers'], [{ host: 'zuul.example.com', port: 4730 }]);
+    assert.equal(configuration['images-dir'], join(directory, 'images'));
     const [debian, unused] = configuration.diskimages;
     assert.equal(debian?.release, '12');
     assert.equal(debian?.builder, 'dib');
@@ -110,21 +110,21 @@ providers:
     assert.equal(pool?.module, DIRECTORY_MODULE);
     assert.equal(pool?.imageType, 'qcow2');
     assert.equal(pool?.entry.directory, '/srv/pool');
-    assert.deepEqual(pool?.images, [
+    assert.deepEqual(pool?.entry.images, [
       { name: 'node', diskimage: 'debian', pause: false, meta: { count: '2', true: 'True' } },
     ]);
     assert.equal(cloud?.module, OPENSTACK_MODULE);
     assert.equal((cloud?.prepared.value as CloudSettings | undefined)?.name, 'envvars');
     assert.equal(cloud?.entry.rate, 1);
-    assert.equal(cloud?.templateHostname, 'template-{image.name}-{timestamp}');
-    assert.equal(configuration.buildLogRetention, 7);
+    assert.equal(cloud?.entry['template-hostname'], 'template-{image.name}-{timestamp}');
+    assert.equal(configuration['build-log-retention'], 7);
   });
 
   it('may leave out everything but images-dir', async () => {
     const { configuration } = await load('images-dir: /srv/images\nproviders:\ndiskimages:\n');
     assert.deepEqual(configuration.diskimages, []);
     assert.deepEqual(configuration.providers, []);
-    assert.deepEqual(configuration.gearmanServers, []);
+    assert.deepEqual(configuration['gearman-servers'], []);
   });
 
   it('ignores env-vars that are no mapping, as nodepool did', async () => {
@@ -172,7 +172,7 @@ providers:
   - {name: p, type: directory, directory: /p, images: []}
   - {name: p, type: directory, directory: /q, images: [{name: n, diskimage: a}, {name: n}]}
 `);
-    assert.equal(configuration.imagesDir, '/j');
+    assert.equal(configuration['images-dir'], '/j');
     assert.deepEqual(
       configuration.diskimages.map(({ release, envVars, formats }) => ({ release, envVars, formats })),
       [{ release: '2', envVars: { A: '2' }, formats: [] }],
@@ -180,7 +180,7 @@ providers:
     assert.deepEqual(
       configuration.providers.map((provider) => ({
         path: provider.entry.directory,
-        images: provider.images,
+        images: provider.entry.images,
       })),
       [{ path: '/q', images: [{ name: 'n', pause: false, meta: {} }] }],
     );
@@ -208,7 +208,7 @@ providers:
       - {name: b, meta: {long: ${long}}}
 `);
     assert.deepEqual(
-      configuration.providers[0]?.images.map(({ meta }) => meta),
+      configuration.providers[0]?.entry.images.map(({ meta }) => meta),
       [{ a: '1.0', b: '2.5', c: '', d: 'True', e: '2016-05-01', f: '16' }, { long }],
     );
     assert.deepEqual(
@@ -258,8 +258,8 @@ providers:
     images: [{name: n, diskimage: a}]
 `);
     assert.deepEqual(warnings, []);
-    assert.equal(configuration.buildLogDir, join(directory, 'logs'));
-    assert.equal(configuration.buildLogRetention, 3);
+    assert.equal(configuration['build-log-dir'], join(directory, 'logs'));
+    assert.equal(configuration['build-log-retention'], 3);
     const [diskimage] = configuration.diskimages;
     assert.deepEqual(diskimage?.formats, ['raw', 'qcow2', 'vhd']);
     assert.equal(diskimage?.pause, true);
@@ -268,7 +268,7 @@ providers:
     const [provider] = configuration.providers;
     assert.equal(provider?.entry.rate, 0.25);
     assert.equal(provider?.entry['bandwidth-limit'], 1_000_000);
-    assert.equal(provider?.imageUploadTimeout, 3600);
+    assert.equal(provider?.entry['image-upload-timeout'], 3600);
     assert.equal(provider?.entry['upload-retry-limit'], 0);
   });
 

@@ -133,17 +133,18 @@ providers:
 diskimages: [{name: a, builder: on-instance, on-instance: {provider: local, base-image: b.raw, steps: [x]}}]
 `);
     assert.deepEqual(providers, []);
+    const common = { 'template-hostname': 'template-{image.name}-{timestamp}', pause: false, images: [] };
     assert.deepEqual(
       instanceProviders.map(({ entry }) => entry),
       [
-        { name: 'qemu', memory: 1024, cpus: 2, images: [] },
+        { name: 'qemu', memory: 1024, cpus: 2, ...common },
         {
           name: 'local',
           memory: 512,
           cpus: 1,
           accelerator: 'tcg',
           'direct-boot': { kernel: join(directory, 'vmlinuz'), 'command-line': 'root=/dev/vda' },
-          images: [],
+          ...common,
         },
       ],
     );
@@ -295,7 +296,10 @@ providers:
       'after-restart': 'destroy',
     });
     assert.deepEqual(
-      configuration.providers.map(({ name, images }) => [name, images.map(({ diskimage }) => diskimage)]),
+      configuration.providers.map(({ name, entry }) => [
+        name,
+        entry.images.map(({ diskimage }) => diskimage),
+      ]),
       [
         ['pool', []],
         ['cloud1', ['bare']],
@@ -339,7 +343,7 @@ providers:
       configuration.diskimages.map(({ name }) => name),
       ['dib'],
     );
-    assert.equal(configuration.providers[0]?.images[0]?.diskimage, undefined);
+    assert.equal(configuration.providers[0]?.entry.images[0]?.diskimage, undefined);
   });
 
   it('are ignored without a builder for them', async () => {

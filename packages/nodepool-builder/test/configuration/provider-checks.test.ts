@@ -24,7 +24,7 @@ async function write(filters: string): Promise<void> {
 test('image-filters are taken as they are, with values as text', async () => {
   await write('[{name: name, values: ["debian-*"]}, {name: "property:min_disk", values: [10, true]}]');
   const { configuration } = await loadConfiguration(file);
-  assert.deepEqual(configuration.providers[0]?.images[0]?.imageFilters, [
+  assert.deepEqual(configuration.providers[0]?.entry.images[0]?.['image-filters'], [
     { name: 'name', values: ['debian-*'] },
     { name: 'property:min_disk', values: ['10', 'True'] },
   ]);

@@ -137,7 +137,8 @@ describe('an entry of a module', () => {
     assert.deepEqual(await diagnosticsOf(t, 'type: strict, key: /k', strict), [
       ':3:41: warning: providers[0].key is old; renew it',
     ]);
-    assert.deepEqual(seen, [{ size: 3, key: '/k', images: [] }]);
+    const common = { 'template-hostname': 'template-{image.name}-{timestamp}', pause: false };
+    assert.deepEqual(seen, [{ size: 3, key: '/k', ...common, images: [] }]);
   });
 
   it('whose preparation fails is a warning', async (t) => {

@@ -25,10 +25,10 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): Bui
     repository,
     builder: () => builder,
     configuration: {
-      buildLogRetention: 7,
+      'build-log-retention': 7,
       buildLogLimit: 1024 * 1024,
       largestDisk: 2 ** 30,
-      buildEnvironment: [],
+      'build-environment': [],
     },
     statistics: new Statistics({}, new RecordingLogger()),
     logger: () => new RecordingLogger(),

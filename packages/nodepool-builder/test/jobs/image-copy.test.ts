@@ -51,7 +51,7 @@ async function setUp(t: TestContext): Promise<Setup> {
     providers: new Map([
       ['fake', { configuration: await toProvider(source, DIRECTORY_MODULE, String, NO_HOST), provider }],
     ]),
-    configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
+    configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,
     services: [],
     statistics: new Statistics({}, logger),

@@ -37,7 +37,7 @@ async function setUp(
   return {
     repository,
     providers: new Map([['fake', { configuration, provider }]]),
-    configuration: { largestDisk: 2 ** 30, buildEnvironment: [] },
+    configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,
     services: [],
     statistics: new Statistics({}, logger),
