@@ -5,7 +5,7 @@ import type { ProviderModule } from '@nodepool-builder/image-builder';
 import { Option } from 'commander';
 import type { Configuration, ProviderConfiguration } from '../configuration/configuration.ts';
 import { loadConfiguration } from '../configuration/load.ts';
-import { toProvider } from '../configuration/provider.ts';
+import { listedProvider, toProvider } from '../configuration/provider.ts';
 import { DEFAULT_PROVIDER_TYPE } from '../configuration/provider-schema.ts';
 import type { Providers, UploadTarget } from '../daemon/providers.ts';
 import type { Modules } from '../modules.ts';
@@ -117,7 +117,8 @@ async function providerOf(
 ): Promise<ProviderConfiguration> {
   if (text === '') throw new CommandError(`--provider ${name} is incomplete; write ${formOf(module)}`);
   const host = { env: process.env, cwd: process.cwd(), home: homedir(), warn };
-  const found = await toProvider({ ...module.shortForm?.settings(text), name }, module, resolve, host);
+  const source = { ...module.shortForm?.settings(text), name };
+  const found = await toProvider(listedProvider('', source, module, resolve), host);
   const { error } = found.prepared;
   if (error === undefined) return found;
   throw new CommandError(

@@ -1,15 +1,9 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
 import { imageIdFault, variableFault } from '@nodepool-builder/image-builder/module-kit';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
-import { below, isFunctionSubject, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
+import { below, isFunctionSubject, missingKeys, nameDiagnostics } from './checks.ts';
 import { escapePointer } from './diagnostic.ts';
-import {
-  type DiskImageEntry,
-  type Surroundings,
-  sectionEntries,
-  settingsOf,
-  wordKeys,
-} from './disk-images.ts';
+import { type DiskImageEntry, type Surroundings, wordKeys } from './disk-images.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { validationDiagnostics } from './validation.ts';
 import { isMapping, wordsOf } from './values.ts';
@@ -66,56 +60,46 @@ function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Dia
  * @param lineOf gives the line of a JSON pointer
  */
 export function* diskImageNameDiagnostics(
-  source: ConfigurationSource,
-  modules: Modules,
+  all: readonly DiskImageEntry[],
+  { builders }: Modules,
   lineOf: (pointer: string) => number,
 ): Iterable<Diagnostic> {
-  const { builders } = modules;
-  const diskimages = source.diskimages ?? [];
-  const listed = new Set(diskimages.map(({ name }) => name));
-  yield* nameDiagnostics(namesOf('/diskimages', diskimages), lineOf);
-  const sections = Map.groupBy(sectionEntries(source, modules), ({ module }) => module);
-  for (const entries of sections.values()) {
-    const names = entries.map(({ namePointer: pointer, source: { name } }) => ({ pointer, name }));
+  const lists = Map.groupBy(all, ({ list }) => list);
+  const listed = new Set(lists.get('diskimages')?.map(({ name }) => name));
+  for (const [list, entries] of lists) {
+    const names = entries.map(({ namePointer: pointer, name }) => ({ pointer, name }));
     yield* nameDiagnostics(names, lineOf);
     for (const { pointer, name } of names) {
-      if (!listed.has(name)) continue;
+      if (list === 'diskimages' || !listed.has(name)) continue;
       const reason = `"${name}" is the name of one of diskimages, too`;
       yield { pointer, reason, remedy: 'rename or remove one of the two' };
     }
   }
-  for (const [index, { builder }] of diskimages.entries()) {
-    const pointer = `/diskimages/${index}/builder`;
-    const module = builder === undefined ? undefined : builders.get(builder);
-    if (module?.section !== undefined) {
-      const { key } = module.section;
-      yield {
-        pointer,
-        reason: `"${builder}" builds the images of ${key} only`,
-        remedy: `make the image one of ${key}`,
-      };
-    } else if (builder !== undefined && module === undefined) {
-      const types = [...builders.values()].filter(({ section }) => section === undefined);
-      const remedy = `use one of ${types.map(({ type }) => type).join(', ')}`;
-      yield { pointer, reason: `"${builder}" is unknown`, remedy };
-    }
+  for (const { pointer, source, module } of lists.get('diskimages') ?? []) {
+    const { builder } = source;
+    if (builder === undefined || module !== undefined) continue;
+    const key = builders.get(builder)?.section?.key;
+    const types = [...builders.values()].filter(({ section }) => section === undefined);
+    const [reason, remedy] =
+      key === undefined
+        ? [`"${builder}" is unknown`, `use one of ${types.map(({ type }) => type).join(', ')}`]
+        : [`"${builder}" builds the images of ${key} only`, `make the image one of ${key}`];
+    yield { pointer: `${pointer}/builder`, reason, remedy };
   }
 }
 
 /** Problems that the schema cannot express: of `validate`, missing and meaningless blocks, and those that modules find. */
 export function* diskImageDiagnostics(
-  { pointer, namePointer, source, module }: DiskImageEntry,
+  { name, pointer, namePointer, source, module, values }: DiskImageEntry,
   { builders }: Modules,
   surroundings: Surroundings,
 ): Iterable<Diagnostic> {
   if (source.validate) yield* below(`${pointer}/validate`, validationDiagnostics(source.validate));
-  if (module === undefined || source.abstract) return;
+  if (module === undefined) return;
   if (module.type === DEFAULT_BUILDER) {
     for (const { type, settings } of builders.values()) {
       const { required = [] }: ObjectSchema = settings;
-      const key = required.find(
-        (name) => source[name] !== undefined && !(name in module.settings.properties),
-      );
+      const key = required.find((one) => source[one] !== undefined && !(one in module.settings.properties));
       if (key === undefined) continue;
       const reason = `means nothing to the builder ${module.type}`;
       yield {
@@ -129,8 +113,8 @@ export function* diskImageDiagnostics(
   const missing = [...missingKeys(module.settings, source, `builder: ${module.type}`)];
   yield* below(pointer, missing);
   if (missing.length > 0) return;
-  const context = { ...surroundings, name: source.name };
-  for (const found of module.check?.(settingsOf(source, module, context), context) ?? []) {
+  const context = { ...surroundings, name };
+  for (const found of module.check?.(values, context) ?? []) {
     yield { ...found, pointer: found.pointer === '/name' ? namePointer : pointer + found.pointer };
   }
 }

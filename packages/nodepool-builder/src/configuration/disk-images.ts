@@ -12,61 +12,69 @@ import { isMapping, ownSettings } from './values.ts';
 
 /** A disk image of the file: an entry of `diskimages`, or of the section of its builder. */
 export interface DiskImageEntry {
+  /** `diskimages`, or the key of the section. */
+  readonly list: string;
+  readonly name: string;
   readonly pointer: string;
   /** JSON pointer of its name: a key of the entry, or the key of the entry in a mapping. */
   readonly namePointer: string;
   readonly source: DiskImageSource;
-  /** Undefined for an unknown builder, and for one with a section of its own. */
+  /** Undefined if it is abstract or the builder is unknown, or has a section of its own. */
   readonly module: BuilderModule | undefined;
-}
-
-/** All disk images, including abstract ones and those that another one of the same name replaces. */
-export function diskImageEntries(source: ConfigurationSource, modules: Modules): readonly DiskImageEntry[] {
-  const listed = (source.diskimages ?? []).map((diskimage, index): DiskImageEntry => {
-    const module = modules.builders.get(diskimage.builder ?? DEFAULT_BUILDER);
-    return {
-      pointer: `/diskimages/${index}`,
-      namePointer: `/diskimages/${index}/name`,
-      source: diskimage,
-      module: module?.section === undefined ? module : undefined,
-    };
-  });
-  return [...listed, ...sectionEntries(source, modules)];
-}
-
-/** The entries of sections of builders, such as `zuul-images`. */
-export function sectionEntries(source: ConfigurationSource, { builders }: Modules): DiskImageEntry[] {
-  return [...builders.values()].flatMap((module) => entriesOf(module, source));
-}
-
-function entriesOf(module: BuilderModule, source: ConfigurationSource): DiskImageEntry[] {
-  if (module.section === undefined) return [];
-  const { key, defaultName } = module.section;
-  const value = source[key];
-  const entry = (pointer: string, fields: Readonly<Record<string, unknown>>): DiskImageEntry => {
-    const nameKey = fields.name === undefined ? defaultName : 'name';
-    const named = { ...fields, name: String(fields[nameKey]) };
-    return { pointer, namePointer: `${pointer}/${nameKey}`, source: named, module };
-  };
-  if (Array.isArray(value)) return value.map((fields, index) => entry(`/${key}/${index}`, fields));
-  if (!isMapping(value)) return [];
-  if (typeof value[entryKey(module)] === 'string') return [entry(`/${key}`, value)];
-  return Object.entries(value).map(([name, fields]) => {
-    const pointer = `/${key}/${escapePointer(name)}`;
-    return { pointer, namePointer: pointer, source: { ...(fields as object), name }, module };
-  });
+  /** Values of the module's keys, with defaults and absolute paths. */
+  readonly values: SettingsOf<ObjectSchema>;
 }
 
 /** The configuration around an entry whose settings are read. */
 export type Surroundings = Omit<SettingsContext, 'name'>;
 
-/** Values of the module's keys, with defaults and absolute paths. */
-export function settingsOf(
-  source: DiskImageSource,
-  { settings }: BuilderModule,
-  { absolute }: Pick<SettingsContext, 'absolute'>,
-): SettingsOf<ObjectSchema> {
-  return ownSettings<ObjectSchema>(settings, source, absolute);
+/** All disk images, including abstract ones and those that another one of the same name replaces. */
+export function diskImageEntries(
+  source: ConfigurationSource,
+  { builders }: Modules,
+  absolute: Surroundings['absolute'],
+): readonly DiskImageEntry[] {
+  const listed = (source.diskimages ?? []).map((diskimage, index) => {
+    const module = builders.get(diskimage.builder ?? DEFAULT_BUILDER);
+    const pointer = `/diskimages/${index}`;
+    return {
+      list: 'diskimages',
+      name: diskimage.name,
+      pointer,
+      namePointer: `${pointer}/name`,
+      source: diskimage,
+      module: module?.section === undefined ? module : undefined,
+    };
+  });
+  const inSections = [...builders.values()].flatMap((module) =>
+    module.section === undefined ? [] : sectionEntries(module, module.section, source),
+  );
+  return [...listed, ...inSections].map((entry) => {
+    const module = entry.source.abstract ? undefined : entry.module;
+    const values = module && ownSettings<ObjectSchema>(module.settings, entry.source, absolute);
+    return { ...entry, module, values: values ?? {} };
+  });
+}
+
+/** The entries of a section, such as `zuul-images`. */
+function sectionEntries(
+  module: BuilderModule,
+  { key: list, defaultName }: NonNullable<BuilderModule['section']>,
+  source: ConfigurationSource,
+): Omit<DiskImageEntry, 'values'>[] {
+  const value = source[list];
+  const entry = (pointer: string, fields: Readonly<Record<string, unknown>>) => {
+    const nameKey = fields.name === undefined ? defaultName : 'name';
+    const name = String(fields[nameKey]);
+    return { list, name, pointer, namePointer: `${pointer}/${nameKey}`, source: { ...fields, name }, module };
+  };
+  if (Array.isArray(value)) return value.map((fields, index) => entry(`/${list}/${index}`, fields));
+  if (!isMapping(value)) return [];
+  if (typeof value[entryKey(module)] === 'string') return [entry(`/${list}`, value)];
+  return Object.entries(value).map(([name, fields]) => {
+    const pointer = `/${list}/${escapePointer(name)}`;
+    return { list, name, pointer, namePointer: pointer, source: { ...(fields as object), name }, module };
+  });
 }
 
 /** Names of the modules' keys with the format `words`. */

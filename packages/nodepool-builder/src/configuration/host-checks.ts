@@ -1,12 +1,10 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
-import type { Modules } from '../modules.ts';
-import { type DiskImageEntry, settingsOf } from './disk-images.ts';
-import { moduleOf } from './provider.ts';
+import type { GeneralSettings } from './configuration.ts';
+import type { DiskImageEntry } from './disk-images.ts';
+import type { ListedProvider } from './provider.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
-import type { ConfigurationSource } from './schema.ts';
 import { toValidation } from './validation.ts';
 import { isMapping } from './values.ts';
 
@@ -21,57 +19,47 @@ interface Needed {
   readonly searchPath?: string;
 }
 
-/** Modules of providers, disk images, and the resolution of relative paths. */
+/** Parts of a configuration without errors. */
 interface HostOptions {
-  readonly modules: Modules;
+  readonly general: GeneralSettings;
   readonly entries: readonly DiskImageEntry[];
+  readonly providers: readonly ListedProvider[];
   readonly absolute: Absolute;
 }
 
-/**
- * Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds.
- *
- * @param source without errors
- */
-export async function hostDiagnostics(
-  source: ConfigurationSource,
-  options: HostOptions,
-): Promise<readonly Diagnostic[]> {
+/** Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds. */
+export async function hostDiagnostics(options: HostOptions): Promise<readonly Diagnostic[]> {
   // A need of several entries is reported once, for the first of them.
-  const needed = Map.groupBy(needs(source, options), ({ kind, path, searchPath = '' }) =>
+  const needed = Map.groupBy(needs(options), ({ kind, path, searchPath = '' }) =>
     JSON.stringify([kind, path, searchPath]),
   ).values();
   const found = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
   return found.filter((diagnostic) => diagnostic !== undefined);
 }
 
-function* needs(source: ConfigurationSource, { modules, entries, absolute }: HostOptions): Iterable<Needed> {
-  const directory = (pointer: string, path: string): Needed => ({
-    pointer,
-    path: absolute(path),
-    kind: 'directory',
-  });
-  yield directory('/images-dir', source['images-dir']);
-  for (const path of source['elements-dir']?.split(':') ?? []) yield directory('/elements-dir', path);
-  if (source['script-dir']) yield directory('/script-dir', source['script-dir']);
+function* needs({ general, entries, providers, absolute }: HostOptions): Iterable<Needed> {
+  const { 'images-dir': imagesDir, 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
+  yield { pointer: '/images-dir', path: imagesDir, kind: 'directory' };
+  for (const path of elementsDir?.split(':') ?? [])
+    yield { pointer: '/elements-dir', path, kind: 'directory' };
+  if (scriptDir) yield { pointer: '/script-dir', path: scriptDir, kind: 'directory' };
   for (const entry of entries) yield* diskImageNeeds(entry, absolute);
-  for (const [index, provider] of (source.providers ?? []).entries()) {
-    const { settings } = moduleOf(provider, modules.providers);
-    const schema: ObjectSchema = { type: 'object', properties: { ...settings.properties, ...PROVIDER_KEYS } };
-    const values: Readonly<Record<string, unknown>> = readSettings(schema, provider, absolute);
-    for (const [key, { format }] of Object.entries(schema.properties)) {
-      const { [key]: path } = values;
+  for (const { pointer, module, entry } of providers) {
+    const properties: ObjectSchema['properties'] = { ...module.settings.properties, ...PROVIDER_KEYS };
+    for (const [key, { format }] of Object.entries(properties)) {
+      const path: unknown = entry[key];
       if ((format !== 'directory' && format !== 'program') || typeof path !== 'string') continue;
-      yield { pointer: `/providers/${index}/${key}`, path, kind: format };
+      yield { pointer: `${pointer}/${key}`, path, kind: format };
     }
   }
 }
 
-function* diskImageNeeds({ pointer, source, module }: DiskImageEntry, absolute: Absolute): Iterable<Needed> {
-  if (source.abstract || module === undefined) return;
+function* diskImageNeeds(entry: DiskImageEntry, absolute: Absolute): Iterable<Needed> {
+  const { pointer, source, module, values } = entry;
+  if (module === undefined) return;
   const { 'env-vars': variables, validate } = source;
   const searchPath = isMapping(variables) && typeof variables.PATH === 'string' ? variables.PATH : undefined;
-  for (const { pointer: key, program } of module.programs?.(settingsOf(source, module, { absolute })) ?? []) {
+  for (const { pointer: key, program } of module.programs?.(values) ?? []) {
     const needed = { pointer: pointer + key, path: program, kind: 'program' } as const;
     yield searchPath === undefined ? needed : { ...needed, searchPath };
   }

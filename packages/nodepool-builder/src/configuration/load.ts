@@ -5,18 +5,18 @@ import { Modules } from '../modules.ts';
 import { cronDiagnostics } from './checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
+import { DATABASE_URL, readGeneral, readManager, toDiskImage } from './disk-image.ts';
 import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from './disk-image-checks.ts';
 import { diskImageEntries } from './disk-images.ts';
 import { gearmanServerDiagnostics } from './gearman-server.ts';
 import { hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
-import { DATABASE_URL, normalise, readGeneral } from './normalise.ts';
 import { readSecureFile, type SecureEnvVars } from './option-files.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
-import { implicitEntries, moduleOf, modulesByName, toProvider } from './provider.ts';
+import { implicitProviders, type ListedProvider, listedProviders, toProvider } from './provider.ts';
 import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
-import { withProviderImages } from './provider-images.ts';
+import { describedImages } from './provider-images.ts';
 import { type ConfigurationSource, configurationSchema } from './schema.ts';
 import { schemaDiagnostics } from './schema-diagnostics.ts';
 import { lastOfEachName } from './values.ts';
@@ -89,41 +89,49 @@ export async function loadConfiguration(
   const inherited = withInheritance(written, modules);
   const absolute = (relative: string): string => resolve(dirname(file), relative);
   const general = readGeneral(inherited, absolute);
+  const listed = listedProviders(inherited.providers ?? [], modules.providers, absolute);
+  const implicit = implicitProviders(modules.providers, absolute);
   const surroundings = {
-    providers: modulesByName(inherited.providers ?? [], modules.providers),
+    providers: new Map([...implicit, ...listed].map(({ name, module }) => [name, module])),
     ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
     absolute,
   };
-  const entries = diskImageEntries(inherited, modules);
+  const entries = diskImageEntries(inherited, modules, absolute);
   const lineOf = (pointer: string): number => document.positionOf(pointer).line;
-  report.add(diskImageNameDiagnostics(inherited, modules, lineOf));
+  report.add(diskImageNameDiagnostics(entries, modules, lineOf));
   report.add(storeDiagnostics(inherited));
-  report.add(providerReferenceDiagnostics(inherited, modules, lineOf));
-  report.add(providerDiagnostics(inherited, modules, absolute));
+  report.add(providerReferenceDiagnostics(listed, entries, lineOf));
+  report.add(providerDiagnostics(listed, modules));
   for (const entry of entries) report.add(diskImageDiagnostics(entry, modules, surroundings));
-  const described = withProviderImages(inherited, modules, surroundings);
+  const described = describedImages(listed, entries, modules, surroundings);
   report.add(described.diagnostics);
   report.add(await gearmanServerDiagnostics(general['gearman-servers']));
   const timeDiagnostics = await cronDiagnostics(inherited);
   report.add(timeDiagnostics);
   report.throwErrors();
-  if (checksHost) report.add(await hostDiagnostics(inherited, { modules, entries, absolute }));
+  if (checksHost) report.add(await hostDiagnostics({ general, entries, providers: listed, absolute }));
 
-  // A wrong time that is only a warning is that of `cron`, which is ignored.
-  const source = timeDiagnostics.length === 0 ? described.source : { ...described.source, cron: null };
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const read = await readProviders(source, { report, modules, place, absolute });
-  const configuration = normalise(source, {
+  const read = await readProviders([...implicit, ...described.providers], place, report);
+  const providers = read.filter(takesImages);
+  const diskimages = [...(inherited.diskimages ?? []), ...described.diskimages];
+  // A wrong time that is only a warning is that of `cron`, which is ignored.
+  const inForce = timeDiagnostics.length === 0 ? general : { ...general, cron: null };
+  const context = { general: inForce, providers, surroundings, secure: secureEnvVars };
+  const configuration: Configuration = {
+    ...inForce,
     file,
-    general,
-    entries: diskImageEntries(source, modules),
-    providers: read.filter(takesImages),
+    largestDisk: general['virtual-size-limit'] * 2 ** 30,
+    buildLogLimit: general['build-log-size'] * 2 ** 20,
+    diskimages: lastOfEachName(diskImageEntries({ ...inherited, diskimages }, modules, absolute)).flatMap(
+      (entry) => toDiskImage(entry, context) ?? [],
+    ),
+    providers,
     instanceProviders: read.filter((provider) => !takesImages(provider)),
-    surroundings,
-    secure: secureEnvVars,
-  });
-  const used = new Set(configuration.providers.map(({ module }) => module));
+    manager: readManager(inherited.manager ?? {}, general['images-dir'], absolute),
+  };
+  const used = new Set(providers.map(({ module }) => module));
   const cloudFiles = [...used].flatMap((module) => module.files?.(place) ?? []);
   return {
     configuration,
@@ -183,27 +191,20 @@ function* storeDiagnostics({ manager: { store = '' } = {} }: ConfigurationSource
   yield { pointer: '/manager/store', reason, remedy };
 }
 
-interface ReadProvidersOptions {
-  readonly report: Report;
-  readonly modules: Modules;
-  readonly place: ProviderPlace;
-  readonly absolute: (path: string) => string;
-}
-
-/** Providers of the file, and those that need no entry. */
 async function readProviders(
-  { providers: entries }: ConfigurationSource,
-  { report, modules: { providers: modules }, place, absolute }: ReadProvidersOptions,
+  listed: readonly ListedProvider[],
+  place: ProviderPlace,
+  report: Report,
 ): Promise<readonly ProviderConfiguration[]> {
   const reported = new Set<string>(); // several providers may share a cloud, and its problems
   const read: ProviderConfiguration[] = [];
-  for (const provider of lastOfEachName([...implicitEntries(modules), ...(entries ?? [])])) {
-    const pointer = `/providers/${(entries ?? []).indexOf(provider)}`;
+  for (const provider of lastOfEachName(listed)) {
+    const { pointer } = provider;
     const warn = (reason: string, remedy = 'see to it'): void => {
       if (!reported.has(reason)) report.locate(pointer, { severity: 'warning', reason, remedy });
       reported.add(reason);
     };
-    const found = await toProvider(provider, moduleOf(provider, modules), absolute, { ...place, warn });
+    const found = await toProvider(provider, { ...place, warn });
     const { error } = found.prepared;
     if (error !== undefined) warn(`${humanPath(pointer)}: ${error.message}`, 'until then uploads to it fail');
     read.push(found);

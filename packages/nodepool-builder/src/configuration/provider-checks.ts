@@ -1,19 +1,16 @@
 import {
   type Diagnostic,
   ImageError,
-  type ObjectSchema,
   type ProviderModule,
   parseImageFilter,
 } from '@nodepool-builder/image-builder';
 import type { Modules } from '../modules.ts';
 import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
 import { imageIdDiagnostics } from './disk-image-checks.ts';
-import { sectionEntries } from './disk-images.ts';
-import { moduleOf, toEntry, toFilterEntries } from './provider.ts';
+import type { DiskImageEntry } from './disk-images.ts';
+import { type ListedProvider, toFilterEntries } from './provider.ts';
 import { describesDiskImage } from './provider-images.ts';
-import type { ProviderImageSource, ProviderSource } from './provider-schema.ts';
-import type { ConfigurationSource } from './schema.ts';
-import { lastOfEachName, toText } from './values.ts';
+import type { ProviderImageSource } from './provider-schema.ts';
 
 /**
  * Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova takes.
@@ -21,22 +18,17 @@ import { lastOfEachName, toText } from './values.ts';
  * @param lineOf gives the line of a JSON pointer
  */
 export function* providerReferenceDiagnostics(
-  source: ConfigurationSource,
-  modules: Modules,
+  providers: readonly ListedProvider[],
+  entries: readonly DiskImageEntry[],
   lineOf: (pointer: string) => number,
 ): Iterable<Diagnostic> {
-  const { providers, diskimages } = source;
-  yield* nameDiagnostics(namesOf('/providers', providers ?? []), lineOf);
-  const listed = lastOfEachName(diskimages ?? []);
-  const sections = sectionEntries(source, modules);
-  const lists = new Set(['diskimages', ...sections.map(({ module }) => module?.section?.key)]);
-  const diskImages = new Map(
-    [...listed, ...sections.map((entry) => entry.source)].map((one) => [one.name, one]),
-  );
-  for (const [index, { images }] of (providers ?? []).entries()) {
-    const list = `/providers/${index}/images`;
-    yield* nameDiagnostics(namesOf(list, images ?? []), lineOf);
-    for (const [position, { diskimage, meta }] of (images ?? []).entries()) {
+  yield* nameDiagnostics(namesOf('/providers', providers), lineOf);
+  const lists = new Set(['diskimages', ...entries.map((entry) => entry.list)]);
+  const diskImages = new Map(entries.map(({ name, source }) => [name, source]));
+  for (const { pointer: provider, entry } of providers) {
+    const list = `${provider}/images`;
+    yield* nameDiagnostics(namesOf(list, entry.images), lineOf);
+    for (const [position, { diskimage, meta }] of entry.images.entries()) {
       const pointer = `${list}/${position}/diskimage`;
       const found = diskImages.get(diskimage ?? '');
       if (found?.abstract) {
@@ -47,7 +39,7 @@ export function* providerReferenceDiagnostics(
         const remedy = 'correct it, unless another builder makes that image';
         yield { pointer, severity: 'warning', reason, remedy };
       }
-      yield* below(`${list}/${position}/meta`, metadataDiagnostics(meta ?? {}));
+      yield* below(`${list}/${position}/meta`, metadataDiagnostics(meta));
     }
   }
 }
@@ -55,10 +47,10 @@ export function* providerReferenceDiagnostics(
 /** Limits of metadata in Nova, and in nodepool. */
 const MAX_METADATA = { entries: 5, characters: 255 };
 
-function* metadataDiagnostics(meta: Readonly<Record<string, unknown>>): Iterable<Diagnostic> {
+function* metadataDiagnostics(meta: Readonly<Record<string, string>>): Iterable<Diagnostic> {
   const { entries, characters } = MAX_METADATA;
   const keys = Object.keys(meta);
-  const long = keys.find((key) => key.length > characters || toText(meta[key]).length > characters);
+  const long = keys.find((key) => key.length > characters || (meta[key] ?? '').length > characters);
   if (keys.length <= entries && long === undefined) return;
   const reason =
     keys.length > entries
@@ -74,17 +66,15 @@ function* metadataDiagnostics(meta: Readonly<Record<string, unknown>>): Iterable
 
 /** Reports what the schema accepts in `providers` but a module, a command or a hook cannot use. */
 export function* providerDiagnostics(
-  source: ConfigurationSource,
+  providers: readonly ListedProvider[],
   modules: Modules,
-  absolute: (path: string) => string,
 ): Iterable<Diagnostic> {
-  for (const [index, provider] of (source.providers ?? []).entries()) {
-    const pointer = `/providers/${index}`;
-    const module = moduleOf(provider, modules.providers);
-    yield* below(`${pointer}/name`, optionDiagnostics(provider.name));
-    const found = [...moduleDiagnostics(provider, module, absolute)];
+  for (const provider of providers) {
+    const { pointer, name, source, module } = provider;
+    yield* below(`${pointer}/name`, optionDiagnostics(name));
+    const found = [...moduleDiagnostics(provider)];
     yield* below(pointer, found);
-    for (const [position, image] of (provider.images ?? []).entries()) {
+    for (const [position, image] of (source.images ?? []).entries()) {
       const place = `/images/${position}`;
       if (!found.some((one) => one.pointer === `${place}/name`)) {
         yield* describesDiskImage(image, modules)
@@ -96,14 +86,9 @@ export function* providerDiagnostics(
   }
 }
 
-function moduleDiagnostics(
-  provider: ProviderSource,
-  module: ProviderModule,
-  absolute: (path: string) => string,
-): Iterable<Diagnostic> {
-  const settings: ObjectSchema = module.settings;
-  const missing = [...missingKeys(settings, provider, `type: ${module.type}`)];
-  return missing.length > 0 ? missing : (module.check?.(toEntry(provider, module, absolute)) ?? []);
+function moduleDiagnostics({ source, module, entry }: ListedProvider): Iterable<Diagnostic> {
+  const missing = [...missingKeys(module.settings, source, `type: ${module.type}`)];
+  return missing.length > 0 ? missing : (module.check?.(entry) ?? []);
 }
 
 /** A warning: the Python builder had no hook with the name as an argument. */

@@ -1,9 +1,10 @@
 import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { ProviderImages } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
-import { type Surroundings, sectionEntries } from './disk-images.ts';
-import type { ProviderImageSource, ProviderSource } from './provider-schema.ts';
-import type { ConfigurationSource } from './schema.ts';
+import type { DiskImageSource } from './disk-image-schema.ts';
+import type { DiskImageEntry, Surroundings } from './disk-images.ts';
+import type { ListedProvider } from './provider.ts';
+import type { ProviderImageSource } from './provider-schema.ts';
 import { lastOfEachName, toText } from './values.ts';
 
 /** True if an image of a provider describes a disk image, as nodepool's images with set-up scripts do. */
@@ -18,9 +19,12 @@ function describes({ properties }: ProviderImages, image: ProviderImageSource): 
   return !image.diskimage && image[key] != null && image[key] !== '';
 }
 
-/** Result of {@link withProviderImages}. */
+/** Result of {@link describedImages}. */
 interface DescribedImages {
-  readonly source: ConfigurationSource;
+  /** Entries of `diskimages`. */
+  readonly diskimages: readonly DiskImageSource[];
+  /** Providers whose images name these entries. */
+  readonly providers: readonly ListedProvider[];
   /** Warnings of images that are not built, or not as their keys describe: a site may have had them for years. */
   readonly diagnostics: readonly Diagnostic[];
 }
@@ -29,63 +33,56 @@ interface DescribedImages {
  * Turns images of providers that describe a disk image into entries of `diskimages`. Each is built in the first provider
  * that has it, and uploaded to the others.
  */
-export function withProviderImages(
-  source: ConfigurationSource,
-  modules: Modules,
+export function describedImages(
+  listed: readonly ListedProvider[],
+  entries: readonly DiskImageEntry[],
+  { builders }: Modules,
   surroundings: Surroundings,
 ): DescribedImages {
   const diagnostics: Diagnostic[] = [];
-  const taken = [
-    ...(source.diskimages ?? []),
-    ...sectionEntries(source, modules).map((entry) => entry.source),
-  ].map(({ name }) => name);
-  let { diskimages, providers } = source;
-  for (const { type, providerImages } of modules.builders.values()) {
+  const taken = new Set(entries.map(({ name }) => name));
+  const diskimages: DiskImageSource[] = [];
+  let providers = listed;
+  for (const { type, providerImages } of builders.values()) {
     if (providerImages === undefined) continue;
-    const reasonAgainst = (image: ProviderImageSource, provider: ProviderSource): string | undefined =>
-      taken.includes(image.name)
+    const reasonAgainst = (image: ProviderImageSource, provider: string): string | undefined =>
+      taken.has(image.name)
         ? `means nothing: "${image.name}" is a disk image of its own`
-        : providerImages.reason(image, surroundings.providers.get(provider.name), surroundings);
+        : providerImages.reason(image, surroundings.providers.get(provider), surroundings);
     const built = new Map<string, { image: ProviderImageSource; provider: string }>();
-    for (const provider of lastOfEachName(providers ?? [])) {
-      for (const image of lastOfEachName(provider.images ?? [])) {
+    for (const { name: provider, source } of lastOfEachName(providers)) {
+      for (const image of lastOfEachName(source.images ?? [])) {
         if (!describes(providerImages, image) || built.has(image.name)) continue;
-        if (reasonAgainst(image, provider) !== undefined) continue;
-        built.set(image.name, { image, provider: provider.name });
+        if (reasonAgainst(image, provider) === undefined) built.set(image.name, { image, provider });
       }
     }
     const keys = Object.keys(providerImages.properties);
-    providers = (providers ?? []).map((provider, index) => ({
-      ...provider,
-      images: (provider.images ?? []).map((image, position) => {
-        if (!describes(providerImages, image)) return image;
+    providers = providers.map((provider) => {
+      const images = provider.entry.images.map((entry, position) => {
+        const image = provider.source.images?.[position];
+        if (image === undefined || !describes(providerImages, image)) return entry;
         const builder = built.get(image.name);
         const isBuilder = builder?.provider === provider.name;
         const different =
           builder && keys.filter((key) => toText(builder.image[key]) !== toText(image[key])).join(', ');
         const reason =
-          reasonAgainst(image, provider) ??
+          reasonAgainst(image, provider.name) ??
           (!isBuilder && different
             ? `means nothing here: the image is made by provider "${builder.provider}", with another ${different}`
             : undefined);
         if (reason !== undefined) {
-          const pointer = `/providers/${index}/images/${position}/${keys[0]}`;
+          const pointer = `${provider.pointer}/images/${position}/${keys[0]}`;
           diagnostics.push({ pointer, severity: 'warning', reason, remedy: builder ? UPLOADED : IGNORED });
         }
-        return builder ? { ...image, diskimage: image.name } : image;
-      }),
-    }));
-    const described = [...built.values()].map(({ image, provider }) => ({
-      ...providerImages.diskimage(image, provider),
-      name: image.name,
-      builder: type,
-    }));
-    diskimages = [...(diskimages ?? []), ...described];
+        return builder ? { ...entry, diskimage: image.name } : entry;
+      });
+      return { ...provider, entry: { ...provider.entry, images } };
+    });
+    for (const { image, provider } of built.values()) {
+      diskimages.push({ ...providerImages.diskimage(image, provider), name: image.name, builder: type });
+    }
   }
-  return {
-    source: { ...source, ...(diskimages && { diskimages }), ...(providers && { providers }) },
-    diagnostics,
-  };
+  return { diskimages, providers, diagnostics };
 }
 
 const UPLOADED = 'the image is made once, and uploaded here; make it a disk image, or rename one of the two';

@@ -15,58 +15,61 @@ import {
 } from './provider-schema.ts';
 import { lastOfEachName, ownSettings, toText } from './values.ts';
 
-type ProviderModules = ReadonlyMap<string, ProviderModule>;
+/** An entry of `providers`, or one that need not be written. */
+export interface ListedProvider {
+  readonly pointer: string;
+  readonly name: string;
+  readonly source: ProviderSource;
+  readonly module: ProviderModule;
+  readonly entry: ProviderSettings;
+}
 
 /** Makes a path absolute. */
 type Absolute = (path: string) => string;
 
-/** The module of an entry of `providers`. The schema has refused entries of other types. */
-export function moduleOf(
-  { type = DEFAULT_PROVIDER_TYPE }: ProviderSource,
-  modules: ProviderModules,
-): ProviderModule {
-  const module = modules.get(type);
-  if (module === undefined) throw new TypeError(`no provider module has the type "${type}"`);
-  return module;
-}
-
-/** The modules of all providers, by the provider's name. Those that need no entry are included. */
-export function modulesByName(
-  entries: readonly ProviderSource[],
-  modules: ProviderModules,
-): ReadonlyMap<string, ProviderModule> {
-  return new Map([
-    ...implicitEntries(modules).map(({ name, type }) => [name, modules.get(type) as ProviderModule] as const),
-    ...entries.map((entry) => [entry.name, moduleOf(entry, modules)] as const),
-  ]);
+/** All entries of `providers`. The schema has refused those of other types than the modules'. */
+export function listedProviders(
+  sources: readonly ProviderSource[],
+  modules: ReadonlyMap<string, ProviderModule>,
+  absolute: Absolute,
+): readonly ListedProvider[] {
+  return sources.map((source, index) => {
+    const { type = DEFAULT_PROVIDER_TYPE } = source;
+    const module = modules.get(type);
+    if (module === undefined) throw new TypeError(`no provider module has the type "${type}"`);
+    return listedProvider(`/providers/${index}`, source, module, absolute);
+  });
 }
 
 /** Entries that need not be written. */
-export function implicitEntries(modules: ProviderModules): readonly { name: string; type: string }[] {
-  return [...modules.values()].filter(({ implicit }) => implicit).map(({ type }) => ({ name: type, type }));
+export function implicitProviders(
+  modules: ReadonlyMap<string, ProviderModule>,
+  absolute: Absolute,
+): readonly ListedProvider[] {
+  const implicit = [...modules.values()].filter((module) => module.implicit);
+  return implicit.map((module) => listedProvider('/providers', { name: module.type }, module, absolute));
 }
 
-/** Settings of an entry: the keys of all providers, and those of its module. */
-export function toEntry(
+/** Reads an entry: the keys of all providers, and those of its module. */
+export function listedProvider(
+  pointer: string,
   source: ProviderSource,
   module: ProviderModule,
   absolute: Absolute,
-): ProviderSettings {
+): ListedProvider {
+  const { name } = source;
   const common = ownSettings({ type: 'object', properties: PROVIDER_KEYS } as const, source, absolute);
   const own = ownSettings<ObjectSchema>(module.settings, source, absolute);
-  return { ...own, ...common, name: source.name, images: (source.images ?? []).map(toImage) };
+  const entry = { ...own, ...common, name, images: (source.images ?? []).map(toImage) };
+  return { pointer, name, source, module, entry };
 }
 
-/** Reads an entry of `providers`, and what its module reads beyond it. */
+/** Adds what the module reads beyond an entry. */
 export async function toProvider(
-  source: ProviderSource,
-  module: ProviderModule,
-  absolute: Absolute,
+  { name, source, module, entry }: ListedProvider,
   host: ProviderHost,
 ): Promise<ProviderConfiguration> {
-  const entry = toEntry(source, module, absolute);
   const { prepared, imageType: preferred = 'qcow2' } = await prepare(module, entry, host);
-  const { name } = source;
   const imageType = source['image-type'] ?? preferred;
   return {
     name,

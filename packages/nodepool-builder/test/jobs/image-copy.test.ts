@@ -9,7 +9,7 @@ import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { toProvider } from '../../src/configuration/provider.ts';
+import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
 import { JobError } from '../../src/jobs/job-reply.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob } from '../../src/jobs/upload-job.ts';
@@ -49,7 +49,13 @@ async function setUp(t: TestContext): Promise<Setup> {
   const context = {
     repository,
     providers: new Map([
-      ['fake', { configuration: await toProvider(source, DIRECTORY_MODULE, String, NO_HOST), provider }],
+      [
+        'fake',
+        {
+          configuration: await toProvider(listedProvider('', source, DIRECTORY_MODULE, String), NO_HOST),
+          provider,
+        },
+      ],
     ]),
     configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,

@@ -9,7 +9,7 @@ import { createGatedQemuImg } from '../../../../test/fixtures/gated-qemu-img.ts'
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import { toProvider } from '../../src/configuration/provider.ts';
+import { listedProvider, toProvider } from '../../src/configuration/provider.ts';
 import { Statistics } from '../../src/jobs/statistics.ts';
 import { runUploadJob, type UploadJobContext } from '../../src/jobs/upload-job.ts';
 import { Uploads } from '../../src/jobs/uploads.ts';
@@ -33,7 +33,8 @@ async function setUp(
     directory,
     images: [{ name: 'debian' }],
   } as const;
-  const configuration = await toProvider({ ...source, ...more }, DIRECTORY_MODULE, String, NO_HOST);
+  const listed = listedProvider('', { ...source, ...more }, DIRECTORY_MODULE, String);
+  const configuration = await toProvider(listed, NO_HOST);
   return {
     repository,
     providers: new Map([['fake', { configuration, provider }]]),

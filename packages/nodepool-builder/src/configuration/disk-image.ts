@@ -3,14 +3,13 @@ import { join } from 'node:path';
 import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
 import { readSettings } from '@nodepool-builder/image-builder/module-kit';
 import type {
-  Configuration,
   DiskImageConfiguration,
   GeneralSettings,
   ManagerSettings,
   ProviderConfiguration,
 } from './configuration.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
-import { type DiskImageEntry, type Surroundings, settingsOf } from './disk-images.ts';
+import type { DiskImageEntry, Surroundings } from './disk-images.ts';
 import type { SecureEnvVars } from './option-files.ts';
 import { type ConfigurationSource, GENERAL, MANAGER } from './schema.ts';
 import { toValidation } from './validation.ts';
@@ -33,41 +32,13 @@ export function readGeneral(
   };
 }
 
-/** Parts of a configuration besides the contents of the file. */
-export interface NormaliseOptions extends Pick<Configuration, 'file' | 'providers' | 'instanceProviders'> {
-  readonly general: GeneralSettings;
-  /** Disk images of the file. */
-  readonly entries: readonly DiskImageEntry[];
-  readonly surroundings: Surroundings;
-  /** Contents of the file of `-s`. */
-  readonly secure: SecureEnvVars;
-}
-
-/** The settings of a file with their defaults, and with absolute paths: relative ones count from its directory. */
-export function normalise(source: ConfigurationSource, options: NormaliseOptions): Configuration {
-  const { file, general, entries, providers, instanceProviders, surroundings } = options;
-  return {
-    ...general,
-    file,
-    largestDisk: general['virtual-size-limit'] * 2 ** 30,
-    buildLogLimit: general['build-log-size'] * 2 ** 20,
-    diskimages: [...new Map(entries.map((entry) => [entry.source.name, entry])).values()].flatMap((entry) =>
-      entry.source.abstract || entry.module === undefined
-        ? []
-        : [toDiskImage(entry, entry.module, source, options)],
-    ),
-    providers,
-    instanceProviders,
-    manager: toManager(source.manager ?? {}, general, surroundings.absolute),
-  };
-}
-
 /** A `manager.store` that is a database URL; anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
-function toManager(
-  manager: NonNullable<ConfigurationSource['manager']>,
-  { 'images-dir': imagesDir }: GeneralSettings,
+/** Reads the section `manager`. */
+export function readManager(
+  manager: object,
+  imagesDir: string,
   absolute: (path: string) => string,
 ): ManagerSettings {
   const settings = readSettings(MANAGER, manager, absolute);
@@ -78,15 +49,22 @@ function toManager(
   };
 }
 
-function toDiskImage(
-  { source: written }: DiskImageEntry,
-  module: BuilderModule,
-  source: ConfigurationSource,
-  { general, providers, surroundings, secure }: NormaliseOptions,
-): DiskImageConfiguration {
-  const { name } = written;
+/** Parts of a configuration besides its disk images. */
+interface DiskImageContext {
+  readonly general: GeneralSettings;
+  readonly providers: readonly ProviderConfiguration[];
+  readonly surroundings: Surroundings;
+  /** Contents of the file of `-s`. */
+  readonly secure: SecureEnvVars;
+}
+
+/** Reads a disk image, unless none is built of the entry. */
+export function toDiskImage(
+  { name, source: written, module, values }: DiskImageEntry,
+  { general, providers, surroundings, secure }: DiskImageContext,
+): DiskImageConfiguration | undefined {
+  if (module === undefined) return undefined;
   const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
-  const values = settingsOf(written, module, surroundings);
   const settings: unknown = module.read?.(values, { ...surroundings, name }) ?? values;
   const snapshotProvider = module.snapshotProvider?.(settings);
   const {
@@ -122,7 +100,7 @@ function toDiskImage(
     ...(elementsDir && { elementsDir }),
     ...(scriptDir && { scriptDir }),
     options,
-    ...(module.importsBuilds ? {} : rebuildTimes(written, source)),
+    ...(module.importsBuilds ? {} : rebuildTimes(written, general)),
   };
   return { ...diskimage, digest: digestOf(module, diskimage) };
 }
@@ -156,9 +134,9 @@ function sorted(mapping: Readonly<Record<string, unknown>>): readonly (readonly 
 /** A day, unless the entry or `cron` has a time. */
 function rebuildTimes(
   { 'rebuild-age': age, 'rebuild-cron': cron }: DiskImageSource,
-  source: ConfigurationSource,
+  { cron: times }: GeneralSettings,
 ): Pick<DiskImageConfiguration, 'rebuildAge' | 'rebuildCron'> {
-  const rebuildCron = cron ?? (age === undefined ? source.cron?.['image-update'] : undefined);
+  const rebuildCron = cron ?? (age === undefined ? times?.['image-update'] : undefined);
   const rebuildAge = age ?? (rebuildCron === undefined ? 86_400 : undefined);
   return {
     ...(rebuildAge !== undefined && { rebuildAge }),
