@@ -76,7 +76,7 @@ export const UPLOAD = {
     endedAt: TIME,
     /** The provider may hold parts of the failed upload, which are discarded by the upload's id. */
     leftovers: FLAG,
-    /** The provider has listed the image. From then on, its absence means that somebody deleted it. */
+    /** The provider has listed the image. From then on, its absence means that it was deleted. */
     seen: FLAG,
     /** Why it failed. */
     error: TEXT,

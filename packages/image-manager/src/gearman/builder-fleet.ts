@@ -11,12 +11,13 @@ import { type RunLimits, runJob } from './run-job.ts';
 
 /** Timeout for a job server's answer, in milliseconds. */
 const TIMEOUT = 10_000;
+
 export interface BuilderFleetOptions {
   readonly servers: readonly ServerAddress[];
   readonly logger: Logger;
 }
 
-/** What the builders offer, according to the job servers. */
+/** Functions that the builders offer, according to the job servers. */
 export interface FleetStatus {
   readonly offered: OfferedFunctions;
   /** True if every server answered. Only then is a function that is not listed known to be gone. */

@@ -4,7 +4,7 @@ import { compareUploads, findUnrecordedImages, listProviders, type UnrecordedIma
 
 /**
  * Scans providers and builders at intervals. Deletes orphans that two consecutive scans have found, and notices uploads
- * that somebody else deleted.
+ * that others deleted.
  */
 export class OrphanCollector {
   readonly #context: TaskContext;
@@ -70,8 +70,8 @@ export class OrphanCollector {
     const { state, logger } = this.#context;
     const upload = state.uploads.get(uploadId);
     if (upload?.state !== 'ready') return;
-    logger.warn(`upload ${uploadId}: somebody deleted image ${upload.externalId} in ${upload.provider}`);
-    await state.updateUpload(uploadId, { state: 'deleted', error: 'somebody removed it from the provider' });
+    logger.warn(`upload ${uploadId}: image ${upload.externalId} was deleted in ${upload.provider}`);
+    await state.updateUpload(uploadId, { state: 'deleted', error: 'its image was deleted in the provider' });
   }
 
   async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {

@@ -31,7 +31,7 @@ export type Step =
 
 /** A step that has to wait, and why. */
 export interface Wait {
-  /** What waits, as `diskimage debian` or `provider cloud: image debian`. */
+  /** The subject of the step, as `diskimage debian` or `provider cloud: image debian`. */
   readonly subject: string;
   readonly reason: string;
   /** End of the wait, in milliseconds since 1970; undefined if it depends on an event. */
@@ -57,11 +57,11 @@ export interface Plan {
   readonly nextAt?: number;
 }
 
-/** What a plan depends on, apart from configuration and state. */
+/** Input of a plan, apart from configuration and state. */
 export interface Observation {
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** What builders offer now; only functions with a worker. */
+  /** Functions that builders offer now; only those with a worker. */
   readonly offered: OfferedFunctions;
   /** Ids of builds and uploads with a running task: nothing is planned for them. */
   readonly inProgress: ReadonlySet<string>;

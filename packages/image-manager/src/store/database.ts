@@ -3,7 +3,10 @@ import type { Dialect } from './tables.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Runs one statement, in which `$1` stands for the first value. Rows are read at once, and only once. */
+/**
+ * Runs one statement, in which `$1` stands for the first value. It has each number once, in ascending order. Rows are
+ * read at once, and only once.
+ */
 export type Query = (sql: string, ...values: readonly (string | number | null)[]) => Promise<Iterable<Row>>;
 
 /** SQL that differs between the two kinds of store. */
@@ -13,6 +16,8 @@ export interface StoreDialect extends Dialect {
   readonly beginWrite: string;
   /** Follows a `select` of a row that no other transaction may change meanwhile. */
   readonly forUpdate: string;
+  /** Largest number of records that one statement writes. */
+  readonly batch: number;
   /** Query for keys from the JSON array `$1`. */
   readonly keysFrom: (type: 'text' | 'bigint') => string;
 }

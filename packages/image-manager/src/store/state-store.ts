@@ -16,9 +16,6 @@ import {
 /** Milliseconds between two attempts of a standby manager to become the leader. */
 const RETRY_INTERVAL = 250;
 
-/** Number of records in one statement: while a statement runs, PostgreSQL's connection does not answer heartbeats. */
-const BATCH = 100;
-
 /** An atomic change of the records. */
 export interface StateChange {
   /** Inserted, or replace the records with the same ids. */
@@ -201,10 +198,10 @@ export class Leadership {
    */
   async takeNumbers(count: number): Promise<number> {
     const { prefix } = this.#database.dialect;
-    const sql = `update ${prefix}settings set next_number = next_number + $1 returning next_number - $1 as number`;
+    const sql = `update ${prefix}settings set next_number = next_number + $1 returning next_number`;
     return await this.#transaction(async (query) => {
       const [row] = await query(sql, count);
-      return row?.number as number;
+      return (row?.next_number as number) - count;
     });
   }
 
@@ -255,7 +252,7 @@ export class Leadership {
       if (this.lost.aborted) throw StoreError.notLeader(location, { cause: this.lost.reason });
       try {
         await query(dialect.beginWrite);
-        // Two managers have the lock if a connection pooler shares its session, or somebody deleted the lock file.
+        // Two managers have the lock if a connection pooler shares its session, or the lock file was deleted.
         const [settings] = await query(`select term from ${dialect.prefix}settings ${dialect.forUpdate}`);
         if (settings?.term !== this.#term) throw StoreError.notLeader(location);
         const result = await work(query);
@@ -282,31 +279,34 @@ export class Leadership {
     table: RecordTable<T>,
     records: readonly T[],
   ): Promise<void> {
-    const { prefix } = this.#database.dialect;
+    const { prefix, batch: size } = this.#database.dialect;
     // One statement cannot insert the same row twice.
     const unique = [...new Map(records.map((record) => [record.id, record])).values()];
     const names = table.columns.map(({ name }) => name);
-    for (let start = 0; start < unique.length; start += BATCH) {
-      const batch = unique.slice(start, start + BATCH).map((record) => toRow(table, record));
-      const row = (_: unknown, index: number): string =>
-        `(${names.map((_name, column) => `$${index * names.length + column + 1}`).join(', ')})`;
-      await query(
-        `insert into ${prefix}${table.name} (${names.join(', ')}) values ${batch.map(row).join(', ')}
-         on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
-        ...batch.flat(),
+    const insertOf = (count: number): string => {
+      const rows = Array.from({ length: count }, (_row, index) =>
+        names.map((_name, column) => `$${index * names.length + column + 1}`).join(', '),
       );
+      return `insert into ${prefix}${table.name} (${names.join(', ')}) values (${rows.join('), (')})
+        on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`;
+    };
+    let sql = '';
+    for (let start = 0; start < unique.length; start += size) {
+      const batch = unique.slice(start, start + size);
+      if (start === 0 || batch.length < size) sql = insertOf(batch.length);
+      await query(sql, ...batch.flatMap((record) => toRow(table, record)));
     }
   }
 
   async #remove(
     query: Query,
-    what: string,
+    condition: string,
     type: 'text' | 'bigint',
     keys: readonly (string | number)[],
   ): Promise<void> {
     const { prefix, keysFrom } = this.#database.dialect;
     if (keys.length === 0) return;
-    await query(`delete from ${prefix}${what} in (${keysFrom(type)})`, JSON.stringify(keys));
+    await query(`delete from ${prefix}${condition} in (${keysFrom(type)})`, JSON.stringify(keys));
   }
 }
 

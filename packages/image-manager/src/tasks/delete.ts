@@ -106,7 +106,7 @@ export async function deleteFiles(
   } catch (error) {
     signal.throwIfAborted();
     if (vanished.signal.aborted) return false;
-    // The builder may no longer know the image. What counts is whether the image is still offered.
+    // The builder may no longer know the image; the polls below decide.
     if (!(error instanceof GearmanError) || error.code !== 'job-failed') throw error;
   } finally {
     vanished.stop();
