@@ -112,6 +112,15 @@ test('build refuses impossible requests, and prints its log with --verbose', asy
   assert.match((await build('docs', '--image-id', '1')).stderr, /1\.qcow2 exists; choose another --image-id/);
 });
 
+test('a reader that stops reading its output does not stop a build', async (t) => {
+  const { config, output } = await createBuildSite(t);
+  const args = ['docs', '-c', config, '--output', output, '--image-id', '1', '--format', 'raw'];
+  const build = startBuild(t, undefined, ...args, '--verbose');
+  build.child.stderr?.destroy();
+  assert.equal(await build.ended, 0);
+  assert.deepEqual((await readdir(output)).toSorted(), ['1.log', '1.raw', '1.raw.md5', '1.raw.sha256']);
+});
+
 describe('disk-image-create', () => {
   const ELEMENTS = `
   - {name: mini, elements: [wait]}`;
@@ -147,6 +156,7 @@ describe('disk-image-create', () => {
     await killed.logged(/^waiting$/);
     const [orphan = ''] = (await readdir(output)).filter((name) => name.startsWith('.'));
     await killed.end('SIGKILL');
+    await mkdir(join(output, '.nodepool-build-half.removed/images'), { recursive: true });
     const running = startBuild(t, dib, ...args, '--image-id', 'running', '--verbose');
     await running.logged(/^waiting$/);
     const hidden = (await readdir(output)).filter((name) => name.startsWith('.'));

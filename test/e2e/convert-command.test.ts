@@ -54,6 +54,14 @@ test('convert writes the image in another format, with checksums, and replaces a
     source: { file: qcow2, format: 'qcow2', size: (await readFile(qcow2)).length },
   });
   assert.deepEqual(await readFile(join(images, 'debian.raw')), bytes);
+
+  const missing = ['--json-file', join(directory, 'missing/convert.json')];
+  const unwritten = await runCommand('convert', raw, '--format', 'qcow2', ...missing);
+  assert.deepEqual([unwritten.code, unwritten.stdout], [1, `${qcow2}\n`]);
+  assert.match(
+    unwritten.stderr,
+    /\nnodepool-builder: cannot write .*convert\.json: ENOENT.*; choose another --json-file\n$/,
+  );
 });
 
 test('convert refuses what a builder refuses, and leaves nothing', async (t) => {

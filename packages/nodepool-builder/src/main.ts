@@ -1,4 +1,5 @@
 import type { ImageBuilderClass } from '@nodepool-builder/image-builder';
+import { errnoOf } from '@nodepool-builder/image-builder/module-kit';
 import { Command, CommanderError } from 'commander';
 import { registerBuild } from './commands/build.ts';
 import { registerCleanup } from './commands/cleanup.ts';
@@ -42,6 +43,9 @@ const UMASK = 0o022;
  */
 export async function main(argv: readonly string[], options: MainOptions = {}): Promise<number> {
   process.umask(UMASK);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe); // once, however often a program calls this
+  }
   try {
     const modules = Modules.builtIn.with(options.modules ?? []).withBuilders(options.builders ?? {});
     const program = createProgram(modules);
@@ -52,6 +56,11 @@ export async function main(argv: readonly string[], options: MainOptions = {}): 
     console.error(isExpected(error) ? `nodepool-builder: ${error.message}` : error);
     return 1;
   }
+}
+
+/** A reader that ends early, such as `head` or a logger, must not end a command before its cleanup. */
+function ignoreClosedPipe(error: Error): void {
+  if (errnoOf(error) !== 'EPIPE') throw error;
 }
 
 /** Whether the message is enough for a user: typed errors of packages and plugins say whether they are `retriable`. */

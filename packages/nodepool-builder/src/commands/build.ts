@@ -20,9 +20,9 @@ import {
   failing,
   findByName,
   type JsonOptions,
+  printResult,
   withoutProgress,
   withProgress,
-  writeJson,
 } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
@@ -71,8 +71,11 @@ export function registerBuild(program: Command, modules: Modules): void {
     .addHelpText('after', EXAMPLES)
     .action(async (name: string, options: BuildOptions) => {
       const built = await untilStopSignal((signal) => build(name, options, modules, signal));
-      await writeJson(built, options);
-      if (!options.json) for (const { file } of built.files) console.log(file);
+      await printResult(
+        built,
+        built.files.map(({ file }) => file),
+        options,
+      );
     });
 }
 

@@ -10,7 +10,7 @@ import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { duration, exampleOf, jsonFileOption, positiveInteger } from './options.ts';
-import { CommandError, type JsonOptions, messageOf, warn, writeJson } from './output.ts';
+import { CommandError, type JsonOptions, messageOf, printResult, warn } from './output.ts';
 import { isJobUploadId } from './upload.ts';
 
 interface RemovalOptions extends ProviderOptions, JsonOptions {
@@ -118,7 +118,7 @@ async function removeEach(
       report('failed', thing, messageOf(error));
     }
   }
-  await writeJson(records, options);
+  await printResult(records, [], options);
   signal.throwIfAborted();
   if (failures > 0) throw new CommandError(`${failures} of ${things.length} could not be deleted`);
 }

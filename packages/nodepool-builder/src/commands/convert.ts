@@ -19,7 +19,7 @@ import {
 } from './image-file.ts';
 import { loadOptionalConfiguration, optionalConfigOption } from './job-provider.ts';
 import { exampleOf, jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, withoutProgress, withProgress, writeJson } from './output.ts';
+import { CommandError, type JsonOptions, printResult, withoutProgress, withProgress } from './output.ts';
 import { untilStopSignal } from './stop-signal.ts';
 
 interface ConvertOptions extends JsonOptions {
@@ -83,8 +83,8 @@ async function convert(file: string, options: ConvertOptions, modules: Modules):
       return { file: target, format, size: made.size, ...made.checksums };
     }),
   );
-  await writeJson({ ...converted, source: { file: path, format: source.format, size } }, options);
-  if (!json) console.log(target);
+  const result = { ...converted, source: { file: path, format: source.format, size } };
+  await printResult(result, [target], options);
 }
 
 async function targetOf(source: string, format: ImageFormat, output = dirname(source)): Promise<string> {

@@ -8,13 +8,16 @@ import type { Configuration } from '../configuration/configuration.ts';
 import { builderIdentity } from '../daemon/builder-identity.ts';
 import { Providers } from '../daemon/providers.ts';
 import { makeTemporaryDirectory } from './image-file.ts';
-import { STANDARD_ERROR_LOGGER, warn } from './output.ts';
+import { messageOf, STANDARD_ERROR_LOGGER, warn } from './output.ts';
 
 /** Owner of the instances that all CI jobs launch: it tells them from those of daemons. */
 const JOB_OWNER = 'ci-job';
 
 /** Prefix of the names of workspaces. */
 const PREFIX = '.nodepool-build-';
+
+/** Suffix of the names of workspaces whose files are being deleted. */
+const REMOVED = '.removed';
 
 /** Time limit for the removal of instances, in milliseconds. */
 const CLEANUP_TIMEOUT = 120_000;
@@ -39,7 +42,7 @@ export function openJobProviders(
   return providers;
 }
 
-/** What one build in a CI job uses: a repository, and instances on this host or in a cloud. */
+/** Repository and providers of one build in a CI job. */
 export interface JobWorkspace {
   readonly repository: ImageRepository;
   readonly providers: Providers;
@@ -66,21 +69,31 @@ export async function withWorkspace<T>(
   try {
     return await work(workspace);
   } finally {
-    await removeWorkspace(workspace);
+    await removeWorkspace(workspace).catch(warnOfWorkspace(directory));
   }
 }
 
 async function removeOrphans(parent: string, configuration: Configuration): Promise<void> {
   for (const name of await readdir(parent)) {
+    if (!name.startsWith(PREFIX)) continue;
     const directory = join(parent, name);
-    if (!name.startsWith(PREFIX) || !existsSync(join(directory, '.nodepool-builder/builder-id'))) continue;
-    try {
-      await removeWorkspace(await openWorkspace(directory, configuration));
-    } catch (error) {
-      const isInUse = error instanceof ImageError && error.code === 'directory-locked';
-      if (!isInUse) warn(`the workspace ${directory} stays: ${String(error)}`);
-    }
+    await removeOrphan(directory, configuration).catch(warnOfWorkspace(directory));
   }
+}
+
+async function removeOrphan(directory: string, configuration: Configuration): Promise<void> {
+  if (directory.endsWith(REMOVED)) {
+    await rm(directory, { recursive: true, force: true });
+  } else if (existsSync(join(directory, '.nodepool-builder/builder-id'))) {
+    await removeWorkspace(await openWorkspace(directory, configuration));
+  }
+}
+
+function warnOfWorkspace(directory: string): (error: unknown) => void {
+  return (error) => {
+    const isInUse = error instanceof ImageError && error.code === 'directory-locked';
+    if (!isInUse) warn(`the workspace ${directory} stays: ${messageOf(error)}`);
+  };
 }
 
 async function openWorkspace(directory: string, configuration: Configuration): Promise<JobWorkspace> {
@@ -97,7 +110,7 @@ async function openWorkspace(directory: string, configuration: Configuration): P
   }
 }
 
-/** Removes the instances and captured images, then the directory. Warns of what it cannot remove; it never throws. */
+/** Removes the instances and captured images, then the directory. Warns of instances that it cannot remove. */
 async function removeWorkspace({ repository, providers }: JobWorkspace): Promise<void> {
   const { directory } = repository;
   let isClear = true;
@@ -110,7 +123,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   } catch (error) {
     isClear = false;
     warn(
-      `instances of this build could not be removed: ${String(error)}; ` +
+      `instances of this build could not be removed: ${messageOf(error)}; ` +
         'the next build with the same --output, or the command reap, removes them',
     );
   }
@@ -118,7 +131,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   await repository.close();
   const staged = (await unlessMissing(readdir(join(directory, '.nodepool-builder/staging')))) ?? [];
   if (!isClear || staged.length > 0) return; // mounts or a machine may be in it
-  const removed = `${directory}.removed`;
+  const removed = directory + REMOVED;
   await unlessMissing(rename(directory, removed));
   await rm(removed, { recursive: true, force: true });
 }

@@ -8,6 +8,7 @@ import { askServers } from '../daemon/fleet.ts';
 import { functionName, subjectOf } from '../daemon/functions.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError, choiceOf, findByName, withProgress } from './output.ts';
+import { untilStopSignal } from './stop-signal.ts';
 
 /** Commands that submit a job to the builders, and follow it. */
 export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
@@ -90,7 +91,8 @@ function onlyImageName({ providers, file }: Configuration, name: string): string
 }
 
 /**
- * Submits a job, shows its progress on standard error until it ends, and returns its result.
+ * Submits a job, shows its progress on standard error until it ends, and returns its result. SIGTERM and SIGINT stop only
+ * the waiting: Gearman cannot cancel a job.
  *
  * @throws CommandError if no builder offers the function; GearmanError
  */
@@ -99,13 +101,15 @@ async function followJob(configuration: Configuration, name: string, argument: u
   await requireOffer(servers, name);
   const client = new Client({ servers, clientId: 'nodepool-builder command' });
   try {
-    return await withProgress(name, async (onProgress) => {
-      const job = client.submit(name, JSON.stringify(argument));
-      for await (const event of job) {
-        if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
-      }
-      return await job;
-    });
+    return await untilStopSignal((signal) =>
+      withProgress(name, async (onProgress) => {
+        const job = client.submit(name, JSON.stringify(argument), { signal });
+        for await (const event of job) {
+          if (event.type === 'status') onProgress({ done: event.numerator, total: event.denominator });
+        }
+        return await job;
+      }),
+    );
   } finally {
     await client.close();
   }

@@ -4,15 +4,14 @@ import { type Command, Option } from 'commander';
 import type { ProviderConfiguration } from '../configuration/configuration.ts';
 import type { Modules } from '../modules.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
-import { append } from './options.ts';
-import { CommandError, choiceOf, textTable } from './output.ts';
+import { append, jsonFileOption } from './options.ts';
+import { CommandError, choiceOf, type JsonOptions, printResult, textTable } from './output.ts';
 
-interface LatestOptions extends ProviderOptions {
+interface LatestOptions extends ProviderOptions, JsonOptions {
   readonly filter?: readonly string[];
   readonly image?: string;
   readonly known?: readonly string[];
   readonly explain?: true;
-  readonly json?: true;
 }
 
 /** `latest`: prints the most recent image in a provider that passes a filter. */
@@ -49,6 +48,7 @@ export function registerLatest(program: Command, modules: Modules): void {
       'list all images with a matching name on standard error, each with the reason why it was not chosen',
     )
     .option('--json', 'print JSON')
+    .addOption(jsonFileOption())
     .addHelpText('after', EXAMPLES)
     .action((options: LatestOptions) => latest(options, modules));
 }
@@ -61,7 +61,7 @@ Example:
   $ nodepool-builder latest --provider ci --filter 'name=debian-*' --filter architecture=x86_64 --explain`;
 
 async function latest(options: LatestOptions, modules: Modules): Promise<void> {
-  const { known = [], explain = false, json = false } = options;
+  const { known = [], explain = false } = options;
   const found = await withProvider(options, modules, async ({ configuration, provider, signal }) => {
     const filter = parseImageFilter(filterEntries(options, configuration));
     const find = async (withRefused: boolean): Promise<LatestImage> =>
@@ -72,15 +72,13 @@ async function latest(options: LatestOptions, modules: Modules): Promise<void> {
   });
   const chosen = found.latest && describe(found.latest);
   const refused = found.refused.map(({ candidate, reason }) => ({ ...describe(candidate), reason }));
-  if (json) {
-    const description = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
-    console.log(JSON.stringify(description, null, 2));
-  } else {
-    if (chosen !== undefined) console.log(chosen['external-id']);
+  if (explain && !options.json) {
     const why = chosen === undefined ? [] : [{ ...chosen, why: 'it is the latest' }];
     const whyNot = refused.map((image) => ({ ...image, why: `not chosen: ${image.reason}` }));
-    if (explain) console.error(await textTable([...why, ...whyNot], HEADINGS));
+    console.error(await textTable([...why, ...whyNot], HEADINGS));
   }
+  const result = { ...(chosen ?? { 'external-id': null }), ...(explain && { refused }) };
+  await printResult(result, found.latest === undefined ? [] : [found.latest.externalId], options);
   if (chosen === undefined) throw new CommandError(noImage(options.provider, found));
 }
 

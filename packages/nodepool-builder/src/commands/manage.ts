@@ -32,8 +32,8 @@ export function registerManage(program: Command, modules: Modules): void {
         const { configuration } = await loadConfiguration(options.config, { modules });
         await dryRun(configuration);
       } else {
-        const defaultLog = defaultLogSettings('info');
-        await runService({ ...options, defaultLog, loggerName: 'nodepool.manager', modules }, startManager);
+        const log = { defaultLog: defaultLogSettings('info'), loggerName: 'nodepool.manager' };
+        await runService({ ...options, ...log, stopMessage: 'stopping', modules }, startManager);
       }
     });
 }
@@ -46,18 +46,10 @@ Examples:
   $ nodepool-builder manage -c nodepool.yaml`;
 
 async function startManager(site: ServiceSite): Promise<Service> {
-  const logger = site.logger('nodepool.manager');
   const servers = jobServers(site.configuration);
   const { startManagerService } = await import('../manager/manager-service.ts');
-  const service = await startManagerService({ ...site, servers });
-  return {
-    reload: (configuration) => service.reload(configuration),
-    ready: async () => {
-      logger.info(`managing the builders at ${servers.map(formatAddress).join(', ')}`);
-    },
-    close: async (signal) => {
-      logger.info(`${signal}: stopping`);
-      await service.close();
-    },
-  };
+  const manager = await startManagerService({ ...site, servers });
+  const addresses = servers.map(formatAddress).join(', ');
+  site.logger('nodepool.manager').info(`managing the builders at ${addresses}`);
+  return manager;
 }

@@ -50,11 +50,21 @@ export interface JsonOptions {
   readonly jsonFile?: string;
 }
 
-/** Prints a value or writes it to a file, as the options ask. Without either option it does nothing. */
-export async function writeJson(value: unknown, { json, jsonFile }: JsonOptions): Promise<void> {
-  const text = JSON.stringify(value, null, 2);
-  if (jsonFile !== undefined) await writeDurably(jsonFile, `${text}\n`, 0o644);
-  if (json === true) console.log(text);
+/**
+ * Prints a result as JSON or as lines, and writes its JSON to the file of `--json-file`.
+ *
+ * @throws CommandError if the file cannot be written
+ */
+export async function printResult(
+  result: unknown,
+  lines: readonly string[],
+  { json, jsonFile }: JsonOptions,
+): Promise<void> {
+  const text = JSON.stringify(result, null, 2);
+  for (const line of json ? [text] : lines) console.log(line);
+  if (jsonFile === undefined) return;
+  const unwritable = failing(`cannot write ${jsonFile}`, 'choose another --json-file');
+  await writeDurably(jsonFile, `${text}\n`, 0o644).catch(unwritable);
 }
 
 /** One record, with the keys of its JSON. */
@@ -156,7 +166,7 @@ function openLines(title: string): ProgressDisplay {
   const update = (percent: number): void => {
     if (percent < next) return;
     next = percent < 100 ? Math.min(percent + 5, 100) : Number.POSITIVE_INFINITY;
-    process.stderr.write(`${title}: ${percent} %\n`);
+    console.error(`${title}: ${percent} %`);
   };
   return { update, stop: () => {} };
 }

@@ -59,26 +59,24 @@ async function runBuilder(options: ServeOptions): Promise<void> {
     });
     const manager = allInOne && (await startManager(builder, site));
     process.on('SIGUSR2', () => logDiagnostics(builder, logger));
+    const servers = builder.servers.map(formatAddress).join(', ');
+    const { images, directory } = builder.repository;
+    logger.info(`serving ${servers} with ${images.size} images from ${directory}`);
+    await reportToForeground({});
     return {
       reload: (configuration) => {
         builder.reload(configuration);
         manager?.reload(configuration);
       },
-      ready: async () => {
-        const servers = builder.servers.map(formatAddress).join(', ');
-        const { images, directory } = builder.repository;
-        logger.info(`serving ${servers} with ${images.size} images from ${directory}`);
-        await reportToForeground({});
-      },
-      close: async (signal, urgent) => {
-        logger.info(`${signal}: finishing the running jobs; send it again to stop them`);
+      close: async (urgent) => {
         await manager?.close();
         await builder.close({ signal: urgent });
       },
     };
   };
   try {
-    await runService({ ...options, defaultLog, loggerName: 'nodepool.builder' }, start);
+    const stopMessage = 'finishing the running jobs; send it again to stop them';
+    await runService({ ...options, defaultLog, loggerName: 'nodepool.builder', stopMessage }, start);
   } finally {
     await removePidFile?.();
   }

@@ -21,10 +21,12 @@ export interface ServiceOptions {
   readonly defaultLog: LogSettings;
   /** Name of the service's own logger. */
   readonly loggerName: string;
+  /** Logged at the first signal to stop. */
+  readonly stopMessage: string;
   readonly modules: Modules;
 }
 
-/** What a service starts with. */
+/** Configuration, modules and loggers of a service. */
 export interface ServiceSite {
   readonly configuration: Configuration;
   /** The modules of the configuration. */
@@ -37,10 +39,8 @@ export interface ServiceSite {
 export interface Service {
   /** Applies another configuration. */
   reload(configuration: Configuration): void;
-  /** Called once signals have their effect. */
-  ready(): Promise<void>;
   /** @param urgent aborts if running work has to stop */
-  close(signal: NodeJS.Signals, urgent: AbortSignal): Promise<void>;
+  close(urgent: AbortSignal): Promise<void>;
 }
 
 /**
@@ -52,9 +52,9 @@ export async function runService(
   options: ServiceOptions,
   start: (site: ServiceSite) => Promise<Service>,
 ): Promise<void> {
-  const { config, secure, loggingConfig, defaultLog, loggerName, modules } = options;
+  const { config, secure, loggingConfig, defaultLog, loggerName, stopMessage, modules } = options;
   const stop = stopSignal();
-  process.on('SIGHUP', () => {}); // no effect before the service runs
+  process.on('SIGHUP', () => {}); // by default, it would end the process
   try {
     const loaded = await loadConfiguration(config, { modules, secure });
     const { settings, warnings } =
@@ -67,17 +67,21 @@ export async function runService(
       const logger = logging.logger(loggerName);
       for (const warning of warnings) logger.warn(formatDiagnostic(loggingConfig ?? '', warning));
       logWarnings(logger, loaded);
-      const service = await start({
+      const starting = start({
         configuration: loaded.configuration,
         modules: loaded.plugins.modules,
         environment: process.env,
         logger: (name) => logging.logger(name),
       });
-      const stopReloading = reloadOnChange(options, loaded, logger, service);
-      await service.ready();
+      const stopReloading = reloadOnChange(options, loaded, logger, starting);
+      const service = await starting.catch((error: unknown) => {
+        stopReloading();
+        throw error;
+      });
       const signal = await stop.requested;
       stopReloading();
-      await service.close(signal, stop.urgent);
+      logger.info(`${signal}: ${stopMessage}`);
+      await service.close(stop.urgent);
       logger.info('stopped');
     } finally {
       await logging.close();
@@ -88,8 +92,8 @@ export async function runService(
 }
 
 /**
- * Reloads the configuration at SIGHUP, and when one of its files changes. If the new one is invalid, this is logged and
- * the old one stays in force.
+ * Reloads the configuration at SIGHUP, and when one of its files changes, but not before the service runs. If the new
+ * one is invalid, this is logged and the old one stays in force.
  *
  * @returns a function that ends this
  */
@@ -97,7 +101,7 @@ function reloadOnChange(
   { config, secure }: ServiceOptions,
   { files, plugins }: LoadedConfiguration,
   logger: Logger,
-  service: Service,
+  starting: Promise<Service>,
 ): () => void {
   let isClosed = false;
   const reload = async (): Promise<void> => {
@@ -105,7 +109,7 @@ function reloadOnChange(
       const loaded = await loadConfiguration(config, { secure, plugins });
       if (isClosed) return;
       logWarnings(logger, loaded);
-      service.reload(loaded.configuration);
+      (await starting).reload(loaded.configuration);
       watch.watch(loaded.files);
       logger.info(`read ${config} again`);
     } catch (error) {
@@ -113,7 +117,7 @@ function reloadOnChange(
     }
   };
   // Reloads run one after the other, so that the newest configuration wins.
-  let last = Promise.resolve();
+  let last: Promise<unknown> = starting.catch(() => {});
   const request = (): void => {
     last = last.then(reload);
   };

@@ -33,20 +33,26 @@ export function stopSignal(): StopSignal {
 }
 
 /**
- * Runs a task whose signal aborts at SIGTERM or SIGINT. The same signal again ends the process.
+ * Runs a task whose signal aborts at SIGTERM or SIGINT. A second one ends the process.
  *
  * @throws CommandError that names the signal
  */
 export async function untilStopSignal<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const stop = new AbortController();
-  const onSignal = (signal: NodeJS.Signals): void => stop.abort(new CommandError(`stopped by ${signal}`));
-  for (const signal of STOP_SIGNALS) process.once(signal, onSignal);
+  const release = (): void => {
+    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    release();
+    stop.abort(new CommandError(`stopped by ${signal}`));
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
   try {
     return await task(stop.signal);
   } catch (error) {
     stop.signal.throwIfAborted(); // names the signal, whatever error the abort led to
     throw error;
   } finally {
-    for (const signal of STOP_SIGNALS) process.off(signal, onSignal);
+    release();
   }
 }

@@ -20,7 +20,7 @@ import {
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
 import { jsonFileOption } from './options.ts';
-import { CommandError, type JsonOptions, withoutProgress, withProgress, writeJson } from './output.ts';
+import { CommandError, type JsonOptions, printResult, withoutProgress, withProgress } from './output.ts';
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -91,10 +91,10 @@ async function runUpload(file: string, options: UploadOptions, modules: Modules)
     return uploadFile(provider, { path, format, name, metadata, dryRun, ...settings }, signal);
   });
   const { 'external-id': externalId, provider } = uploaded;
-  await writeJson(uploaded, options);
-  if (json) return;
-  if (externalId !== null) console.log(externalId);
-  else console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
+  if (externalId === null && !json) {
+    console.error(`would upload ${file} to ${provider} as ${name}, in the format ${uploaded.format}`);
+  }
+  await printResult(uploaded, externalId === null ? [] : [externalId], options);
 }
 
 interface FileUpload extends SourceFile, ConversionSettings {

@@ -1,6 +1,6 @@
 // Not a unit test: it takes seconds.
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -72,7 +72,9 @@ test('latest of a provider of nodepool.yaml, with --explain and --json', async (
     stderr,
     /^EXTERNAL-ID +NAME +CREATED +BUILT +WHY\ndebian-2\.qcow2 .* 2026-05-02T00:00:00\.000Z +it is the latest\ndebian-1\.qcow2 .* not chosen: it was built earlier, at 2026-05-01T00:00:00\.000Z$/,
   );
-  const [, json] = await latest(t, ...args, '--json');
+  const file = join(directory, 'latest.json');
+  const [, json] = await latest(t, ...args, '--json', '--json-file', file);
+  assert.equal(await readFile(file, 'utf8'), `${json}\n`);
   const { refused, ...found } = JSON.parse(json);
   assert.deepEqual(
     { ...found, created: undefined, refused: refused.map((image: object) => Object.keys(image)) },

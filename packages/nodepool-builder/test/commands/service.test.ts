@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { runService, type Service, type ServiceSite } from '../../src/commands/service.ts';
+import { defaultLogSettings } from '../../src/logging/read-log-settings.ts';
+import { Modules } from '../../src/modules.ts';
+
+async function run(t: TestContext, start: (site: ServiceSite, config: string) => Promise<Service>) {
+  const config = join(temporaryDirectory(t), 'nodepool.yaml');
+  await writeFile(config, 'images-dir: before\n');
+  const options = { config, defaultLog: defaultLogSettings('error'), loggerName: 'service' };
+  const site = { ...options, stopMessage: 'stopping', modules: Modules.builtIn };
+  await runService(site, (started) => start(started, config));
+}
+
+it('a SIGHUP while the service starts reloads the configuration once it runs', async (t) => {
+  const reloaded = Promise.withResolvers<string>();
+  const events: string[] = [];
+  await run(t, async ({ configuration }, config) => {
+    events.push(`start with ${configuration.imagesDir.replace(/.*\//, '')}`);
+    await writeFile(config, 'images-dir: after\n');
+    process.emit('SIGHUP', 'SIGHUP');
+    void reloaded.promise.then(() => process.emit('SIGTERM', 'SIGTERM'));
+    return {
+      reload: ({ imagesDir }) => {
+        events.push(`reload ${imagesDir.replace(/.*\//, '')}`);
+        reloaded.resolve(imagesDir);
+      },
+      close: async () => void events.push('close'),
+    };
+  });
+  assert.deepEqual(events, ['start with before', 'reload after', 'close']);
+});
+
+it('a service that fails to start is not reloaded', async (t) => {
+  const before = process.listenerCount('SIGHUP');
+  const start = async (): Promise<Service> => {
+    process.emit('SIGHUP', 'SIGHUP');
+    throw new Error('no start');
+  };
+  await assert.rejects(run(t, start), /^Error: no start$/);
+  assert.equal(process.listenerCount('SIGHUP'), before + 1); // the one that has no effect
+});
