@@ -19,12 +19,12 @@ it('a SIGHUP while the service starts reloads the configuration once it runs', a
   const reloaded = Promise.withResolvers<string>();
   const events: string[] = [];
   await run(t, async ({ configuration }, config) => {
-    events.push(`start with ${configuration.imagesDir.replace(/.*\//, '')}`);
+    events.push(`start with ${configuration['images-dir'].replace(/.*\//, '')}`);
     await writeFile(config, 'images-dir: after\n');
     process.emit('SIGHUP', 'SIGHUP');
     void reloaded.promise.then(() => process.emit('SIGTERM', 'SIGTERM'));
     return {
-      reload: ({ imagesDir }) => {
+      reload: ({ 'images-dir': imagesDir }) => {
         events.push(`reload ${imagesDir.replace(/.*\//, '')}`);
         reloaded.resolve(imagesDir);
       },
