@@ -105,7 +105,8 @@ function cell(heading: string, value: ShownRecord[string] | undefined): string {
   const text = [value ?? ''].flat().join(',');
   if (text === '') return '-';
   if (heading === 'AGE') return formatAge(Date.now() - Date.parse(text));
-  return heading === 'SIZE' ? `${(Number(text) / 2 ** 20).toFixed(1)} MiB` : text;
+  if (heading === 'SIZE') return `${(Number(text) / 2 ** 20).toFixed(1)} MiB`;
+  return text.replaceAll(/[^\P{Cc}\n]+/gu, ' '); // a cloud's name or an error may have any control character
 }
 
 /** Formats an age as nodepool does: `days:hours:minutes:seconds`. */
