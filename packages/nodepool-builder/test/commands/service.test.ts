@@ -36,10 +36,10 @@ it('a SIGHUP while the service starts reloads the configuration once it runs', a
 
 it('a service that fails to start is not reloaded', async (t) => {
   const before = process.listenerCount('SIGHUP');
-  const start = async (): Promise<Service> => {
+  const failed = run(t, async () => {
     process.emit('SIGHUP', 'SIGHUP');
     throw new Error('no start');
-  };
-  await assert.rejects(run(t, start), /^Error: no start$/);
+  });
+  await assert.rejects(failed, /^Error: no start$/);
   assert.equal(process.listenerCount('SIGHUP'), before + 1); // the one that has no effect
 });
