@@ -1,5 +1,5 @@
 import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { errnoOf, unlessMissing } from './system-error.ts';
 
 /** Mode of a directory with state. Only the user that runs this program reads state. */
@@ -26,13 +26,25 @@ export const BUILD_LOG_DIRECTORY = 0o750;
  * @throws Error `EPERM` if it belongs to another user and is open to others
  */
 export async function makeStateDirectory(path: string): Promise<void> {
-  await mkdir(path, { mode: STATE_DIRECTORY }).catch(async (error: unknown) => {
-    if (errnoOf(error) === 'EEXIST') return;
-    // Not recursive at first: on a read-only file system Node's recursive mkdir fails with ENOENT, not EROFS.
-    if (errnoOf(error) !== 'ENOENT') throw error;
-    await mkdir(path, { recursive: true, mode: STATE_DIRECTORY });
-  });
+  await makeDirectory(path, STATE_DIRECTORY);
   await setMode(path, STATE_DIRECTORY);
+}
+
+/**
+ * Creates a directory, and the directories above it. Node's recursive mkdir never ends below /proc, and fails with ENOENT
+ * instead of EROFS on a read-only file system.
+ */
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  const make = async (): Promise<void> => {
+    await mkdir(path, { mode }).catch((error: unknown) => {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    });
+  };
+  await make().catch(async (error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    await makeDirectory(dirname(path), mode);
+    await make();
+  });
 }
 
 /**

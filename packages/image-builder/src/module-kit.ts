@@ -56,7 +56,7 @@ export {
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
 export { authorityOf, probeSsh, waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
-export { BUILD_LOG, limitMode, makeStateDirectory, STATE_FILE } from './modes.ts';
+export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';
 export { runCommand, startError } from './process/command.ts';
 export { INHERITED_VARIABLES, inheritedEnvironment, secretValues } from './process/inherited-environment.ts';

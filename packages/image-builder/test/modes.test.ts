@@ -3,6 +3,7 @@ import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
+import { makeStateDirectory } from '../src/modes.ts';
 import { makeImage, ScriptedBuilder } from './scripted-builder.ts';
 
 function withUmask(t: TestContext, umask: number): void {
@@ -105,4 +106,17 @@ test('permissions that the Python builder or an earlier release left too wide ar
     '666 notes.txt',
   ]);
   assert.ok(logger.lines.includes('info "0000000007.vhd" was writable for other users; tightened its mode'));
+});
+
+test('a directory that the file system refuses is an error, and not an endless loop of mkdir', async () => {
+  for (const path of ['/proc/nothing', '/proc/nothing/below']) {
+    await assert.rejects(makeStateDirectory(path), { code: 'ENOENT' });
+  }
+});
+
+test('directories above a state directory are created, all of them private', async (t) => {
+  const { directory } = await RepositoryFixture.open(t);
+  await Promise.all(['a/b', 'a/b', 'a/c'].map((path) => makeStateDirectory(join(directory, path))));
+  const created = (await modesBelow(directory)).filter((line) => / a(?:\/|$)/.test(line));
+  assert.deepEqual(created, ['700 a', '700 a/b', '700 a/c']);
 });

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BUILD_LOG, BUILD_LOG_DIRECTORY, setMode } from '../modes.ts';
+import { BUILD_LOG, BUILD_LOG_DIRECTORY, makeDirectory, setMode } from '../modes.ts';
 import type { Logger } from '../types.ts';
 import { CappedFile } from './capped-file.ts';
 import { createMask, visible } from './mask.ts';
@@ -55,7 +55,7 @@ export class BuildLog {
   /** Opens the log, or continues that of an earlier attempt, and removes the oldest logs. */
   static async open(options: BuildLogOptions): Promise<BuildLog> {
     const { directory, imageId, imageName, retention = 7, limit = 64 * 1024 * 1024 } = options;
-    await mkdir(directory, { recursive: true, mode: BUILD_LOG_DIRECTORY });
+    await makeDirectory(directory, BUILD_LOG_DIRECTORY);
     const path = join(directory, `${imageId}.log`);
     const stream = await CappedFile.open(path, BUILD_LOG, limit);
     await setMode(path, BUILD_LOG);

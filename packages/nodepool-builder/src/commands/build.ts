@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm, utimes } from 'node:fs/promises';
+import { rename, rm, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { FORMAT_NAMES, type ImageFile, type ImageFormat } from '@nodepool-builder/image-builder';
 import {
@@ -7,6 +7,7 @@ import {
   checksumsOf,
   formatRow,
   inheritedEnvironment,
+  makeDirectory,
 } from '@nodepool-builder/image-builder/module-kit';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfiguration } from '../configuration/load.ts';
@@ -117,7 +118,7 @@ async function build(
   const diskimage = findByName(configuration.diskimages, 'disk image', name, configuration.file);
   const output = resolve(options.output);
   const unwritable = failing(`cannot make the directory ${output}`, 'choose another --output');
-  await mkdir(output, { recursive: true }).catch(unwritable);
+  await makeDirectory(output, 0o777).catch(unwritable);
   const pathOf = (format: ImageFormat): string => join(output, `${imageId}.${formatRow(format).extension}`);
   const existing = FORMAT_NAMES.map(pathOf).find((path) => existsSync(path));
   if (existing !== undefined) {
