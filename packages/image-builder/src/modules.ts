@@ -122,8 +122,12 @@ export interface BuilderEntry<Settings> {
 
 /** A service of a builder module in a running daemon. */
 export interface BuilderService<Settings> extends AsyncDisposable {
-  /** Applies the configuration in force, at the start and after each reload: the disk images that are built here. */
-  configure(entries: readonly BuilderEntry<Settings>[]): void;
+  /**
+   * Applies the configuration in force, at the start and after each reload: the disk images that are built here.
+   *
+   * @returns resolves once the service no longer uses providers that the reload removed
+   */
+  configure(entries: readonly BuilderEntry<Settings>[]): void | Promise<void>;
   /**
    * Keeps the service from deleting a snapshot of an image while an upload claims it.
    *

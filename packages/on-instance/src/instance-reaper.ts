@@ -64,8 +64,10 @@ export class InstanceReaper implements BuilderService<OnInstance> {
     return new InstanceReaper(site, await recordedProviders(site.repository));
   }
 
-  configure(entries: readonly BuilderEntry<OnInstance>[]): void {
+  async configure(entries: readonly BuilderEntry<OnInstance>[]): Promise<void> {
+    const earlier = this.#scanning;
     if (entries.length > 0 || this.#recorded.length > 0) this.#reap();
+    await earlier;
   }
 
   async lockSnapshots(imageId: string, signal: AbortSignal): Promise<() => void> {

@@ -64,10 +64,12 @@ export class NodepoolBuilder implements AsyncDisposable {
   readonly #buildWorker: Worker;
   readonly #uploadWorker: Worker;
   readonly #handlers: Readonly<Record<Verb, JobHandler>> = {
-    'image-build': (job) => runBuildJob(this.#jobContext(), job),
-    'image-upload': (job) => runUploadJob(this.#jobContext(), job),
+    'image-build': (job) => this.#track(runBuildJob(this.#jobContext(), job)),
+    'image-upload': (job) => this.#track(runUploadJob(this.#jobContext(), job)),
     'image-delete': (job) => runDeleteJob(this.#jobContext(), job),
   };
+  /** Running jobs that may use providers. */
+  readonly #jobs = new Set<Promise<unknown>>();
   #configuration: Configuration;
   #builders: ReadonlyMap<string, BaseImageBuilder>;
   #offerDue: NodeJS.Immediate | undefined;
@@ -159,19 +161,31 @@ export class NodepoolBuilder implements AsyncDisposable {
     return new Worker({ servers: this.servers, clientId, concurrency: Math.max(1, concurrency), logger });
   }
 
+  async #track<T>(job: Promise<T>): Promise<T> {
+    this.#jobs.add(job);
+    try {
+      return await job;
+    } finally {
+      this.#jobs.delete(job);
+    }
+  }
+
   /** Applies the configuration in force. */
   #configure(): void {
     const { diskimages } = this.#configuration;
-    const { providers, services } = this.#parts;
-    providers.configure(this.#configuration);
+    const { providers, services, uploads } = this.#parts;
+    const closeReplaced = providers.configure(this.#configuration);
     this.#offer();
     if (this.#closed !== undefined) return;
     // The services of a host that builds nothing leave the images to other hosts.
     const built = this.#options.buildWorkers === 0 ? [] : diskimages.filter(({ pause }) => !pause);
-    for (const [type, service] of services) {
+    const configured = Array.from(services, ([type, service]) => {
       const entries = built.filter(({ builder }) => builder === type);
-      service.configure(entries.map((diskimage) => ({ diskimage, settings: diskimage.settings })));
-    }
+      return service.configure(entries.map((diskimage) => ({ diskimage, settings: diskimage.settings })));
+    });
+    Promise.all([Promise.allSettled(this.#jobs), uploads.idle(), ...configured])
+      .then(closeReplaced)
+      .catch((error: unknown) => this.#logger.error(`a removed provider was not closed: ${String(error)}`));
   }
 
   /** Registers the functions that follow from the configuration and the repository. */
@@ -277,10 +291,14 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   };
   /** Services of the builders' modules, by type. */
   const services = new Map<string, BuilderService<unknown>>();
-  let disposal: Promise<unknown> | undefined;
-  const closeServices = (): Promise<unknown> => {
-    disposal ??= Promise.all(Array.from(services.values(), (service) => service[Symbol.asyncDispose]()));
-    return disposal;
+  let disposals: Promise<PromiseSettledResult<void>[]> | undefined;
+  /** Closes all services at once, waits for each of them, and then throws the first error. */
+  const closeServices = async (): Promise<void> => {
+    disposals ??= Promise.allSettled(
+      Array.from(services.values(), async (service) => await service[Symbol.asyncDispose]()),
+    );
+    const failed = (await disposals).find((disposal) => disposal.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   };
   closers.push(closeServices);
   for (const module of modules.builders.values()) {

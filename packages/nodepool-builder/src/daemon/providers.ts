@@ -55,13 +55,23 @@ export class Providers implements BuilderServices, Disposable {
   readonly #options: ProvidersOptions;
   readonly #used = new Set<string>();
   #byName: ReadonlyMap<string, Opened> = new Map();
+  /** Removed or changed providers that an operation may still use. */
+  readonly #replaced = new Set<Opened>();
 
   constructor(options: ProvidersOptions) {
     this.#options = options;
   }
 
-  /** Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth. */
-  configure({ providers, instanceProviders }: Pick<Configuration, 'providers' | 'instanceProviders'>): void {
+  /**
+   * Applies another configuration. A provider that did not change keeps its token, its rate and its bandwidth.
+   *
+   * @returns closes the removed and the changed providers; call it once no operation uses them. Default: they close at
+   * the end.
+   */
+  configure({
+    providers,
+    instanceProviders,
+  }: Pick<Configuration, 'providers' | 'instanceProviders'>): () => void {
     const before = this.#byName;
     this.#byName = new Map(
       [...instanceProviders, ...providers].map((configuration): [string, Opened] => {
@@ -70,6 +80,13 @@ export class Providers implements BuilderServices, Disposable {
         return [configuration.name, isSame ? known : { configuration }];
       }),
     );
+    const current = new Set(this.#byName.values());
+    const replaced = [...before.values()].filter((opened) => !current.has(opened));
+    for (const opened of replaced) this.#replaced.add(opened);
+    return () => {
+      for (const opened of replaced) this.#replaced.delete(opened);
+      close(replaced);
+    };
   }
 
   /** A provider of the configuration in force. */
@@ -111,11 +128,7 @@ export class Providers implements BuilderServices, Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const { images, instances } of this.#byName.values()) {
-      for (const provider of [images, instances]) {
-        if (provider !== undefined && Symbol.dispose in provider) (provider as Disposable)[Symbol.dispose]();
-      }
-    }
+    close([...this.#replaced, ...this.#byName.values()]);
   }
 
   #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {
@@ -136,5 +149,11 @@ export class Providers implements BuilderServices, Disposable {
       logger: logger('nodepool.ProviderManager'),
       environment,
     };
+  }
+}
+
+function close(providers: readonly Opened[]): void {
+  for (const provider of providers.flatMap(({ images, instances }) => [images, instances])) {
+    if (provider !== undefined && Symbol.dispose in provider) (provider as Disposable)[Symbol.dispose]();
   }
 }

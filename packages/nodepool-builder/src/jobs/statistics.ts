@@ -16,7 +16,7 @@ const RETURN_CODES: Partial<Record<ImageErrorCode, number>> = {
 };
 const FAILED = 1;
 
-/** Where statsd listens; undefined without the variables of Python's statsd client, either of which turns it on. */
+/** Returns the address of statsd; undefined if neither of the variables of Python's statsd client is set. */
 export function statsdAddress(
   env: Environment,
 ): { readonly host: string; readonly port: number } | undefined {

@@ -41,7 +41,7 @@ diskimages: [{name: debian, builder: of-another-program}]
 
 const NO_SETTINGS = { type: 'object', properties: {} } as const;
 
-for (const failing of ['configure', 'dispose'] as const) {
+for (const failing of ['configure', 'dispose', 'dispose at once'] as const) {
   test(`a builder closes its connections and unlocks images-dir if ${failing} of a plugin throws`, async (t) => {
     const directory = temporaryDirectory(t);
     const images = join(directory, 'images');
@@ -58,7 +58,10 @@ for (const failing of ['configure', 'dispose'] as const) {
       create: (diskimage) => new DibBuilder(diskimage),
       start: async () => ({
         configure: () => failAt('configure'),
-        [Symbol.asyncDispose]: async () => failAt('dispose'),
+        [Symbol.asyncDispose]: () => {
+          failAt('dispose at once'); // no promise
+          return Promise.resolve('dispose').then(failAt);
+        },
       }),
     };
     const modules = Modules.builtIn.with([plugin]);

@@ -4,7 +4,14 @@ import { writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
-import { DirectoryProvider, ImageError, ImageRepository } from '@nodepool-builder/image-builder';
+import {
+  DIRECTORY_MODULE,
+  DirectoryProvider,
+  ImageError,
+  ImageRepository,
+  type ProviderModule,
+} from '@nodepool-builder/image-builder';
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
 import { InstanceRecords, recordedProviders } from '@nodepool-builder/on-instance';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
@@ -13,6 +20,7 @@ import type { Configuration } from '../../src/configuration/configuration.ts';
 import { loadConfiguration } from '../../src/configuration/load.ts';
 import { builderIdentity } from '../../src/daemon/builder-identity.ts';
 import { Providers } from '../../src/daemon/providers.ts';
+import { Modules } from '../../src/modules.ts';
 
 function open(t: TestContext, used: readonly string[] = []): Providers {
   const directory = temporaryDirectory(t);
@@ -29,12 +37,12 @@ function open(t: TestContext, used: readonly string[] = []): Providers {
 type Entries = Pick<Configuration, 'providers' | 'instanceProviders'>;
 
 /** The entries of `providers`, read from a file. */
-async function entries(t: TestContext, text: string): Promise<Entries> {
+async function entries(t: TestContext, text: string, modules = Modules.builtIn): Promise<Entries> {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'nodepool.yaml');
   writeFileSync(file, `images-dir: /i\nproviders: [${text}]\n`);
   const place = { env: {}, cwd: directory, home: directory };
-  return (await loadConfiguration(file, { place })).configuration;
+  return (await loadConfiguration(file, { place, modules })).configuration;
 }
 
 /** Providers of type qemu, by their memory. */
@@ -109,6 +117,10 @@ describe('providers of instances', () => {
   });
 });
 
+function noting(name: string, directory: string): string {
+  return `{name: ${name}, type: noting, directory: ${directory}, image-type: raw, images: []}`;
+}
+
 describe('providers of images', () => {
   it('are opened once, with the format of their entry, and stay open over a reload', async (t) => {
     const providers = open(t);
@@ -122,6 +134,33 @@ describe('providers of images', () => {
     providers.configure(await entries(t, text.replace('/p', '/q')));
     assert.notEqual(providers.get('pool')?.provider, provider);
     assert.equal(providers.get('other'), undefined);
+  });
+
+  it('close once a reload has removed or changed them, at the latest with all others', async (t) => {
+    const closed: unknown[] = [];
+    const module: ProviderModule = {
+      ...DIRECTORY_MODULE,
+      type: 'noting',
+      openImages: (entry) =>
+        Object.assign(new FakeImageProvider({ name: entry.name }), {
+          [Symbol.dispose]: () => closed.push(`${entry.name} in ${String(Object(entry).directory)}`),
+        }),
+    };
+    const load = (text: string): Promise<Entries> => entries(t, text, Modules.builtIn.with([module]));
+    const providers = open(t);
+    const configure = async (...written: string[]): Promise<() => void> => {
+      const closeReplaced = providers.configure(await load(written.join(', ')));
+      for (const name of ['a', 'b', 'c']) providers.get(name);
+      return closeReplaced;
+    };
+    await configure(noting('a', '/1'), noting('b', '/1'), noting('c', '/1'));
+    const first = await configure(noting('a', '/1'), noting('b', '/2'));
+    await configure(noting('a', '/1'), noting('b', '/3'));
+    assert.deepEqual(closed, []);
+    first();
+    assert.deepEqual(closed.splice(0), ['b in /1', 'c in /1']);
+    providers[Symbol.dispose]();
+    assert.deepEqual(closed.splice(0), ['b in /2', 'a in /1', 'b in /3']);
   });
 
   it('are absent for a type that takes no images', async (t) => {

@@ -1,0 +1,77 @@
+// Not a unit test: it starts flock.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Client, JobServer } from '@nodepool-builder/gearman-node';
+import { DIRECTORY_MODULE, type ProviderModule, type UploadResult } from '@nodepool-builder/image-builder';
+import { FakeImageProvider } from '@nodepool-builder/image-builder/testing';
+import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
+import { temporaryDirectory } from '../../../../test/fixtures/scratch-directory.ts';
+import { loadConfiguration } from '../../src/configuration/load.ts';
+import { NodepoolBuilder } from '../../src/daemon/nodepool-builder.ts';
+import { Modules } from '../../src/modules.ts';
+
+test('a reload closes a removed provider once the last job that uses it has ended', async (t) => {
+  const directory = temporaryDirectory(t);
+  await mkdir(join(directory, 'images'));
+  await writeFile(join(directory, 'images/1.raw'), 'an image');
+  const jobServer = new JobServer();
+  const { host, port } = await jobServer.listen(0);
+  t.after(() => jobServer.close());
+  const events: string[] = [];
+  const emitter = new EventTarget();
+  const report = (event: string): void => {
+    events.push(event);
+    emitter.dispatchEvent(new Event(event));
+  };
+  const uploaded = Promise.withResolvers<void>();
+  class WaitingProvider extends FakeImageProvider implements Disposable {
+    override async upload(...args: Parameters<FakeImageProvider['upload']>): Promise<UploadResult> {
+      report('begin');
+      await uploaded.promise;
+      report('end');
+      return await super.upload(...args);
+    }
+
+    [Symbol.dispose](): void {
+      report('close');
+    }
+  }
+  const module: ProviderModule = {
+    ...DIRECTORY_MODULE,
+    type: 'waiting',
+    openImages: ({ name }) => new WaitingProvider({ name }),
+  };
+  const modules = Modules.builtIn.with([module]);
+  const configure = async (providers: string) => {
+    const file = join(directory, 'nodepool.yaml');
+    await writeFile(
+      file,
+      `{images-dir: images, gearman-servers: [{host: ${host}, port: ${port}}], providers: [${providers}]}`,
+    );
+    return (await loadConfiguration(file, { modules })).configuration;
+  };
+  const configuration = await configure(
+    '{name: gone, type: waiting, directory: pool, image-type: raw, images: [{name: debian}]}',
+  );
+  const builder = await NodepoolBuilder.start({
+    configuration,
+    modules,
+    logger: () => new RecordingLogger(),
+  });
+  t.after(() => builder.close());
+  const client = new Client({ servers: [{ host, port }] });
+  t.after(() => client.close());
+
+  const begun = once(emitter, 'begin');
+  const answer = client.submit('image-upload:1', '{"provider": "gone", "image-name": "debian"}');
+  await begun;
+  builder.reload(await configure(''));
+  const closed = once(emitter, 'close');
+  uploaded.resolve();
+  assert.match(String(await answer), /external-id/);
+  await closed;
+  assert.deepEqual(events, ['begin', 'end', 'close']);
+});
