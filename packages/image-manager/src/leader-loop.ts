@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ManagerConfiguration } from './configuration.ts';
-import { FleetMonitor } from './fleet-monitor.ts';
-import type { BuilderFleet, FleetStatus } from './gearman/builder-fleet.ts';
+import { absencesIn, type BuilderFleet, offersTheSame } from './gearman/builder-fleet.ts';
 import { ImageGoneError } from './gearman/run-job.ts';
 import { LeaderState } from './leader-state.ts';
 import { OrphanCollector } from './orphans/orphan-collector.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
-import type { Observation } from './planning/pass.ts';
+import type { Observation, OfferedFunctions } from './planning/pass.ts';
 import { plan } from './planning/plan.ts';
 import { handleRequests } from './request-handler.ts';
 import type { ManagerLeadership, ManagerStore } from './store/state-store.ts';
@@ -35,7 +34,6 @@ const LONGEST_PAUSE = 60_000;
 export class LeaderLoop {
   readonly #options: LeaderLoopOptions;
   readonly #state: LeaderState;
-  readonly #monitor: FleetMonitor;
   readonly #context: TaskContext;
   readonly #tasks: Tasks;
   readonly #retries: RetryTimes;
@@ -44,38 +42,31 @@ export class LeaderLoop {
   readonly #orphans: OrphanCollector;
   /** Numbers of the requests whose builds have not started, by disk image. */
   #buildRequests: ReadonlyMap<string, readonly number[]> = new Map();
+  /** Start of each absence from all builders, on the monotonic clock, by image-id. */
+  #absentSince: ReadonlyMap<string, number> = new Map();
   /** Configuration of the last plan. */
   #planned: ManagerConfiguration | undefined;
+  /** Functions that builders offered at the last plan. */
+  #plannedFor: OfferedFunctions | undefined;
   /** Time of the next planning pass on the monotonic clock. */
   #planDue = -Infinity;
   /** Milliseconds. */
   #rest = 0;
   #wake: (() => void) | undefined;
 
-  private constructor(options: LeaderLoopOptions, state: LeaderState, status: FleetStatus) {
+  private constructor(options: LeaderLoopOptions, state: LeaderState) {
     const { store, fleet, configuration, provider, logger, now, elapsed } = options;
     this.#options = options;
     this.#state = state;
     this.#retries = new RetryTimes(() => configuration().timing);
     this.#comparisons = new RetryTimes(() => configuration().timing);
     this.#tasks = new Tasks({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
-    this.#monitor = new FleetMonitor({
-      fleet,
-      status,
-      elapsed,
-      expected: () => this.#imagesOnRecord(),
-      changed: () => {
-        this.#planDue = -Infinity;
-      },
-    });
     this.#context = {
       state,
       owner: store.owner,
       configuration,
       fleet,
-      fleetStatus: () => this.#monitor.refresh(),
-      lastFleetStatus: () => this.#monitor.status,
-      absence: (imageId) => this.#monitor.absence(imageId),
+      isLongAbsent: (imageId) => this.#isLongAbsent(imageId),
       provider,
       logger,
       now,
@@ -87,7 +78,7 @@ export class LeaderLoop {
   /** Runs until the signal aborts or the leadership is lost. Running tasks stay on record as they are. */
   static async run(options: LeaderLoopOptions, signal: AbortSignal): Promise<void> {
     const state = new LeaderState(await options.store.read(), options.leadership);
-    const loop = new LeaderLoop(options, state, await options.fleet.status());
+    const loop = new LeaderLoop(options, state);
     await loop.#run(AbortSignal.any([signal, options.leadership.lost]));
   }
 
@@ -109,28 +100,35 @@ export class LeaderLoop {
   }
 
   async #pass(signal: AbortSignal): Promise<void> {
-    const { now, elapsed } = this.#options;
+    const { fleet, now, elapsed } = this.#options;
     const configuration = this.#options.configuration();
     if (configuration !== this.#planned) this.#buildRequests = new Map();
-    await this.#monitor.refresh();
+    const status = await fleet.status();
+    this.#absentSince = absencesIn(status, this.#imagesOnRecord(), this.#absentSince, elapsed());
     await this.#readRequests();
     this.#failUploadsOfAbsentImages();
     this.#compareCopies();
     this.#orphans.scanWhenDue(signal, () => this.#replan());
-    if (signal.aborted || (configuration === this.#planned && elapsed() < this.#planDue)) return;
+    const hasChanged =
+      configuration !== this.#planned ||
+      this.#plannedFor === undefined ||
+      !offersTheSame(this.#plannedFor, status.offered);
+    if (signal.aborted || (!hasChanged && elapsed() < this.#planDue)) return;
     await this.#correctRecords(configuration);
+    const observation = this.#observation();
     const begun = performance.now();
-    const { steps, nextAt = Infinity } = plan(configuration, this.#state, this.#observation());
+    const { steps, nextAt = Infinity } = plan(configuration, this.#state, observation);
     this.#rest = REST * (performance.now() - begun);
     this.#planned = configuration;
+    this.#plannedFor = observation.offered;
     this.#planDue = elapsed() + Math.min(nextAt - now(), LONGEST_PAUSE);
     await startSteps(this.#context, this.#tasks, steps, this.#buildRequests);
   }
 
   /** Records the builds of Zuul that builders have imported, and corrects dates that a clock ahead has written. */
   async #correctRecords(configuration: ManagerConfiguration): Promise<void> {
-    const { now, logger } = this.#options;
-    const { offered } = this.#monitor.status;
+    const { fleet, now, logger } = this.#options;
+    const { offered } = fleet.lastStatus;
     const adopted = buildsToAdopt(configuration, this.#state.builds, offered.uploads, now());
     const { builds, uploads } = correctFutureDates(this.#state, now());
     const future = [...builds, ...uploads];
@@ -169,6 +167,12 @@ export class LeaderLoop {
     }
   }
 
+  #isLongAbsent(imageId: string): boolean {
+    const { elapsed, configuration } = this.#options;
+    const absence = elapsed() - (this.#absentSince.get(imageId) ?? Infinity);
+    return absence >= configuration().timing.absenceLimit * 1000;
+  }
+
   async #readRequests(): Promise<void> {
     const pending = await this.#options.store.requests();
     const known = new Set([...this.#buildRequests.values()].flat());
@@ -187,7 +191,7 @@ export class LeaderLoop {
     for (const id of this.#tasks.ids) {
       const upload = this.#state.uploads.get(id);
       if (upload?.state !== 'uploading') continue;
-      if ((this.#monitor.absence(upload.imageId) ?? -Infinity) < limit * 1000) continue;
+      if (!this.#isLongAbsent(upload.imageId)) continue;
       const reason = `no builder has offered image ${upload.imageId} for ${limit} s`;
       this.#tasks.abort(id, new ImageGoneError(reason));
     }
@@ -195,8 +199,8 @@ export class LeaderLoop {
 
   /** After a network partition, two builders may have built different images under one image-id. */
   #compareCopies(): void {
-    const { elapsed } = this.#options;
-    const { copied } = this.#monitor.status;
+    const { fleet, elapsed } = this.#options;
+    const { copied } = fleet.lastStatus;
     for (const id of this.#comparisons.all.keys()) {
       if (!copied.has(id)) this.#comparisons.succeeded(id);
     }
@@ -218,9 +222,9 @@ export class LeaderLoop {
       new Map([...times].map(([id, time]) => [id, time + ahead]));
     return {
       now,
-      offered: this.#monitor.status.offered,
+      offered: this.#options.fleet.lastStatus.offered,
       inProgress: this.#tasks.ids,
-      absentSince: toWallClock(this.#monitor.absentSince),
+      absentSince: toWallClock(this.#absentSince),
       retryAt: toWallClock(this.#retries.all),
       requested: new Set(this.#buildRequests.keys()),
     };

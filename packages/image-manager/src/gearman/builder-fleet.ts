@@ -46,6 +46,11 @@ const VERBS: Readonly<Record<string, keyof OfferedFunctions>> = {
 export class BuilderFleet implements AsyncDisposable {
   readonly #servers: readonly Server[];
   readonly #logger: Logger;
+  #lastStatus: FleetStatus = {
+    offered: { builds: new Set(), uploads: new Set(), deletes: new Set() },
+    isComplete: false,
+    copied: new Set(),
+  };
   #asking: Promise<FleetStatus> | undefined;
   /** Servers take turns, so that the jobs are spread over them. */
   #turn = 0;
@@ -62,6 +67,11 @@ export class BuilderFleet implements AsyncDisposable {
     }));
   }
 
+  /** The last answer of {@link status}; before the first, it is empty and not complete. */
+  get lastStatus(): FleetStatus {
+    return this.#lastStatus;
+  }
+
   /**
    * Asks all job servers what the builders offer. Servers that do not answer are left out, with a warning. Concurrent
    * callers share one answer.
@@ -75,11 +85,12 @@ export class BuilderFleet implements AsyncDisposable {
 
   async #askAll(): Promise<FleetStatus> {
     await Promise.all(this.#servers.map((server) => this.#ask(server)));
-    return {
+    this.#lastStatus = {
       offered: this.#offeredBy(1),
       isComplete: this.#servers.every(({ isAway }) => !isAway),
       copied: this.#offeredBy(2).uploads,
     };
+    return this.#lastStatus;
   }
 
   /**
@@ -147,4 +158,31 @@ export class BuilderFleet implements AsyncDisposable {
     }
     return offered;
   }
+}
+
+const KINDS = ['builds', 'uploads', 'deletes'] as const satisfies readonly (keyof OfferedFunctions)[];
+
+/** True if builders offer the same functions in both answers. */
+export function offersTheSame(one: OfferedFunctions, other: OfferedFunctions): boolean {
+  return KINDS.every(
+    (kind) => one[kind].size === other[kind].size && [...one[kind]].every((name) => other[kind].has(name)),
+  );
+}
+
+/**
+ * Returns since when each expected image has been absent from all builders, by image-id. While a job server does not
+ * answer, no absence starts or ends.
+ *
+ * @param since the absences so far
+ * @param now the time from which new absences count
+ */
+export function absencesIn(
+  { offered, isComplete }: FleetStatus,
+  expected: Iterable<string>,
+  since: ReadonlyMap<string, number>,
+  now: number,
+): ReadonlyMap<string, number> {
+  if (!isComplete) return since;
+  const absent = [...expected].filter((id) => !offered.uploads.has(id));
+  return new Map(absent.map((id) => [id, since.get(id) ?? now]));
 }

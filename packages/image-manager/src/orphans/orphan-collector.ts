@@ -43,10 +43,10 @@ export class OrphanCollector {
   }
 
   async #scan(signal: AbortSignal): Promise<void> {
-    const { state, owner, now, provider, logger, configuration } = this.#context;
+    const { state, owner, now, provider, fleet, logger, configuration } = this.#context;
     const begun = now();
     const listings = await listProviders({ providers: configuration().providers, provider, logger }, signal);
-    const { offered } = await this.#context.fleetStatus();
+    const { offered } = await fleet.status();
     const presence = compareUploads(state.uploads.values(), listings, begun);
     const unrecorded = findUnrecordedImages({ owner, state, listings, offered: offered.deletes });
     const orphans = new Map(
@@ -75,10 +75,10 @@ export class OrphanCollector {
   }
 
   async #delete(orphan: UnrecordedImage, signal: AbortSignal): Promise<void> {
-    const { provider, logger } = this.#context;
+    const { provider, fleet, logger } = this.#context;
     try {
       logger.warn(`orphan: ${describe(orphan)} has no record; deleting it`);
-      if (orphan.location === 'builder') await deleteFiles(this.#context, orphan.imageId, signal);
+      if (orphan.location === 'builder') await deleteFiles(fleet, orphan.imageId, signal);
       else await provider(orphan.provider)?.delete(orphan.image.externalId, { signal });
     } catch (error) {
       if (signal.aborted) throw error;

@@ -36,7 +36,7 @@ export async function followBuild(context: TaskContext, imageId: string, signal:
   const { state, logger } = context;
   const build = state.builds.get(imageId);
   if (build === undefined) return;
-  if (!context.lastFleetStatus().offered.uploads.has(imageId)) {
+  if (!context.fleet.lastStatus.offered.uploads.has(imageId)) {
     try {
       const result = await context.fleet.run(
         `image-build:${build.diskimage}`,

@@ -69,22 +69,18 @@ export async function deleteBuild(
   reason: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { state, logger } = context;
+  const { state, fleet, logger } = context;
   const build = state.builds.get(imageId);
   if (build === undefined) return;
   if (build.state !== 'deleting') {
     await state.updateBuild(imageId, { state: 'deleting' });
     logger.info(`build ${imageId} is being deleted: ${reason}`);
   }
-  const isGone = (await deleteFiles(context, imageId, signal)) || isLongAbsent(context, imageId);
+  const isGone = (await deleteFiles(fleet, imageId, signal)) || context.isLongAbsent(imageId);
+  // If a builder comes back with the image later, the scan for orphans finds it.
   if (!isGone) throw new Error('a builder that is away may still have its files');
   await state.updateBuild(imageId, { state: 'deleted' });
   logger.info(`build ${imageId} is deleted`);
-}
-
-/** If a builder comes back with the image later, the scan for orphans finds it. */
-function isLongAbsent({ absence, configuration }: TaskContext, imageId: string): boolean {
-  return (absence(imageId) ?? -Infinity) >= configuration().timing.absenceLimit * 1000;
 }
 
 /**
@@ -94,15 +90,15 @@ function isLongAbsent({ absence, configuration }: TaskContext, imageId: string):
  * @throws GearmanError
  */
 export async function deleteFiles(
-  context: Pick<TaskContext, 'fleet' | 'fleetStatus' | 'lastFleetStatus'>,
+  fleet: TaskContext['fleet'],
   imageId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!context.lastFleetStatus().offered.deletes.has(imageId)) return false;
-  const vanished = watchForVanishing(context, imageId);
+  if (!fleet.lastStatus.offered.deletes.has(imageId)) return false;
+  const vanished = watchForVanishing(fleet, imageId);
   try {
     const limits = { time: DELETE_TIME, signal: AbortSignal.any([signal, vanished.signal]) };
-    await context.fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
+    await fleet.run(`image-delete:${imageId}`, '', buildKeyOf(imageId), limits);
   } catch (error) {
     signal.throwIfAborted();
     if (vanished.signal.aborted) return false;
@@ -113,7 +109,7 @@ export async function deleteFiles(
   }
   // A builder sends its result before it deregisters the function.
   for (let poll = 0; poll < POLLS; poll += 1) {
-    const status = await context.fleetStatus();
+    const status = await fleet.status();
     if (isOfferedNowhere(status, imageId)) return true;
     await delay(POLL_INTERVAL, undefined, { signal });
   }
@@ -122,14 +118,14 @@ export async function deleteFiles(
 
 /** Without a worker for its function, a job could stay in the queue forever. */
 function watchForVanishing(
-  { lastFleetStatus }: Pick<TaskContext, 'lastFleetStatus'>,
+  fleet: TaskContext['fleet'],
   imageId: string,
 ): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController();
   let polls = 0;
   const timer = setInterval(() => {
     // After one poll the result may still be on its way.
-    polls = isOfferedNowhere(lastFleetStatus(), imageId) ? polls + 1 : 0;
+    polls = isOfferedNowhere(fleet.lastStatus, imageId) ? polls + 1 : 0;
     if (polls === POLLS_WITHOUT_IMAGE)
       controller.abort(new ImageGoneError(`no builder offers image ${imageId} any longer`));
   }, POLL_INTERVAL);

@@ -1,6 +1,6 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration, Timing } from '../configuration.ts';
-import type { BuilderFleet, FleetStatus } from '../gearman/builder-fleet.ts';
+import type { BuilderFleet } from '../gearman/builder-fleet.ts';
 import type { LeaderState } from '../leader-state.ts';
 import { pauseAfter } from '../planning/back-off.ts';
 
@@ -21,13 +21,9 @@ export interface ManagerSite {
 export interface TaskContext extends ManagerSite {
   readonly state: LeaderState;
   readonly owner: string;
-  readonly fleet: Pick<BuilderFleet, 'run'>;
-  /** Asks the job servers. */
-  readonly fleetStatus: () => Promise<FleetStatus>;
-  /** Returns their last answer. */
-  readonly lastFleetStatus: () => FleetStatus;
-  /** Milliseconds for which no builder has offered this image; undefined if one does. */
-  readonly absence: (imageId: string) => number | undefined;
+  readonly fleet: Pick<BuilderFleet, 'run' | 'status' | 'lastStatus'>;
+  /** True if no builder has offered this image for `absence-limit`. */
+  readonly isLongAbsent: (imageId: string) => boolean;
 }
 
 /** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */

@@ -4,7 +4,12 @@ import { Admin, JobServer, type ServerAddress, Worker } from '@nodepool-builder/
 import { freePort } from '../../../../scripts/free-port.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { waitUntil } from '../../../../test/fixtures/wait-until.ts';
-import { BuilderFleet } from '../../src/gearman/builder-fleet.ts';
+import {
+  absencesIn,
+  BuilderFleet,
+  type FleetStatus,
+  offersTheSame,
+} from '../../src/gearman/builder-fleet.ts';
 import { ImageGoneError } from '../../src/gearman/run-job.ts';
 
 async function startServer(
@@ -132,4 +137,60 @@ test('a queued job is cancelled if its image is gone; after another abort it sta
   gone.abort(new ImageGoneError('no builder has offered image a for 1800 s'));
   await Promise.all(runs.map((run) => assert.rejects(run)));
   assert.equal(await jobs(), 1);
+});
+
+const statusOf = (...uploads: readonly string[]): FleetStatus => ({
+  offered: { builds: new Set(), uploads: new Set(uploads), deletes: new Set() },
+  isComplete: true,
+  copied: new Set(),
+});
+
+/** Returns the absences after these polls, the first of them at 1000 ms. */
+function absencesAfter(...polls: readonly (readonly [status: FleetStatus, expected: readonly string[]])[]) {
+  let since: ReadonlyMap<string, number> = new Map();
+  for (const [index, [status, expected]] of polls.entries()) {
+    since = absencesIn(status, expected, since, (index + 1) * 1000);
+  }
+  return [...since];
+}
+
+test('an image is absent from the first poll without it until it is offered again', () => {
+  const both = ['a', 'b'];
+  const polls = [
+    [statusOf('a'), both],
+    [statusOf(), both],
+    [statusOf('b'), both],
+    [statusOf(), both],
+  ] as const;
+  assert.deepEqual(absencesAfter(...polls.slice(0, 2)), [
+    ['a', 2000],
+    ['b', 1000],
+  ]);
+  assert.deepEqual(absencesAfter(...polls.slice(0, 3)), [['a', 2000]]);
+  assert.deepEqual(absencesAfter(...polls), [
+    ['a', 2000],
+    ['b', 4000],
+  ]);
+});
+
+test('an image that is no longer expected is not absent', () => {
+  const polls = [
+    [statusOf(), ['a']],
+    [statusOf(), []],
+    [statusOf(), ['a']],
+  ] as const;
+  assert.deepEqual(absencesAfter(...polls.slice(0, 2)), []);
+  assert.deepEqual(absencesAfter(...polls), [['a', 3000]]);
+});
+
+test('while a job server does not answer, no absence starts or ends', () => {
+  const incomplete = { ...statusOf('b'), isComplete: false };
+  assert.deepEqual(absencesAfter([statusOf('a'), ['a', 'b']], [incomplete, ['a', 'b']]), [['b', 1000]]);
+});
+
+test('answers differ if builders offer other functions', () => {
+  const { offered } = statusOf('a');
+  assert.equal(offersTheSame(offered, statusOf('a').offered), true);
+  assert.equal(offersTheSame(offered, statusOf('b').offered), false);
+  assert.equal(offersTheSame(offered, { ...offered, deletes: new Set(['a']) }), false);
 });

@@ -42,7 +42,7 @@ class Collection {
         providers: [{ name: 'cloud', pause: false, uploadTimeout: 3600, images: [] }],
         timing,
       }),
-      fleetStatus: async () => ({ offered, isComplete: true }),
+      fleet: { status: async () => ({ offered, isComplete: true }) },
       provider: () => this.provider,
       logger: this.log,
       now: () => this.now,

@@ -22,18 +22,18 @@ function deletion(
     };
   });
   const next = () => (rest.length > 1 ? rest.shift() : rest[0]) as FleetStatus;
-  const context = {
-    lastFleetStatus: next,
-    fleetStatus: async () => next(),
-    fleet: {
-      run: async (name: string, _: unknown, unique: string, limits: RunLimits) => {
-        jobs.push(`${name} ${unique}`);
-        await run(limits);
-        return Buffer.alloc(0);
-      },
+  const fleet = {
+    get lastStatus() {
+      return next();
+    },
+    status: async () => next(),
+    run: async (name: string, _: unknown, unique: string, limits: RunLimits) => {
+      jobs.push(`${name} ${unique}`);
+      await run(limits);
+      return Buffer.alloc(0);
     },
   };
-  return { jobs, delete: (signal = AbortSignal.any([])) => deleteFiles(context, IMAGE, signal) };
+  return { jobs, delete: (signal = AbortSignal.any([])) => deleteFiles(fleet, IMAGE, signal) };
 }
 
 const answered = async (): Promise<void> => {};

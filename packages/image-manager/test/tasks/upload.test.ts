@@ -33,7 +33,7 @@ async function recordsAfter(answer: string, checksum?: string) {
         asked = argument;
         return Buffer.from(answer);
       },
-    },
+    } as Partial<TaskContext['fleet']> as TaskContext['fleet'],
     logger: new RecordingLogger(),
     now: () => 5000,
   };
