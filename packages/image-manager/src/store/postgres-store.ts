@@ -3,16 +3,14 @@ import type { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
 import type { Database, Query, Row, Session, StoreDialect } from './database.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
+import { LOCKS, PostgresSession } from './postgres-session.ts';
 import { StateStore } from './state-store.ts';
 import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
-import { WatchedConnection } from './watched-connection.ts';
 
 /** Timeout for calls that do not need leadership, in milliseconds. */
 const QUERY_TIMEOUT = 30_000;
 
-/** First key of our advisory locks: "imag" in ASCII. */
-const LOCKS = 0x696d6167;
-const LEADER_LOCK = 1;
+/** Second key of the lock for creating and upgrading the tables. */
 const SCHEMA_LOCK = 2;
 
 const DIALECT: StoreDialect = {
@@ -99,7 +97,7 @@ class PostgresDatabase implements Database {
   }
 
   async openSession(): Promise<Session> {
-    return new PostgresSession(await WatchedConnection.open(this.#access));
+    return await PostgresSession.open(this.#access);
   }
 
   asStoreError(error: unknown): StoreError {
@@ -108,42 +106,5 @@ class PostgresDatabase implements Database {
 
   async close(): Promise<void> {
     await this.#pool.end();
-  }
-}
-
-/** A connection of its own, so that all writes fail once the lock is lost. */
-class PostgresSession implements Session {
-  readonly #connection: WatchedConnection;
-  readonly #query: Query;
-
-  constructor(connection: WatchedConnection) {
-    this.#connection = connection;
-    this.#query = (sql, ...values) => connection.query(sql, values);
-  }
-
-  get lost(): AbortSignal {
-    return this.#connection.lost;
-  }
-
-  use<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#connection.exclusively(() => work(this.#query));
-  }
-
-  async tryLock(): Promise<boolean> {
-    return await this.use(async (query) => {
-      const [attempt] = await query('select pg_try_advisory_lock($1, $2) as locked', LOCKS, LEADER_LOCK);
-      return attempt?.locked === true;
-    });
-  }
-
-  async rollBack(reason: StoreError): Promise<void> {
-    if (reason.code === 'not-leader') this.#connection.cut(reason);
-    else await this.#query('rollback').catch((error: unknown) => this.#connection.cut(error));
-  }
-
-  async close(): Promise<void> {
-    // A lost connection has released the lock.
-    await this.use((query) => query('select pg_advisory_unlock_all()')).catch(() => undefined);
-    await this.#connection.close();
   }
 }
