@@ -1,4 +1,5 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { ELSEWHERE } from '../../packages/nodepool-builder/src/configuration/schema-node.ts';
 import { markdownTable } from '../markdown.ts';
 
 /** The keys of a configuration as Markdown: a table for each mapping, the mappings within it after it. */
@@ -13,8 +14,8 @@ function tablesOf(
   separator = '.',
 ): string[] {
   const entries = Object.entries(properties);
-  const read = entries.filter(([, node]) => node.description !== undefined);
-  const elsewhere = entries.filter(([, node]) => node.description === undefined);
+  const read = entries.filter(([, node]) => node.description !== ELSEWHERE);
+  const elsewhere = entries.filter(([, node]) => node.description === ELSEWHERE);
   const rows = read.map(([key, node]) => row(key, node, required.includes(key)));
   const left = elsewhere.map(([key]) => `\`${key}\``).join(', ');
   return [

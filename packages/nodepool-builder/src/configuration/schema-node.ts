@@ -1,8 +1,11 @@
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
 
-/** Keys of other parts of nodepool: they are accepted and ignored. */
+/** Description of the keys of other parts of nodepool, which are accepted and ignored. */
+export const ELSEWHERE = 'Left to other parts of nodepool.';
+
+/** Schemas of keys of other parts of nodepool. */
 export function elsewhere(...keys: readonly string[]): Record<string, SettingsSchema> {
-  return Object.fromEntries(keys.map((key) => [key, {}]));
+  return Object.fromEntries(keys.map((key) => [key, { description: ELSEWHERE }]));
 }
 
 /** A name or a path. */

@@ -173,34 +173,11 @@ export function configurationSchema(modules: Modules): SettingsSchema {
   return schema;
 }
 
-/** JSON Schema for editors, self-contained and with a description of every key. */
+/** JSON Schema for editors. */
 export function jsonSchema(modules: Modules): object {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'nodepool.yaml, as nodepool-builder reads it',
-    ...explained(configurationSchema(modules)),
-  };
-}
-
-function explained(node: SettingsSchema): SettingsSchema {
-  const { properties, items, additionalProperties, allOf, else: otherwise } = node;
-  return {
-    ...node,
-    ...(properties && {
-      properties: Object.fromEntries(
-        Object.entries(properties).map(([key, property]) => [
-          key,
-          property.description === undefined
-            ? { ...property, description: 'Left to other parts of nodepool.' }
-            : explained(property),
-        ]),
-      ),
-    }),
-    ...(items && { items: explained(items) }),
-    ...(allOf && { allOf: allOf.map(explained) }),
-    ...(otherwise && { else: explained(otherwise) }),
-    ...(typeof additionalProperties === 'object' && {
-      additionalProperties: explained(additionalProperties),
-    }),
+    ...configurationSchema(modules),
   };
 }
