@@ -130,16 +130,6 @@ function toFloatText(document: unknown, pointer: string): void {
 /** A mapping may have several. */
 const MERGE_KEY = '<<';
 
-interface OpenNode {
-  readonly pointer: string;
-  readonly kind: 'mapping' | 'sequence' | 'document';
-  /** Keys so far, of a mapping. */
-  readonly keys: Set<string>;
-  /** Key of the next value, of a mapping. */
-  key?: { readonly name: string; readonly offset: number } | undefined;
-  children: number;
-}
-
 const FLOAT = /^[-+]?\d[\d_]*\.\d*$/;
 
 interface NodeOffsets {
@@ -154,39 +144,35 @@ function nodeOffsets(text: string, events: readonly Event[]): NodeOffsets {
   const offsets = new Map<string, number>();
   const floats: string[] = [];
   const duplicates: { key: string; offset: number }[] = [];
-  const open: OpenNode[] = [];
-  const push = (pointer: string, kind: OpenNode['kind']): void => {
-    open.push({ pointer, kind, keys: new Set(), children: 0 });
+  const remaining = events.values();
+  /** The next node; undefined at the end of a collection. */
+  const nextNode = (): NodeEvent | undefined => {
+    const { value: event } = remaining.next();
+    if (event?.type === EVENT_ID.DOCUMENT) return nextNode();
+    return event?.type === EVENT_ID.POP ? undefined : event;
   };
-  for (const event of events) {
-    const parent = open.at(-1);
-    if (event.type === EVENT_ID.POP) open.pop();
-    if (event.type === EVENT_ID.DOCUMENT) push('', 'document');
-    if (event.type === EVENT_ID.POP || event.type === EVENT_ID.DOCUMENT) continue;
-    const offset = startOf(event);
-    if (parent?.kind === 'mapping' && parent.key === undefined) {
-      const name = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '';
-      if (parent.keys.has(name) && name !== MERGE_KEY) duplicates.push({ key: name, offset });
-      parent.keys.add(name);
-      parent.key = { name, offset };
-      continue;
-    }
-    const pointer = parent === undefined ? '' : childPointer(parent);
-    offsets.set(pointer, parent?.key?.offset ?? offset);
+  /** Returns false at the end of a collection. */
+  const readNode = (pointer: string, keyOffset?: number): boolean => {
+    const event = nextNode();
+    if (event === undefined) return false;
+    offsets.set(pointer, keyOffset ?? startOf(event));
     if (event.type === EVENT_ID.SCALAR && FLOAT.test(getScalarValue(text, event))) floats.push(pointer);
-    if (parent !== undefined) {
-      parent.children += 1;
-      parent.key = undefined;
+    if (event.type === EVENT_ID.SEQUENCE) for (let index = 0; readNode(`${pointer}/${index}`); ) index += 1;
+    if (event.type === EVENT_ID.MAPPING) readMapping(pointer);
+    return true;
+  };
+  const readMapping = (pointer: string): void => {
+    const keys = new Set<string>();
+    for (let event = nextNode(); event !== undefined; event = nextNode()) {
+      const offset = startOf(event);
+      const key = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : '';
+      if (keys.has(key) && key !== MERGE_KEY) duplicates.push({ key, offset });
+      keys.add(key);
+      readNode(`${pointer}/${escapePointer(key)}`, offset);
     }
-    if (event.type === EVENT_ID.MAPPING) push(pointer, 'mapping');
-    if (event.type === EVENT_ID.SEQUENCE) push(pointer, 'sequence');
-  }
+  };
+  readNode('');
   return { offsets, floats, duplicates };
-}
-
-function childPointer(parent: OpenNode): string {
-  if (parent.kind === 'document') return '';
-  return `${parent.pointer}/${parent.key === undefined ? parent.children : escapePointer(parent.key.name)}`;
 }
 
 type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.POP | typeof EVENT_ID.DOCUMENT }>;
