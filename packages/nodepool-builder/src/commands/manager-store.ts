@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { writeDurably } from '@nodepool-builder/image-builder/module-kit';
 import type { StateStore } from '@nodepool-builder/image-manager';
 import type { Configuration } from '../configuration/configuration.ts';
-import { DATABASE_URL } from '../configuration/disk-image.ts';
+import { DATABASE_URL } from '../configuration/manager.ts';
 import type { ConfiguredCommand } from './configured-command.ts';
 import { CommandError, failing } from './output.ts';
 

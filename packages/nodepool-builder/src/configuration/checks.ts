@@ -1,5 +1,5 @@
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import type { ConfigurationSource } from './schema.ts';
+import type { ConfigurationParts } from './parts.ts';
 
 /** Diagnostics of a node, with pointers from the root. */
 export function* below(pointer: string, diagnostics: Iterable<Diagnostic>): Iterable<Diagnostic> {
@@ -70,10 +70,8 @@ export function* nameDiagnostics(
 }
 
 /** Reports times that are not cron expressions. nodepool's builder does not read `cron`: this is only a warning. */
-export async function cronDiagnostics({
-  cron,
-  diskimages,
-}: ConfigurationSource): Promise<readonly Diagnostic[]> {
+export async function cronDiagnostics({ source }: ConfigurationParts): Promise<readonly Diagnostic[]> {
+  const { cron, diskimages } = source;
   const update = cron?.['image-update'];
   const times = [
     ...(diskimages ?? []).map(({ 'rebuild-cron': expression }, index) => ({

@@ -7,8 +7,9 @@ import type {
 } from '@nodepool-builder/image-builder';
 import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { GearmanServer } from './gearman-server.ts';
+import type { MANAGER } from './manager.ts';
 import type { CommonProviderKeys } from './provider-schema.ts';
-import type { GENERAL, MANAGER } from './schema.ts';
+import type { GENERAL } from './schema.ts';
 
 type GeneralKeys = SettingsOf<typeof GENERAL>;
 

@@ -3,7 +3,8 @@ import { imageIdFault, variableFault } from '@nodepool-builder/image-builder/mod
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import { below, isFunctionSubject, missingKeys, nameDiagnostics } from './checks.ts';
 import { escapePointer } from './diagnostic.ts';
-import { type DiskImageEntry, type Surroundings, wordKeys } from './disk-images.ts';
+import { type DiskImageEntry, wordKeys } from './disk-images.ts';
+import type { ConfigurationParts } from './parts.ts';
 import type { ConfigurationSource } from './schema.ts';
 import { validationDiagnostics } from './validation.ts';
 import { isMapping, wordsOf } from './values.ts';
@@ -54,17 +55,13 @@ function* variableDiagnostics(variables: unknown, pointer: string): Iterable<Dia
   }
 }
 
-/**
- * Reports names that are used twice or that Gearman cannot carry, and unknown builders.
- *
- * @param lineOf gives the line of a JSON pointer
- */
-export function* diskImageNameDiagnostics(
-  all: readonly DiskImageEntry[],
-  { builders }: Modules,
-  lineOf: (pointer: string) => number,
-): Iterable<Diagnostic> {
-  const lists = Map.groupBy(all, ({ list }) => list);
+/** Reports names that are used twice or that Gearman cannot carry, and unknown builders. */
+export function* diskImageNameDiagnostics({
+  diskimages,
+  modules: { builders },
+  lineOf,
+}: ConfigurationParts): Iterable<Diagnostic> {
+  const lists = Map.groupBy(diskimages, ({ list }) => list);
   const listed = new Set(lists.get('diskimages')?.map(({ name }) => name));
   for (const [list, entries] of lists) {
     const names = entries.map(({ namePointer: pointer, name }) => ({ pointer, name }));
@@ -89,10 +86,13 @@ export function* diskImageNameDiagnostics(
 }
 
 /** Problems that the schema cannot express: of `validate`, missing and meaningless blocks, and those that modules find. */
-export function* diskImageDiagnostics(
+export function* diskImageDiagnostics(parts: ConfigurationParts): Iterable<Diagnostic> {
+  for (const entry of parts.diskimages) yield* entryDiagnostics(entry, parts);
+}
+
+function* entryDiagnostics(
   { name, pointer, namePointer, source, module, values }: DiskImageEntry,
-  { builders }: Modules,
-  surroundings: Surroundings,
+  { modules: { builders }, context: surroundings }: ConfigurationParts,
 ): Iterable<Diagnostic> {
   if (source.validate) yield* below(`${pointer}/validate`, validationDiagnostics(source.validate));
   if (module === undefined) return;

@@ -1,71 +1,27 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
 import type { BuilderModule, ImageFormat } from '@nodepool-builder/image-builder';
-import { readSettings } from '@nodepool-builder/image-builder/module-kit';
-import type {
-  DiskImageConfiguration,
-  GeneralSettings,
-  ManagerSettings,
-  ProviderConfiguration,
-} from './configuration.ts';
+import type { DiskImageConfiguration, GeneralSettings, ProviderConfiguration } from './configuration.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
-import type { DiskImageEntry, Surroundings } from './disk-images.ts';
+import type { DiskImageEntry } from './disk-images.ts';
 import type { SecureEnvVars } from './option-files.ts';
-import { type ConfigurationSource, GENERAL, MANAGER } from './schema.ts';
+import type { ConfigurationParts } from './parts.ts';
 import { toValidation } from './validation.ts';
-import { isMapping, ownSettings, toText } from './values.ts';
+import { isMapping, toText } from './values.ts';
 
-/** Reads the keys of the top level in which no module has a part. */
-export function readGeneral(
-  source: ConfigurationSource,
-  absolute: (path: string) => string,
-): GeneralSettings {
-  const general = ownSettings(GENERAL, source, absolute);
-  const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
-  return {
-    ...general,
-    // diskimage-builder takes several directories, separated as in PATH.
-    'elements-dir': elementsDir ? elementsDir.split(':').map(absolute).join(':') : null,
-    'script-dir': scriptDir ? absolute(scriptDir) : null,
-    'build-environment': general['build-environment'] ?? [],
-    'gearman-servers': general['gearman-servers'] ?? [],
-  };
-}
-
-/** A `manager.store` that is a database URL; anything else is a path. */
-export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
-
-/** Reads the section `manager`. */
-export function readManager(
-  manager: object,
-  imagesDir: string,
-  absolute: (path: string) => string,
-): ManagerSettings {
-  const settings = readSettings(MANAGER, manager, absolute);
-  const { store = join(imagesDir, '.nodepool-builder/manager.sqlite') } = settings;
-  return {
-    ...settings,
-    store: DATABASE_URL.test(store) ? store : absolute(store),
-  };
-}
-
-/** Parts of a configuration besides its disk images. */
-interface DiskImageContext {
-  readonly general: GeneralSettings;
-  readonly providers: readonly ProviderConfiguration[];
-  readonly surroundings: Surroundings;
-  /** Contents of the file of `-s`. */
-  readonly secure: SecureEnvVars;
-}
-
-/** Reads a disk image, unless none is built of the entry. */
+/**
+ * Reads a disk image, unless none is built of the entry.
+ *
+ * @param secure contents of the file of `-s`
+ */
 export function toDiskImage(
   { name, source: written, module, values }: DiskImageEntry,
-  { general, providers, surroundings, secure }: DiskImageContext,
+  { general, context }: ConfigurationParts,
+  providers: readonly ProviderConfiguration[],
+  secure: SecureEnvVars,
 ): DiskImageConfiguration | undefined {
   if (module === undefined) return undefined;
   const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
-  const settings: unknown = module.read?.(values, { ...surroundings, name }) ?? values;
+  const settings: unknown = module.read?.(values, { ...context, name }) ?? values;
   const snapshotProvider = module.snapshotProvider?.(settings);
   const {
     'build-timeout': buildTimeout,
@@ -92,7 +48,7 @@ export function toDiskImage(
       providers.filter((provider) => provider.name !== snapshotProvider),
     ),
     ...(buildTimeout !== undefined && { buildTimeout }),
-    ...(validate && { validation: toValidation(validate, surroundings.absolute) }),
+    ...(validate && { validation: toValidation(validate, context.absolute) }),
     keep,
     ...(release !== undefined && { release }),
     envVars,

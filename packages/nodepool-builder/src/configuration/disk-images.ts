@@ -1,9 +1,4 @@
-import type {
-  BuilderModule,
-  ObjectSchema,
-  SettingsContext,
-  SettingsOf,
-} from '@nodepool-builder/image-builder';
+import type { BuilderModule, ObjectSchema, SettingsOf } from '@nodepool-builder/image-builder';
 import { DEFAULT_BUILDER, type Modules } from '../modules.ts';
 import { escapePointer } from './diagnostic.ts';
 import { type DiskImageSource, entryKey } from './disk-image-schema.ts';
@@ -25,14 +20,11 @@ export interface DiskImageEntry {
   readonly values: SettingsOf<ObjectSchema>;
 }
 
-/** The configuration around an entry whose settings are read. */
-export type Surroundings = Omit<SettingsContext, 'name'>;
-
 /** All disk images, including abstract ones and those that another one of the same name replaces. */
 export function diskImageEntries(
   source: ConfigurationSource,
   { builders }: Modules,
-  absolute: Surroundings['absolute'],
+  absolute: (path: string) => string,
 ): readonly DiskImageEntry[] {
   const listed = (source.diskimages ?? []).map((diskimage, index) => {
     const module = builders.get(diskimage.builder ?? DEFAULT_BUILDER);

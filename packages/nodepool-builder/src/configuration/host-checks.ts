@@ -1,14 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { Diagnostic, ObjectSchema } from '@nodepool-builder/image-builder';
-import type { GeneralSettings } from './configuration.ts';
 import type { DiskImageEntry } from './disk-images.ts';
-import type { ListedProvider } from './provider.ts';
+import type { ConfigurationParts } from './parts.ts';
 import { PROVIDER_KEYS } from './provider-schema.ts';
 import { toValidation } from './validation.ts';
 import { isMapping } from './values.ts';
-
-type Absolute = (path: string) => string;
 
 /** A directory or a program that the host needs, and the key that names it. */
 interface Needed {
@@ -19,31 +16,23 @@ interface Needed {
   readonly searchPath?: string;
 }
 
-/** Parts of a configuration without errors. */
-interface HostOptions {
-  readonly general: GeneralSettings;
-  readonly entries: readonly DiskImageEntry[];
-  readonly providers: readonly ListedProvider[];
-  readonly absolute: Absolute;
-}
-
 /** Warns of directories and programs that this host lacks. Another host may have them, such as the one that builds. */
-export async function hostDiagnostics(options: HostOptions): Promise<readonly Diagnostic[]> {
+export async function hostDiagnostics(parts: ConfigurationParts): Promise<readonly Diagnostic[]> {
   // A need of several entries is reported once, for the first of them.
-  const needed = Map.groupBy(needs(options), ({ kind, path, searchPath = '' }) =>
+  const needed = Map.groupBy(needs(parts), ({ kind, path, searchPath = '' }) =>
     JSON.stringify([kind, path, searchPath]),
   ).values();
   const found = await Promise.all([...needed].map(async ([first]) => first && (await missing(first))));
   return found.filter((diagnostic) => diagnostic !== undefined);
 }
 
-function* needs({ general, entries, providers, absolute }: HostOptions): Iterable<Needed> {
+function* needs({ general, diskimages, providers, context }: ConfigurationParts): Iterable<Needed> {
   const { 'images-dir': imagesDir, 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
   yield { pointer: '/images-dir', path: imagesDir, kind: 'directory' };
   for (const path of elementsDir?.split(':') ?? [])
     yield { pointer: '/elements-dir', path, kind: 'directory' };
   if (scriptDir) yield { pointer: '/script-dir', path: scriptDir, kind: 'directory' };
-  for (const entry of entries) yield* diskImageNeeds(entry, absolute);
+  for (const entry of diskimages) yield* diskImageNeeds(entry, context.absolute);
   for (const { pointer, module, entry } of providers) {
     const properties: ObjectSchema['properties'] = { ...module.settings.properties, ...PROVIDER_KEYS };
     for (const [key, { format }] of Object.entries(properties)) {
@@ -54,7 +43,7 @@ function* needs({ general, entries, providers, absolute }: HostOptions): Iterabl
   }
 }
 
-function* diskImageNeeds(entry: DiskImageEntry, absolute: Absolute): Iterable<Needed> {
+function* diskImageNeeds(entry: DiskImageEntry, absolute: (path: string) => string): Iterable<Needed> {
   const { pointer, source, module, values } = entry;
   if (module === undefined) return;
   const { 'env-vars': variables, validate } = source;

@@ -1,20 +1,21 @@
 import { homedir } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Diagnostic, ProviderHost } from '@nodepool-builder/image-builder';
 import { Modules } from '../modules.ts';
 import { cronDiagnostics } from './checks.ts';
 import type { Configuration, ProviderConfiguration } from './configuration.ts';
 import { ConfigurationError, humanPath, type LocatedDiagnostic } from './diagnostic.ts';
-import { DATABASE_URL, readGeneral, readManager, toDiskImage } from './disk-image.ts';
+import { toDiskImage } from './disk-image.ts';
 import { diskImageDiagnostics, diskImageNameDiagnostics, jobDiagnostics } from './disk-image-checks.ts';
-import { diskImageEntries } from './disk-images.ts';
 import { gearmanServerDiagnostics } from './gearman-server.ts';
 import { hostDiagnostics } from './host-checks.ts';
 import { inheritanceDiagnostics, withInheritance } from './inheritance.ts';
 import { laterNodepoolDiagnostic } from './later-nodepool.ts';
+import { readManager, storeDiagnostics } from './manager.ts';
 import { readSecureFile, type SecureEnvVars } from './option-files.ts';
+import { type ConfigurationParts, readParts } from './parts.ts';
 import { keepPlugins, type LoadedPlugins, loadPlugins } from './plugins.ts';
-import { implicitProviders, type ListedProvider, listedProviders, toProvider } from './provider.ts';
+import { type ListedProvider, toProvider } from './provider.ts';
 import { providerDiagnostics, providerReferenceDiagnostics } from './provider-checks.ts';
 import { describedImages } from './provider-images.ts';
 import { type ConfigurationSource, configurationSchema } from './schema.ts';
@@ -86,50 +87,34 @@ export async function loadConfiguration(
   report.add([...inheritanceDiagnostics(written.diskimages ?? []), ...jobDiagnostics(written, modules)]);
   report.throwErrors();
 
-  const inherited = withInheritance(written, modules);
-  const absolute = (relative: string): string => resolve(dirname(file), relative);
-  const general = readGeneral(inherited, absolute);
-  const listed = listedProviders(inherited.providers ?? [], modules.providers, absolute);
-  const implicit = implicitProviders(modules.providers, absolute);
-  const surroundings = {
-    providers: new Map([...implicit, ...listed].map(({ name, module }) => [name, module])),
-    ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
-    absolute,
-  };
-  const entries = diskImageEntries(inherited, modules, absolute);
-  const lineOf = (pointer: string): number => document.positionOf(pointer).line;
-  report.add(diskImageNameDiagnostics(entries, modules, lineOf));
-  report.add(storeDiagnostics(inherited));
-  report.add(providerReferenceDiagnostics(listed, entries, lineOf));
-  report.add(providerDiagnostics(listed, modules));
-  for (const entry of entries) report.add(diskImageDiagnostics(entry, modules, surroundings));
-  const described = describedImages(listed, entries, modules, surroundings);
+  const parts = readParts(document, withInheritance(written, modules), modules);
+  for (const check of CHECKS) report.add(check(parts));
+  const described = describedImages(parts);
   report.add(described.diagnostics);
-  report.add(await gearmanServerDiagnostics(general['gearman-servers']));
-  const timeDiagnostics = await cronDiagnostics(inherited);
+  report.add(await gearmanServerDiagnostics(parts));
+  const timeDiagnostics = await cronDiagnostics(parts);
   report.add(timeDiagnostics);
   report.throwErrors();
-  if (checksHost) report.add(await hostDiagnostics({ general, entries, providers: listed, absolute }));
+  if (checksHost) report.add(await hostDiagnostics(parts));
 
   const secureFile = secure && resolve(secure);
   const secureEnvVars: SecureEnvVars = secureFile ? await readSecureFile(secureFile) : new Map();
-  const read = await readProviders([...implicit, ...described.providers], place, report);
+  const read = await readProviders([...parts.implicit, ...described.providers], place, report);
   const providers = read.filter(takesImages);
-  const diskimages = [...(inherited.diskimages ?? []), ...described.diskimages];
   // A wrong time that is only a warning is that of `cron`, which is ignored.
-  const inForce = timeDiagnostics.length === 0 ? general : { ...general, cron: null };
-  const context = { general: inForce, providers, surroundings, secure: secureEnvVars };
+  const general = timeDiagnostics.length === 0 ? parts.general : { ...parts.general, cron: null };
+  const diskimages = lastOfEachName(described.diskimages).flatMap(
+    (entry) => toDiskImage(entry, { ...parts, general }, providers, secureEnvVars) ?? [],
+  );
   const configuration: Configuration = {
-    ...inForce,
+    ...general,
     file,
     largestDisk: general['virtual-size-limit'] * 2 ** 30,
     buildLogLimit: general['build-log-size'] * 2 ** 20,
-    diskimages: lastOfEachName(diskImageEntries({ ...inherited, diskimages }, modules, absolute)).flatMap(
-      (entry) => toDiskImage(entry, context) ?? [],
-    ),
+    diskimages,
     providers,
     instanceProviders: read.filter((provider) => !takesImages(provider)),
-    manager: readManager(inherited.manager ?? {}, general['images-dir'], absolute),
+    manager: readManager(parts),
   };
   const used = new Set(providers.map(({ module }) => module));
   const cloudFiles = [...used].flatMap((module) => module.files?.(place) ?? []);
@@ -140,6 +125,15 @@ export async function loadConfiguration(
     plugins,
   };
 }
+
+/** Checks of parts, in the order of their diagnostics. */
+const CHECKS: readonly ((parts: ConfigurationParts) => Iterable<Diagnostic>)[] = [
+  diskImageNameDiagnostics,
+  storeDiagnostics,
+  providerReferenceDiagnostics,
+  providerDiagnostics,
+  diskImageDiagnostics,
+];
 
 function takesImages({ module }: ProviderConfiguration): boolean {
   return module.openImages !== undefined;
@@ -177,18 +171,6 @@ class Report {
     if (this.diagnostics.every(({ severity }) => severity !== 'error')) return;
     throw new ConfigurationError(this.#document.file, this.diagnostics);
   }
-}
-
-/** A URL of any scheme, even misspelt: text with a colon that does not begin like a path. */
-const URL_LIKE = /^[^./].*:/;
-
-function* storeDiagnostics({ manager: { store = '' } = {} }: ConfigurationSource): Iterable<Diagnostic> {
-  if (!URL_LIKE.test(store) || DATABASE_URL.test(store)) return;
-  // The value stays out of the message: it may contain a password.
-  const reason = 'is a URL, but not of a PostgreSQL database';
-  const remedy =
-    'write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon';
-  yield { pointer: '/manager/store', reason, remedy };
 }
 
 async function readProviders(

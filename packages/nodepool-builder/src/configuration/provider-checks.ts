@@ -4,27 +4,22 @@ import {
   type ProviderModule,
   parseImageFilter,
 } from '@nodepool-builder/image-builder';
-import type { Modules } from '../modules.ts';
 import { below, missingKeys, nameDiagnostics, namesOf } from './checks.ts';
 import { imageIdDiagnostics } from './disk-image-checks.ts';
-import type { DiskImageEntry } from './disk-images.ts';
+import type { ConfigurationParts } from './parts.ts';
 import { type ListedProvider, toFilterEntries } from './provider.ts';
 import { describesDiskImage } from './provider-images.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 
-/**
- * Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova takes.
- *
- * @param lineOf gives the line of a JSON pointer
- */
-export function* providerReferenceDiagnostics(
-  providers: readonly ListedProvider[],
-  entries: readonly DiskImageEntry[],
-  lineOf: (pointer: string) => number,
-): Iterable<Diagnostic> {
+/** Reports names that are used twice, disk images that are missing or abstract, and more metadata than Nova takes. */
+export function* providerReferenceDiagnostics({
+  providers,
+  diskimages,
+  lineOf,
+}: ConfigurationParts): Iterable<Diagnostic> {
   yield* nameDiagnostics(namesOf('/providers', providers), lineOf);
-  const lists = new Set(['diskimages', ...entries.map((entry) => entry.list)]);
-  const diskImages = new Map(entries.map(({ name, source }) => [name, source]));
+  const lists = new Set(['diskimages', ...diskimages.map((entry) => entry.list)]);
+  const diskImages = new Map(diskimages.map(({ name, source }) => [name, source]));
   for (const { pointer: provider, entry } of providers) {
     const list = `${provider}/images`;
     yield* nameDiagnostics(namesOf(list, entry.images), lineOf);
@@ -65,10 +60,7 @@ function* metadataDiagnostics(meta: Readonly<Record<string, string>>): Iterable<
 }
 
 /** Reports what the schema accepts in `providers` but a module, a command or a hook cannot use. */
-export function* providerDiagnostics(
-  providers: readonly ListedProvider[],
-  modules: Modules,
-): Iterable<Diagnostic> {
+export function* providerDiagnostics({ providers, modules }: ConfigurationParts): Iterable<Diagnostic> {
   for (const provider of providers) {
     const { pointer, name, source, module } = provider;
     yield* below(`${pointer}/name`, optionDiagnostics(name));

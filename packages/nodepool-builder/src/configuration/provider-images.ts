@@ -2,7 +2,8 @@ import type { Diagnostic } from '@nodepool-builder/image-builder';
 import type { ProviderImages } from '@nodepool-builder/image-builder/module-kit';
 import type { Modules } from '../modules.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
-import type { DiskImageEntry, Surroundings } from './disk-images.ts';
+import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
+import type { ConfigurationParts } from './parts.ts';
 import type { ListedProvider } from './provider.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 import { lastOfEachName, toText } from './values.ts';
@@ -21,9 +22,9 @@ function describes({ properties }: ProviderImages, image: ProviderImageSource): 
 
 /** Result of {@link describedImages}. */
 interface DescribedImages {
-  /** Entries of `diskimages`. */
-  readonly diskimages: readonly DiskImageSource[];
-  /** Providers whose images name these entries. */
+  /** All disk images, with those that are described. */
+  readonly diskimages: readonly DiskImageEntry[];
+  /** Providers whose images name the disk images that they describe. */
   readonly providers: readonly ListedProvider[];
   /** Warnings of images that are not built, or not as their keys describe: a site may have had them for years. */
   readonly diagnostics: readonly Diagnostic[];
@@ -33,22 +34,18 @@ interface DescribedImages {
  * Turns images of providers that describe a disk image into entries of `diskimages`. Each is built in the first provider
  * that has it, and uploaded to the others.
  */
-export function describedImages(
-  listed: readonly ListedProvider[],
-  entries: readonly DiskImageEntry[],
-  { builders }: Modules,
-  surroundings: Surroundings,
-): DescribedImages {
+export function describedImages(parts: ConfigurationParts): DescribedImages {
+  const { modules, context } = parts;
   const diagnostics: Diagnostic[] = [];
-  const taken = new Set(entries.map(({ name }) => name));
-  const diskimages: DiskImageSource[] = [];
-  let providers = listed;
-  for (const { type, providerImages } of builders.values()) {
+  const taken = new Set(parts.diskimages.map(({ name }) => name));
+  const described: DiskImageSource[] = [];
+  let { providers } = parts;
+  for (const { type, providerImages } of modules.builders.values()) {
     if (providerImages === undefined) continue;
     const reasonAgainst = (image: ProviderImageSource, provider: string): string | undefined =>
       taken.has(image.name)
         ? `means nothing: "${image.name}" is a disk image of its own`
-        : providerImages.reason(image, surroundings.providers.get(provider), surroundings);
+        : providerImages.reason(image, context.providers.get(provider), context);
     const built = new Map<string, { image: ProviderImageSource; provider: string }>();
     for (const { name: provider, source } of lastOfEachName(providers)) {
       for (const image of lastOfEachName(source.images ?? [])) {
@@ -79,10 +76,11 @@ export function describedImages(
       return { ...provider, entry: { ...provider.entry, images } };
     });
     for (const { image, provider } of built.values()) {
-      diskimages.push({ ...providerImages.diskimage(image, provider), name: image.name, builder: type });
+      described.push({ ...providerImages.diskimage(image, provider), name: image.name, builder: type });
     }
   }
-  return { diskimages, providers, diagnostics };
+  const all = { ...parts.source, diskimages: [...(parts.source.diskimages ?? []), ...described] };
+  return { diskimages: diskImageEntries(all, modules, context.absolute), providers, diagnostics };
 }
 
 const UPLOADED = 'the image is made once, and uploaded here; make it a disk image, or rename one of the two';

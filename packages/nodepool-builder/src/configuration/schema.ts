@@ -3,51 +3,11 @@ import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit'
 import type { Modules } from '../modules.ts';
 import { type DiskImageSource, diskImageSchema, sectionSchemas } from './disk-image-schema.ts';
 import { GEARMAN_SERVER_SCHEMA } from './gearman-server.ts';
+import { MANAGER } from './manager.ts';
 import { type ProviderSource, providerSchema } from './provider-schema.ts';
 import { elsewhere, TEXT } from './schema-node.ts';
 
 const OPTIONAL_PATH = { type: ['string', 'null'] } as const;
-
-/** Settings of `nodepool-builder manage`. */
-export const MANAGER = {
-  type: 'object',
-  description: 'Settings of the manager.',
-  additionalProperties: false,
-  properties: {
-    store: {
-      ...TEXT,
-      description:
-        'Store of the records of builds and uploads: an SQLite file, or a PostgreSQL database ' +
-        '(`postgresql://user@host/database`), which several managers can share. Default: ' +
-        '`.nodepool-builder/manager.sqlite` in `images-dir`.',
-    },
-    'retry-delay': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 60,
-      description: 'Seconds from a failed build or upload to its retry. Each further failure doubles them.',
-    },
-    'longest-retry-delay': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 3600,
-      description: 'Maximum of these seconds.',
-    },
-    'leak-interval': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 600,
-      description: 'Seconds between two scans for orphans. An orphan that two scans find is deleted.',
-    },
-    'absence-limit': {
-      type: 'number',
-      exclusiveMinimum: 0,
-      default: 1800,
-      description:
-        'Seconds after which an image that a provider needs, and that no builder offers, is rebuilt.',
-    },
-  },
-} as const satisfies SettingsSchema;
 
 const CRON = {
   type: ['object', 'null'],

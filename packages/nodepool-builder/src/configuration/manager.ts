@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import type { Diagnostic } from '@nodepool-builder/image-builder';
+import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import type { ManagerSettings } from './configuration.ts';
+import type { ConfigurationParts } from './parts.ts';
+import { TEXT } from './schema-node.ts';
+
+/** Settings of `nodepool-builder manage`. */
+export const MANAGER = {
+  type: 'object',
+  description: 'Settings of the manager.',
+  additionalProperties: false,
+  properties: {
+    store: {
+      ...TEXT,
+      description:
+        'Store of the records of builds and uploads: an SQLite file, or a PostgreSQL database ' +
+        '(`postgresql://user@host/database`), which several managers can share. Default: ' +
+        '`.nodepool-builder/manager.sqlite` in `images-dir`.',
+    },
+    'retry-delay': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 60,
+      description: 'Seconds from a failed build or upload to its retry. Each further failure doubles them.',
+    },
+    'longest-retry-delay': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 3600,
+      description: 'Maximum of these seconds.',
+    },
+    'leak-interval': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 600,
+      description: 'Seconds between two scans for orphans. An orphan that two scans find is deleted.',
+    },
+    'absence-limit': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 1800,
+      description:
+        'Seconds after which an image that a provider needs, and that no builder offers, is rebuilt.',
+    },
+  },
+} as const satisfies SettingsSchema;
+
+/** A `manager.store` that is a database URL; anything else is a path. */
+export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
+
+/** Reads the section `manager`. */
+export function readManager({ manager, general, context }: ConfigurationParts): ManagerSettings {
+  const { store = join(general['images-dir'], '.nodepool-builder/manager.sqlite') } = manager;
+  return { ...manager, store: DATABASE_URL.test(store) ? store : context.absolute(store) };
+}
+
+/** A URL of any scheme, even misspelt: text with a colon that does not begin like a path. */
+const URL_LIKE = /^[^./].*:/;
+
+/** Reports a store that is neither a path nor the URL of a PostgreSQL database. */
+export function* storeDiagnostics({ manager: { store = '' } }: ConfigurationParts): Iterable<Diagnostic> {
+  if (!URL_LIKE.test(store) || DATABASE_URL.test(store)) return;
+  // The value stays out of the message: it may contain a password.
+  const reason = 'is a URL, but not of a PostgreSQL database';
+  const remedy =
+    'write postgresql://USER@HOST/DATABASE, or the path of a file, which begins with ./ if it has a colon';
+  yield { pointer: '/manager/store', reason, remedy };
+}

@@ -1,0 +1,69 @@
+import { dirname, resolve } from 'node:path';
+import type { SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
+import { readSettings } from '@nodepool-builder/image-builder/module-kit';
+import type { Modules } from '../modules.ts';
+import type { GeneralSettings } from './configuration.ts';
+import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
+import { MANAGER } from './manager.ts';
+import { implicitProviders, type ListedProvider, listedProviders } from './provider.ts';
+import { type ConfigurationSource, GENERAL } from './schema.ts';
+import { ownSettings } from './values.ts';
+import type { YamlDocument } from './yaml-document.ts';
+
+/** A valid file: its keys with defaults and absolute paths, and its entries with their modules. */
+export interface ConfigurationParts {
+  /** The file's mapping, without `parent` and abstract disk images. */
+  readonly source: ConfigurationSource;
+  readonly modules: Modules;
+  readonly general: GeneralSettings;
+  readonly manager: SettingsOf<typeof MANAGER>;
+  readonly diskimages: readonly DiskImageEntry[];
+  readonly providers: readonly ListedProvider[];
+  /** Providers that need not be written. */
+  readonly implicit: readonly ListedProvider[];
+  /** For the settings of modules. */
+  readonly context: Omit<SettingsContext, 'name'>;
+  /** Line of a JSON pointer. */
+  readonly lineOf: (pointer: string) => number;
+}
+
+/** Reads the parts of a file. @param source without errors of the schema */
+export function readParts(
+  document: YamlDocument,
+  source: ConfigurationSource,
+  modules: Modules,
+): ConfigurationParts {
+  const absolute = (path: string): string => resolve(dirname(document.file), path);
+  const general = readGeneral(source, absolute);
+  const providers = listedProviders(source.providers ?? [], modules.providers, absolute);
+  const implicit = implicitProviders(modules.providers, absolute);
+  return {
+    source,
+    modules,
+    general,
+    manager: readSettings(MANAGER, source.manager ?? {}, absolute),
+    diskimages: diskImageEntries(source, modules, absolute),
+    providers,
+    implicit,
+    context: {
+      providers: new Map([...implicit, ...providers].map(({ name, module }) => [name, module])),
+      ...(general['script-dir'] && { scriptDir: general['script-dir'] }),
+      absolute,
+    },
+    lineOf: (pointer) => document.positionOf(pointer).line,
+  };
+}
+
+/** Reads the keys of the top level in which no module has a part. */
+function readGeneral(source: ConfigurationSource, absolute: (path: string) => string): GeneralSettings {
+  const general = ownSettings(GENERAL, source, absolute);
+  const { 'elements-dir': elementsDir, 'script-dir': scriptDir } = general;
+  return {
+    ...general,
+    // diskimage-builder takes several directories, separated as in PATH.
+    'elements-dir': elementsDir ? elementsDir.split(':').map(absolute).join(':') : null,
+    'script-dir': scriptDir ? absolute(scriptDir) : null,
+    'build-environment': general['build-environment'] ?? [],
+    'gearman-servers': general['gearman-servers'] ?? [],
+  };
+}
