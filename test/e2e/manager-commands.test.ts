@@ -262,7 +262,7 @@ describe('without a manager', () => {
       const fault = await refused(site, ...command);
       assert.match(
         fault,
-        /no manager has worked here: .*manager\.sqlite is not there; start nodepool-builder manage/,
+        /no manager has worked here: .*manager\.sqlite does not exist; start nodepool-builder manage/,
       );
     }
   });

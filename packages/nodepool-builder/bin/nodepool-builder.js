@@ -2,7 +2,7 @@
 // Uploads leave much garbage that is small and dies young: a young generation that grows with it takes more memory.
 import { main } from '../dist/main.js';
 
-// Node.js 22 says on standard error that its SQLite is an experiment, to everybody who looks at an image list.
+// Node.js 22 warns that its SQLite is experimental; image lists would begin with that warning.
 const { emitWarning } = process;
 process.emitWarning = (warning, ...rest) => {
   if (!String(warning).startsWith('SQLite is an experimental feature')) emitWarning(warning, ...rest);

@@ -33,9 +33,25 @@ export async function startInBackground(
   imagesDir: string,
 ): Promise<{ readonly pid: number | undefined; readonly log: string }> {
   const { path, file } = await openLog(imagesDir);
+  const program = [...process.execArgv, process.argv[1] ?? ''];
+  const child = spawn(process.execPath, [...program, ...args, `${BACKGROUND_OPTION}=${path}`], {
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', file.fd, file.fd, 'ipc'],
+  });
+  const ended = once(child, 'exit').then(([code, signal]): [BackgroundReport] => {
+    const end = signal ?? `exit code ${code}`;
+    return [{ fault: `nodepool-builder ended at once with ${end}; see ${path} for the reason` }];
+  });
   try {
-    return { pid: await start([...args, `${BACKGROUND_OPTION}=${path}`], path, file), log: path };
+    const [report] = await Promise.race([once(child, 'message'), ended]);
+    const { fault }: BackgroundReport = report;
+    if (fault !== undefined) throw new CommandError(fault);
+    return { pid: child.pid, log: path };
   } finally {
+    child.removeAllListeners();
+    if (child.connected) child.disconnect();
+    child.unref();
     await file.close();
   }
 }
@@ -48,28 +64,6 @@ async function openLog(imagesDir: string): Promise<{ readonly path: string; read
     return { path, file: await open(path, 'a', STATE_FILE) };
   } catch (error) {
     throw asImageError(error, `using "${imagesDir}" as images-dir`);
-  }
-}
-
-async function start(args: readonly string[], log: string, { fd }: FileHandle): Promise<number | undefined> {
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...args], {
-    cwd: '/',
-    detached: true,
-    stdio: ['ignore', fd, fd, 'ipc'],
-  });
-  const ended = once(child, 'exit').then(([code, signal]): [BackgroundReport] => {
-    const end = signal ?? `exit code ${code}`;
-    return [{ fault: `nodepool-builder ended at once with ${end}; see ${log} for the reason` }];
-  });
-  try {
-    const [report] = await Promise.race([once(child, 'message'), ended]);
-    const { fault }: BackgroundReport = report;
-    if (fault !== undefined) throw new CommandError(fault);
-    return child.pid;
-  } finally {
-    child.removeAllListeners();
-    if (child.connected) child.disconnect();
-    child.unref();
   }
 }
 

@@ -17,7 +17,8 @@ export const JOB_COMMANDS: readonly ConfiguredCommand[] = [
     summary: 'have a builder build an image',
     description:
       'Submits an image-build job, follows the build, and prints the id of the new image. The builder keeps the image; ' +
-      'image-upload uploads it. "rebuild" leaves both to the manager; "build" builds here, without a builder.',
+      'image-upload uploads it. The build continues if this command is stopped. "rebuild" leaves both to the manager; ' +
+      '"build" builds here, without a builder.',
     argument: ['<name>', 'name of the disk image, as in diskimages'],
     options: [
       new Option(

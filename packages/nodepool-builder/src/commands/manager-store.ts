@@ -85,7 +85,7 @@ export async function withStore<T>(
 ): Promise<T> {
   if (!hasStore(configuration)) {
     throw new CommandError(
-      `no manager has worked here: ${configuration.manager.store} is not there; start nodepool-builder manage, or correct manager.store`,
+      `no manager has worked here: ${configuration.manager.store} does not exist; start nodepool-builder manage, or correct manager.store`,
     );
   }
   return await withOpenStore(configuration, work);
