@@ -116,7 +116,7 @@ async function removeWorkspace({ repository, providers }: JobWorkspace): Promise
   let isClear = true;
   try {
     const signal = AbortSignal.timeout(CLEANUP_TIMEOUT);
-    for (const provider of providers.used) {
+    for (const provider of providers.used()) {
       for (const instance of await provider.list({ signal })) await instance.destroy({ signal });
       for (const capture of (await provider.captures?.({ signal })) ?? []) await capture.discard({ signal });
     }

@@ -210,14 +210,9 @@ export class NodepoolBuilder implements AsyncDisposable {
   }
 
   #jobContext(): BuildJobContext & UploadJobContext {
-    const { repository, providers, services, statistics, uploads } = this.#parts;
     return {
+      ...this.#parts,
       configuration: this.#configuration,
-      repository,
-      providers,
-      services: services.values(),
-      statistics,
-      uploads,
       logger: this.#options.logger,
       builder: (diskimage) => this.#builders.get(diskimage),
       isOffered: (imageId, signal) => isImageOffered(this.servers, imageId, signal),
@@ -281,10 +276,7 @@ async function openParts(options: NodepoolBuilderOptions, closers: Closer[]) {
   const site: BuilderSite = {
     repository,
     logger,
-    instanceProviders: (names) => {
-      providers.use(names);
-      return providers.used;
-    },
+    instanceProviders: (names) => providers.used(names),
     isOffered: async (imageId, signal) =>
       repository.images.has(imageId) || (await isImageOffered(servers, imageId, signal)),
     requestBuild: (request, signal) => requestBuild(servers, request, signal, builderLogger),

@@ -103,13 +103,13 @@ export class Providers implements BuilderServices, Disposable {
     return { configuration, provider: opened.images };
   }
 
-  /** Adds to the names of the providers that may have instances or snapshots of this builder. */
-  use(names: Iterable<string>): void {
+  /**
+   * Providers that may have instances or snapshots of this builder: those that were used, and are configured.
+   *
+   * @param names of providers that an earlier process used
+   */
+  used(names: Iterable<string> = []): readonly InstanceProvider[] {
     for (const name of names) this.#used.add(name);
-  }
-
-  /** Providers that may have instances or snapshots of this builder: those that were used, and are configured. */
-  get used(): readonly InstanceProvider[] {
     return [...this.#used]
       .filter((name) => this.#byName.get(name)?.configuration.module.openInstances !== undefined)
       .map((name) => this.instanceProvider(name));

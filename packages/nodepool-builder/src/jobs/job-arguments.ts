@@ -4,51 +4,46 @@ import { JobError } from './job-reply.ts';
 
 const TEXT = { type: 'string' } as const;
 
-/** The argument of `image-build:<name>`; other keys are ignored. */
-const BUILD = {
-  type: 'object',
-  required: ['image-id'],
-  // checksum: true to add the image's checksum to the result; only our own clients send it
-  properties: { 'image-id': TEXT, checksum: { type: 'boolean' } },
-} as const satisfies SettingsSchema;
-
-/** The argument of `image-upload:<image-id>`; other keys are ignored. */
-const UPLOAD = {
-  type: 'object',
-  required: ['provider', 'image-name'],
-  properties: {
-    provider: TEXT, // providers[].name
-    'image-name': TEXT, // providers[].images[].name, which may differ from the name of the disk image
-    // Checksum from an image-build job or an earlier upload; empty if unknown. The result then has the checksum of the
-    // uploaded bytes. Only our own clients send it.
-    checksum: TEXT,
+/** Parses the argument of `image-build:<name>`; other keys are ignored. @throws JobError */
+export const parseBuildArguments = parserOf(
+  {
+    type: 'object',
+    required: ['image-id'],
+    // checksum: true to add the image's checksum to the result; only our own clients send it
+    properties: { 'image-id': TEXT, checksum: { type: 'boolean' } },
   },
-} as const satisfies SettingsSchema;
+  '{"image-id": "<id>"}',
+);
 
-const BUILD_READER = new JsonReader(BUILD);
-const UPLOAD_READER = new JsonReader(UPLOAD);
+/** Parses the argument of `image-upload:<image-id>`; other keys are ignored. @throws JobError */
+export const parseUploadArguments = parserOf(
+  {
+    type: 'object',
+    required: ['provider', 'image-name'],
+    properties: {
+      provider: TEXT, // providers[].name
+      'image-name': TEXT, // providers[].images[].name, which may differ from the name of the disk image
+      // Checksum from an image-build job or an earlier upload; empty if unknown. The result then has the checksum of the
+      // uploaded bytes. Only our own clients send it.
+      checksum: TEXT,
+    },
+  },
+  '{"provider": "<name>", "image-name": "<name>"}',
+);
 
-/** @throws JobError */
-export function parseBuildArguments(payload: Buffer): SettingsOf<typeof BUILD> {
-  return parse(BUILD_READER, payload, '{"image-id": "<id>"}');
-}
-
-/** @throws JobError */
-export function parseUploadArguments(payload: Buffer): SettingsOf<typeof UPLOAD> {
-  return parse(UPLOAD_READER, payload, '{"provider": "<name>", "image-name": "<name>"}');
-}
-
-function parse<const S extends SettingsSchema>(
-  reader: JsonReader<S>,
-  payload: Buffer,
+function parserOf<const S extends SettingsSchema>(
+  schema: S,
   example: string,
-): SettingsOf<S> {
-  try {
-    return reader.parse(payload.toString());
-  } catch (cause) {
-    const reason = (cause as Error).message;
-    throw new JobError(`the job's argument is invalid: ${reason}; send ${example}`, { cause });
-  }
+): (payload: Buffer) => SettingsOf<S> {
+  const reader = new JsonReader(schema);
+  return (payload) => {
+    try {
+      return reader.parse(payload.toString());
+    } catch (cause) {
+      const reason = (cause as Error).message;
+      throw new JobError(`the job's argument is invalid: ${reason}; send ${example}`, { cause });
+    }
+  };
 }
 
 /** Returns the checksum of an `image-upload` job that only compares a copy; undefined for a real upload. */

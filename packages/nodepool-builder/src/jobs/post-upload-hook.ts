@@ -3,32 +3,23 @@ import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import { createMask, runCommand, secretValues, visible } from '@nodepool-builder/image-builder/module-kit';
 import { reasonOf } from './job-reply.ts';
 
-/** A `post-upload-hook` rejected the image or failed to run. */
-export class PostUploadHookError extends JobFailure {
-  readonly #retriable: boolean;
-
-  constructor(message: string, retriable: boolean, options?: ErrorOptions) {
-    super(message, options);
-    this.#retriable = retriable;
-  }
-
+/** A `post-upload-hook` rejected the image or failed to run. The cause is the error of the image's deletion. */
+class PostUploadHookError extends JobFailure {
   /** True if the image may still be in the provider and has to be deleted later. */
   override get retriable(): boolean {
-    return this.#retriable;
+    return 'cause' in this;
   }
 }
 
 /** Settings of {@link runHook}. */
-export interface HookOptions {
-  /** Ends the hook with all its processes. */
+interface HookOptions {
   readonly signal: AbortSignal;
   readonly environment: Readonly<Record<string, string>>;
-  /** Receives the output of the hook. */
   readonly logger: Logger;
 }
 
 /**
- * Runs a `post-upload-hook`, in `/`.
+ * Runs a `post-upload-hook`, in `/`. An aborted signal ends it with all its processes.
  *
  * @param args as in nodepool since 3.10: name of the provider, external-id of the image, path of the local file
  * @returns why the hook rejects the image; undefined if it accepts it
@@ -63,9 +54,9 @@ export async function discardRejected(
 ): Promise<PostUploadHookError> {
   try {
     await provider.discard(uploadId, { signal });
-    return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`, false);
+    return new PostUploadHookError(`${rejection}; the image was deleted from ${provider.name}`);
   } catch (cause) {
     const problem = `the image is still in ${provider.name} and is deleted later: ${reasonOf(cause)}`;
-    return new PostUploadHookError(`${rejection}; ${problem}`, true, { cause });
+    return new PostUploadHookError(`${rejection}; ${problem}`, { cause });
   }
 }

@@ -30,7 +30,7 @@ export interface UploadJobContext {
   readonly providers: Pick<Providers, 'get'>;
   readonly uploads: Uploads;
   /** Services that may delete a snapshot. */
-  readonly services: Iterable<Pick<BuilderService<unknown>, 'lockSnapshots'>>;
+  readonly services: ReadonlyMap<string, Pick<BuilderService<unknown>, 'lockSnapshots'>>;
   readonly statistics: Statistics;
   readonly logger: (name: string) => Logger;
 }
@@ -156,7 +156,7 @@ async function claim(
 ): Promise<UploadResult | undefined> {
   const releases: (() => void)[] = [];
   try {
-    for (const service of services) {
+    for (const service of services.values()) {
       const release = await service.lockSnapshots?.(request.imageId, signal);
       if (release !== undefined) releases.push(release);
     }

@@ -50,43 +50,30 @@ export function newUploadRecord(
     'image-id': imageId,
     'image-name': imageName,
     'external-name': externalName(entry['template-hostname'], {
-      image: { id: imageId, name: imageName },
-      provider: attributes,
+      'image.id': imageId,
+      'image.name': imageName,
       timestamp: Math.floor(now.getTime() / 1000),
+      ...Object.fromEntries(Object.entries(attributes).map(([key, value]) => [`provider.${key}`, value])),
     }),
     begun: now.toISOString(),
   };
 }
 
-/** Values for the fields of `template-hostname`. */
-export interface ExternalNameFields {
-  readonly image: { readonly id: string; readonly name: string };
-  /** Attributes of the provider in nodepool: `name`, `region_name` and so on. */
-  readonly provider: Readonly<Record<string, unknown>>;
-  /** Seconds since 1970. */
-  readonly timestamp: number;
-}
-
 /**
  * Makes the name of an image in a cloud: fills in `template-hostname`, in the notation of Python's `str.format`.
  *
+ * @param values by field, such as `image.name` or `provider.region_name`
  * @throws ImageError `invalid-configuration` for an unknown field or an unmatched brace
  */
-export function externalName(template: string, { image, provider, timestamp }: ExternalNameFields): string {
-  const values = new Map<string, unknown>([
-    ['image.id', image.id],
-    ['image.name', image.name],
-    ['timestamp', timestamp],
-    ...Object.entries(provider).map(([key, value]) => [`provider.${key}`, value] as const),
-  ]);
+export function externalName(template: string, values: Readonly<Record<string, unknown>>): string {
   const invalid = (reason: string): ImageError =>
     new ImageError('invalid-configuration', `the template-hostname "${template}" ${reason}`);
   // `{{`, `}}`, `{field}`, and single braces, which are invalid
   return template.replace(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (braces, field?: string) => {
     if (field === undefined && braces.length === 2) return braces.charAt(0);
     if (field === undefined) throw invalid(`has an unmatched "${braces}"; double it for a literal brace`);
-    if (values.has(field)) return values.get(field) == null ? 'None' : toText(values.get(field));
-    const known = Array.from(values.keys(), (key) => `{${key}}`).join(', ');
-    throw invalid(`has the unknown field {${field}}; use ${known}`);
+    if (Object.hasOwn(values, field)) return values[field] == null ? 'None' : toText(values[field]);
+    const known = Object.keys(values).map((key) => `{${key}}`);
+    throw invalid(`has the unknown field {${field}}; use ${known.join(', ')}`);
   });
 }

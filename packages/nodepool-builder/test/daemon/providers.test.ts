@@ -29,7 +29,7 @@ function open(t: TestContext, used: readonly string[] = []): Providers {
     environment: {},
     instances: { directory, owner: 'builder' },
   });
-  providers.use(used);
+  providers.used(used);
   undoAfter(t, () => providers[Symbol.dispose]());
   return providers;
 }
@@ -68,12 +68,12 @@ describe('providers of instances', () => {
     const providers = open(t, ['before', 'gone']);
     providers.configure(await qemu(t, { a: 256, before: 256, never: 256 }));
     assert.deepEqual(
-      providers.used.map(({ name }) => name),
+      providers.used().map(({ name }) => name),
       ['before'],
     );
     providers.instanceProvider('a');
     assert.deepEqual(
-      providers.used.map(({ name }) => name),
+      providers.used().map(({ name }) => name),
       ['before', 'a'],
     );
   });
@@ -84,7 +84,7 @@ describe('providers of instances', () => {
       await entries(t, '{name: a, type: directory, directory: /p, images: []}, {name: b, type: qemu}'),
     );
     assert.deepEqual(
-      providers.used.map(({ name }) => name),
+      providers.used().map(({ name }) => name),
       ['b'],
     );
   });

@@ -3,9 +3,13 @@ import { describe, it } from 'node:test';
 import { externalName } from '../../src/jobs/upload-record.ts';
 
 const FIELDS = {
-  image: { id: '0000000007', name: 'debian' },
-  provider: { name: 'cloud-a', region_name: null, max_servers: 10, ipv6_preferred: false },
+  'image.id': '0000000007',
+  'image.name': 'debian',
   timestamp: 1_479_470_531,
+  'provider.name': 'cloud-a',
+  'provider.region_name': null,
+  'provider.max_servers': 10,
+  'provider.ipv6_preferred': false,
 };
 
 describe('template-hostname', () => {

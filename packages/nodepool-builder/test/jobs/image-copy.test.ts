@@ -59,7 +59,7 @@ async function setUp(t: TestContext): Promise<Setup> {
     ]),
     configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,
-    services: [],
+    services: new Map(),
     statistics: new Statistics({}, logger),
     logger: () => logger,
   };

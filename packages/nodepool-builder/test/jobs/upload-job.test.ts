@@ -40,7 +40,7 @@ async function setUp(
     providers: new Map([['fake', { configuration, provider }]]),
     configuration: { largestDisk: 2 ** 30, 'build-environment': [] },
     uploads,
-    services: [],
+    services: new Map(),
     statistics: new Statistics({}, logger),
     logger: () => logger,
   };
