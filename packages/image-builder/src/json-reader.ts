@@ -83,6 +83,8 @@ function reasonOf(error: ErrorObject | undefined, name: string): string {
   switch (keyword) {
     case 'required':
       return `${placeOf(`${instancePath}/${params.missingProperty}`, name)} is missing`;
+    case 'additionalProperties':
+      return `${placeOf(`${instancePath}/${params.additionalProperty}`, name)} is not known`;
     case 'type':
       return `${place} is not ${typeNames([params.type].flat())}`;
     case 'const':

@@ -26,10 +26,8 @@ export class StoreError extends Error {
     const reason = `this manager is no longer the leader of ${location}: nothing was written`;
     return new StoreError('not-leader', `${reason}; wait to be elected again`, options);
   }
+}
 
-  /** A state can be restored only into an empty store. */
-  static notEmpty(location: string): StoreError {
-    const message = `${location} is not empty: the import would replace its records; import into a new store`;
-    return new StoreError('store-not-empty', message);
-  }
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

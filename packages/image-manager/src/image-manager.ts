@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration } from './configuration.ts';
+import { messageOf } from './errors.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
 import { LeaderLoop } from './leader-loop.ts';
 import type { ManagerStore } from './store/state-store.ts';
@@ -57,7 +58,7 @@ export class ImageManager {
           await this.#lead(fleet, signal);
         } catch (error) {
           if (signal.aborted) return;
-          logger.error(`the manager failed and starts again: ${reasonOf(error)}`);
+          logger.error(`the manager failed and starts again: ${messageOf(error)}`);
           await delay(PAUSE, undefined, { signal }).catch(() => {});
         }
       }
@@ -86,8 +87,4 @@ export class ImageManager {
       await leadership.release();
     }
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 import type { ImageProvider, Logger, ProviderImage } from '@nodepool-builder/image-builder';
+import { messageOf } from '../errors.ts';
 import { isOwn } from '../ownership.ts';
 import type { ManagerState, Upload } from '../records.ts';
 
@@ -110,9 +111,7 @@ export async function listProviders(
         return images && { provider: name, images };
       } catch (error) {
         if (signal.aborted) throw error;
-        logger.warn(
-          `provider ${name} cannot be listed: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        logger.warn(`provider ${name} cannot be listed: ${messageOf(error)}`);
         return undefined;
       }
     }),

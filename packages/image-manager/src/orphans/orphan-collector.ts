@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts';
 import { deleteFiles } from '../tasks/delete.ts';
 import type { TaskContext } from '../tasks/tasks.ts';
 import { compareUploads, findUnrecordedImages, listProviders, type UnrecordedImage } from './find-orphans.ts';
@@ -82,8 +83,9 @@ export class OrphanCollector {
       else await provider(orphan.provider)?.delete(orphan.image.externalId, { signal });
     } catch (error) {
       if (signal.aborted) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
-      logger.warn(`orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${reason}`);
+      logger.warn(
+        `orphan: ${describe(orphan)} was not deleted; the next scan tries again: ${messageOf(error)}`,
+      );
     }
   }
 

@@ -1,9 +1,12 @@
-import { parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
-import { Ajv } from 'ajv';
-import { StoreError } from '../errors.ts';
+import {
+  JsonReader,
+  parseImportedImageId,
+  type SettingsSchema,
+} from '@nodepool-builder/image-builder/module-kit';
+import { messageOf, StoreError } from '../errors.ts';
 import { buildKeyOf, isOwn, OWNER } from '../ownership.ts';
 import type { StateStore, StoredState } from './state-store.ts';
-import { BUILDS, type Column, explain, type RecordTable, UPLOADS } from './tables.ts';
+import { BUILDS, type Column, type RecordTable, UPLOADS } from './tables.ts';
 
 /** A record in an export: with `requested-at` for `requestedAt` and times in ISO 8601. */
 export type ExportedRecord = Readonly<Record<string, string | boolean>>;
@@ -50,16 +53,19 @@ export async function importState(
 }
 
 function toState(json: unknown): StoredState {
-  const ajv = new Ajv({ validateSchema: false, formats: { time: isTime } });
-  const validate = ajv.compile<ExportedState>(SCHEMA);
-  if (!validate(json)) throw invalid(explain(validate.errors?.[0]));
-  const { owner, 'next-number': nextNumber } = json;
-  const builds = toRecords(BUILDS, json.builds, json);
-  const uploads = toRecords(UPLOADS, json.uploads, json);
-  for (const [index, { imageId }] of [...uploads.values()].entries()) {
-    if (!builds.has(imageId)) throw invalid(`/uploads/${index}/image-id: no build "${imageId}"`);
+  try {
+    const state = READER.check(json) as ExportedState;
+    const { owner, 'next-number': nextNumber } = state;
+    const builds = toRecords(BUILDS, state.builds, state);
+    const uploads = toRecords(UPLOADS, state.uploads, state);
+    for (const [index, { imageId }] of [...uploads.values()].entries()) {
+      if (!builds.has(imageId)) throw new Error(`uploads[${index}].image-id: no build "${imageId}"`);
+    }
+    return { owner, nextNumber, builds, uploads };
+  } catch (error) {
+    const message = `invalid export: ${messageOf(error)}; nothing was imported`;
+    throw new StoreError('invalid-export', message);
   }
-  return { owner, nextNumber, builds, uploads };
 }
 
 function toRecords<T extends { readonly id: string }>(
@@ -69,22 +75,22 @@ function toRecords<T extends { readonly id: string }>(
 ): ReadonlyMap<string, T> {
   const records = new Map<string, T>();
   for (const [index, entry] of exported.entries()) {
-    const record = fromExport(table, entry);
-    const path = `/${table.name}/${index}/id`;
-    if (records.has(record.id)) throw invalid(`${path}: "${record.id}" occurs twice`);
+    const record = fromExport(table, entry, `${table.name}[${index}]`);
+    const path = `${table.name}[${index}].id`;
+    if (records.has(record.id)) throw new Error(`${path}: "${record.id}" occurs twice`);
     const isAdopted = table.name === 'builds' && parseImportedImageId(record.id) !== undefined;
     if (!isAdopted && !isOwn(record.id, owner)) {
-      throw invalid(`${path}: "${record.id}" does not belong to owner "${owner}"`);
+      throw new Error(`${path}: "${record.id}" does not belong to owner "${owner}"`);
     }
     if (!isAdopted && Number.parseInt(buildKeyOf(record.id), 10) >= nextNumber) {
-      throw invalid(`${path}: the number in "${record.id}" is not below /next-number, ${nextNumber}`);
+      throw new Error(`${path}: the number in "${record.id}" is not below next-number, ${nextNumber}`);
     }
     records.set(record.id, record);
   }
   return records;
 }
 
-const SCHEMA = {
+const READER = new JsonReader({
   type: 'object',
   required: ['version', 'owner', 'next-number', 'builds', 'uploads'],
   additionalProperties: false,
@@ -95,9 +101,9 @@ const SCHEMA = {
     builds: { type: 'array', items: exportSchema(BUILDS.columns) },
     uploads: { type: 'array', items: exportSchema(UPLOADS.columns) },
   },
-} as const;
+});
 
-function exportSchema(columns: readonly Column[]): object {
+function exportSchema(columns: readonly Column[]): SettingsSchema {
   return {
     type: 'object',
     required: columns.filter(({ isRequired }) => isRequired).map(keyOf),
@@ -105,7 +111,7 @@ function exportSchema(columns: readonly Column[]): object {
     properties: Object.fromEntries(
       columns.map((column) => [
         keyOf(column),
-        column.type === 'integer' ? { type: 'string', format: 'time' } : column.schema,
+        column.type === 'integer' ? { type: 'string' } : column.schema,
       ]),
     ),
   };
@@ -121,11 +127,16 @@ function toExport<T extends object>({ columns }: RecordTable<T>, record: T): Exp
   return Object.fromEntries(entries);
 }
 
-function fromExport<T extends object>({ columns }: RecordTable<T>, exported: ExportedRecord): T {
+function fromExport<T extends object>(
+  { columns }: RecordTable<T>,
+  exported: ExportedRecord,
+  place: string,
+): T {
   const entries = columns.flatMap((column) => {
-    const value = exported[keyOf(column)];
+    const key = keyOf(column);
+    const value = exported[key];
     if (value === undefined) return [];
-    return [[column.field, column.type === 'integer' ? Date.parse(value as string) : value]];
+    return [[column.field, column.type === 'integer' ? toTime(String(value), `${place}.${key}`) : value]];
   });
   return Object.fromEntries(entries) as T;
 }
@@ -134,12 +145,9 @@ function keyOf({ name }: Column): string {
   return name.replaceAll('_', '-');
 }
 
-/** True for a time as {@link exportState} writes it: in UTC, with milliseconds. */
-function isTime(text: string): boolean {
+/** Parses a time as {@link exportState} writes it: in UTC, with milliseconds. */
+function toTime(text: string, place: string): number {
   const time = Date.parse(text);
-  return !Number.isNaN(time) && new Date(time).toISOString() === text;
-}
-
-function invalid(reason: string): StoreError {
-  return new StoreError('invalid-export', `invalid export: ${reason}; nothing was imported`);
+  if (!Number.isNaN(time) && new Date(time).toISOString() === text) return time;
+  throw new Error(`${place} is not a time such as 2026-01-31T12:00:00.000Z`);
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, realpath, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreError } from '../errors.ts';
+import { messageOf, StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
 import { type Dialect, SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 
@@ -94,10 +94,8 @@ export async function tryLock(path: string): Promise<DatabaseSync | undefined> {
 export function asStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const remedy = REMEDIES[resultCode(error) ?? -1] ?? 'check the path and the permissions of this user';
-  const message = error instanceof Error ? error.message : String(error);
-  return new StoreError('store-not-usable', `the store "${path}" cannot be used: ${message}; ${remedy}`, {
-    cause: error,
-  });
+  const message = `the store "${path}" cannot be used: ${messageOf(error)}; ${remedy}`;
+  return new StoreError('store-not-usable', message, { cause: error });
 }
 
 /** Creates a database under another name and links it once it is complete, so that no process opens a partial one. */

@@ -232,7 +232,10 @@ export class Leadership {
         owner,
         nextNumber,
       );
-      if ([...rows].length === 0) throw StoreError.notEmpty(location);
+      if ([...rows].length === 0) {
+        const reason = 'the import would replace its records; import into a new store';
+        throw new StoreError('store-not-empty', `${location} is not empty: ${reason}`);
+      }
       await this.#apply(query, { builds: [...builds.values()], uploads: [...uploads.values()] });
     });
     this.#onRestored(owner);

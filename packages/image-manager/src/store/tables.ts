@@ -1,6 +1,6 @@
 import type { ObjectSchema } from '@nodepool-builder/image-builder';
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { StoreError } from '../errors.ts';
+import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
+import { messageOf, StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
 import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Upload } from '../records.ts';
 
@@ -13,7 +13,7 @@ export interface Column {
   readonly name: string;
   readonly field: string;
   /** JSON Schema of the field. */
-  readonly schema: object;
+  readonly schema: SettingsSchema;
   /** An `integer` is a time in milliseconds since 1970. */
   readonly type: 'string' | 'integer' | 'boolean';
   readonly isRequired: boolean;
@@ -23,7 +23,8 @@ export interface Column {
 export interface RecordTable<T> {
   readonly name: 'builds' | 'uploads';
   readonly columns: readonly Column[];
-  readonly validate: ValidateFunction<T>;
+  /** Returns a valid record. @throws Error with the place and the reason */
+  readonly check: (record: unknown) => T;
 }
 
 /** The differences between the SQL of the two kinds of store. */
@@ -33,8 +34,6 @@ export interface Dialect {
   /** Type of an auto-increment key that never reuses a number. */
   readonly countingKey: string;
 }
-
-const AJV = new Ajv({ validateSchema: false });
 
 export const BUILDS: RecordTable<Build> = recordTable('builds', BUILD);
 export const UPLOADS: RecordTable<Upload> = recordTable('uploads', UPLOAD);
@@ -47,7 +46,8 @@ function recordTable<T>(name: RecordTable<T>['name'], schema: ObjectSchema): Rec
     type: (property.type ?? 'string') as Column['type'],
     isRequired: schema.required?.includes(field) === true,
   }));
-  return { name, columns, validate: AJV.compile<T>(schema) };
+  const reader = new JsonReader(schema);
+  return { name, columns, check: (record) => reader.check(record) as T };
 }
 
 const SQL_TYPES = { string: 'text', integer: 'bigint', boolean: 'boolean' };
@@ -140,9 +140,12 @@ export class RowReader {
       if (type === 'boolean') record[field] = Boolean(value);
       else record[field] = typeof value === 'string' ? this.#once(value) : value;
     }
-    if (table.validate(record)) return record;
-    const reason = `record "${String(row.id)}" in table ${table.name}: ${explain(table.validate.errors?.[0])}`;
-    throw damaged(this.#location, reason);
+    try {
+      return table.check(record);
+    } catch (error) {
+      const place = `record "${String(row.id)}" in table ${table.name}`;
+      throw damaged(this.#location, `${place}: ${messageOf(error)}`);
+    }
   }
 
   #once(text: string): string {
@@ -153,26 +156,7 @@ export class RowReader {
   }
 }
 
-/** Formats a validation error for messages. */
-export function explain(error: ErrorObject | undefined): string {
-  const { instancePath = '', message = '', params = {}, keyword = '' } = error ?? {};
-  const path = instancePath === '' ? '/' : instancePath;
-  const detail = {
-    additionalProperties: ` ("${params.additionalProperty}")`,
-    enum: `: ${params.allowedValues}`,
-    const: `: ${params.allowedValue}`,
-  }[keyword];
-  return `${path} ${message}${detail ?? ''}`;
-}
-
-/** The single row of table `settings`. */
-export interface Settings {
-  readonly owner: string;
-  readonly next_number: number;
-  readonly term: number;
-}
-
-const validateSettings = AJV.compile<Settings>({
+const SETTINGS = new JsonReader({
   type: 'object',
   required: ['owner', 'next_number', 'term'],
   properties: {
@@ -182,6 +166,9 @@ const validateSettings = AJV.compile<Settings>({
   },
 });
 
+/** The single row of table `settings`. */
+export type Settings = ReturnType<typeof SETTINGS.check>;
+
 /**
  * Validates the row of settings.
  *
@@ -189,8 +176,11 @@ const validateSettings = AJV.compile<Settings>({
  * @throws StoreError `store-not-usable`
  */
 export function checkSettings(row: unknown, location: string): Settings {
-  if (validateSettings(row)) return row;
-  throw damaged(location, `table settings: ${explain(validateSettings.errors?.[0])}`);
+  try {
+    return SETTINGS.check(row);
+  } catch (error) {
+    throw damaged(location, `table settings: ${messageOf(error)}`);
+  }
 }
 
 function damaged(location: string, reason: string): StoreError {
@@ -198,38 +188,33 @@ function damaged(location: string, reason: string): StoreError {
   return new StoreError('store-not-usable', `${location} is damaged: ${reason}; ${remedy}`);
 }
 
-/** The property that each kind of request has beside its kind. */
-const PROPERTIES: { readonly [K in Request['kind']]: Exclude<keyof Extract<Request, { kind: K }>, 'kind'> } =
-  {
-    build: 'diskimage',
-    'delete-build': 'imageId',
-    'delete-upload': 'uploadId',
-    rollback: 'diskimage',
-  };
+const TEXT = { type: 'string' } as const;
 
-const validateRequest = new Ajv({ validateSchema: false, discriminator: true }).compile<Request>({
+const REQUEST = new JsonReader({
   type: 'object',
-  discriminator: { propertyName: 'kind' },
   required: ['kind'],
-  oneOf: Object.entries(PROPERTIES).map(([kind, property]) => ({
-    required: [property],
-    properties: { kind: { const: kind }, [property]: { type: 'string' } },
-  })),
+  properties: { kind: TEXT, diskimage: TEXT, imageId: TEXT, uploadId: TEXT },
 });
+
+/** The property that each kind of request has beside its kind. */
+const PROPERTIES: ReadonlyMap<string, 'diskimage' | 'imageId' | 'uploadId'> = new Map([
+  ['build', 'diskimage'],
+  ['delete-build', 'imageId'],
+  ['delete-upload', 'uploadId'],
+  ['rollback', 'diskimage'],
+]);
 
 /** Reads a request from the store, which may come from a newer release. */
 export function parseRequest(text: string): Request | InvalidRequest {
-  let request: unknown;
   try {
-    request = JSON.parse(text);
+    const request = REQUEST.parse(text);
+    const property = PROPERTIES.get(request.kind);
+    if (property === undefined) {
+      return { kind: 'invalid', reason: 'this release does not know it; update the manager' };
+    }
+    if (request[property] === undefined) throw new Error(`${property} is missing`);
+    return request as Request;
   } catch (error) {
-    return { kind: 'invalid', reason: `it is not JSON: ${String(error)}; make the request again` };
+    return { kind: 'invalid', reason: `${messageOf(error)}; make the request again` };
   }
-  if (validateRequest(request)) return request;
-  const [error] = validateRequest.errors ?? [];
-  const reason =
-    error?.keyword === 'discriminator'
-      ? 'this release does not know it; update the manager'
-      : `${explain(error)}; make the request again`;
-  return { kind: 'invalid', reason };
 }

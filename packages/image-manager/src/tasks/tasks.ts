@@ -1,5 +1,6 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
 import type { ManagerConfiguration, Timing } from '../configuration.ts';
+import { messageOf } from '../errors.ts';
 import type { BuilderFleet } from '../gearman/builder-fleet.ts';
 import type { LeaderState } from '../leader-state.ts';
 import { pauseAfter } from '../planning/back-off.ts';
@@ -111,8 +112,7 @@ export class Tasks {
       retries.succeeded(id);
     } catch (error) {
       const pause = retries.failed(id, elapsed());
-      const reason = error instanceof Error ? error.message : String(error);
-      if (!signal.aborted) logger.warn(`${id}: ${reason}; trying again in ${pause} s`);
+      if (!signal.aborted) logger.warn(`${id}: ${messageOf(error)}; trying again in ${pause} s`);
     } finally {
       this.#controllers.delete(id);
       this.#endings.delete(id);

@@ -137,12 +137,12 @@ export function stateStoreContract(
       [
         'record',
         `update builds set state = 'lost'`,
-        /damaged: record "debian-0000000001-\w+" in table builds: \/state must be .*building,ready.*; correct it in the/,
+        /damaged: record "debian-0000000001-\w+" in table builds: state is not one of building, ready.*; correct it in the/,
       ],
       [
         'owner',
         `update settings set owner = '../../'`,
-        /damaged: table settings: \/owner must match pattern .*; correct it in the database, or import an export/,
+        /damaged: table settings: owner must match pattern .*; correct it in the database, or import an export/,
       ],
     ] as const) {
       it(`reports a damaged ${what}, and works once that is corrected`, async (t) => {
@@ -170,7 +170,7 @@ export function stateStoreContract(
       await store.ask({ kind: 'rollback', diskimage: 'debian' });
       const [damaged, intact] = (await store.requests()).map(({ request }) => request);
       assert.equal(damaged?.kind, 'invalid');
-      assert.match(damaged.reason, /^it is not JSON: .*; make the request again$/);
+      assert.match(damaged.reason, /^it is not JSON; make the request again$/);
       assert.deepEqual(intact, { kind: 'rollback', diskimage: 'debian' });
     });
   });
