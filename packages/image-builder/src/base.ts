@@ -25,8 +25,6 @@ export abstract class BaseImageBuilder {
   readonly diskimage: DiskImage;
   /** Formats that {@link createImage} can make; absent for any. Other formats are converted when needed. */
   readonly nativeFormats?: readonly ImageFormat[];
-  /** Whether it imports builds of another system, whose image-ids `importedImageId` makes: one copy serves a fleet. */
-  readonly importsBuilds: boolean = false;
 
   constructor(diskimage: DiskImage) {
     this.diskimage = diskimage;

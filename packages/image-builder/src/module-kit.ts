@@ -5,14 +5,7 @@ export { checkedVariables, variableFault } from './build/command-environment.ts'
 export { formatsToMake } from './build/formats-to-make.ts';
 export { createMask, visible } from './build/mask.ts';
 export { byBuild } from './build-order.ts';
-export {
-  LONGEST_TIMER,
-  runTaskGroup,
-  signalOf,
-  unlessAborted,
-  withAbort,
-  withTimeout,
-} from './cancellation.ts';
+export { LONGEST_TIMER, signalOf, unlessAborted, withAbort, withTimeout } from './cancellation.ts';
 export { endProcesses } from './cleanup/processes.ts';
 export type { ImageValidation } from './disk-image.ts';
 export { syncToDisk, writeDurably } from './durable.ts';

@@ -57,7 +57,10 @@ export interface BuilderModule<S extends ObjectSchema = AnySettings, Settings = 
     /** Key whose value names an entry without a name. */
     readonly defaultName: string;
   };
-  /** Whether its images are built elsewhere, so that no age makes one due. Default false. */
+  /**
+   * Whether it imports builds of another system, under image-ids of `importedImageId`: no age makes an image due, and one
+   * copy serves a fleet. Default false.
+   */
   readonly importsBuilds?: boolean;
   /** Checks beyond the schema. */
   check?(settings: SettingsOf<S>, context: SettingsContext): Iterable<Diagnostic>;

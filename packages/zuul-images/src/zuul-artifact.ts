@@ -16,7 +16,6 @@ import { artifactFormat, artifactFormats, ZUUL_SETTINGS, type ZuulSettings } fro
  */
 export class ZuulArtifactBuilder extends BaseImageBuilder {
   override readonly nativeFormats: readonly ImageFormat[];
-  override readonly importsBuilds = true;
   readonly #settings: ZuulSettings;
 
   constructor(diskimage: DiskImage, settings: ZuulSettings) {

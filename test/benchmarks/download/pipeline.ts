@@ -15,7 +15,7 @@ const GIB = 2 ** 30;
 const SIZE = 2 * GIB;
 
 const PIPELINE = 'curl, zstd, tee, sha256sum and md5sum';
-const OURS = '@nodepool-builder/image-builder';
+const OURS = '@nodepool-builder/zuul-images';
 
 /** The usual shell pipeline; the digests go to files. */
 const SCRIPT =

@@ -15,8 +15,8 @@ const SIZE = 2 ** 27;
 const RATE = '2m';
 
 const CURL = 'curl, one stream';
-const ONE = '@nodepool-builder/image-builder, one connection';
-const FOUR = '@nodepool-builder/image-builder, four connections, as is the default';
+const ONE = '@nodepool-builder/zuul-images, one connection';
+const FOUR = '@nodepool-builder/zuul-images, four connections, as is the default';
 
 const ROUNDS = 3;
 

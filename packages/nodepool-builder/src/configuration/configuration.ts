@@ -50,7 +50,7 @@ export interface DiskImageConfiguration extends DiskImage {
   readonly settings: unknown;
   /** Digest of everything that decides what an image contains. If it changes, a new image is due. */
   readonly digest: string;
-  /** True if the images are built elsewhere, so that no age makes one due. */
+  /** `importsBuilds` of the builder's module. */
   readonly importsBuilds: boolean;
   /** It is not offered for the time being: its jobs wait at the job server. */
   readonly pause: boolean;

@@ -1,7 +1,7 @@
 import { JobFailure, type WorkerJob } from '@nodepool-builder/gearman-node';
 import type { BaseImageBuilder, Image, ImageRepository, Logger } from '@nodepool-builder/image-builder';
 import { inheritedEnvironment, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
-import type { Configuration } from '../configuration/configuration.ts';
+import type { Configuration, DiskImageConfiguration } from '../configuration/configuration.ts';
 import { subjectOf } from '../daemon/functions.ts';
 import { checksumOf } from './image-copy.ts';
 import { parseBuildArguments } from './job-arguments.ts';
@@ -13,7 +13,7 @@ export interface BuildJobContext {
   readonly configuration: Pick<
     Configuration,
     'build-environment' | 'build-log-dir' | 'buildLogLimit' | 'build-log-retention' | 'largestDisk'
-  >;
+  > & { readonly diskimages: readonly Pick<DiskImageConfiguration, 'name' | 'importsBuilds'>[] };
   readonly repository: ImageRepository;
   /** Returns the builder of a disk image; undefined if the disk image is not configured. */
   builder(diskimage: string): BaseImageBuilder | undefined;
@@ -36,7 +36,8 @@ export async function runBuildJob(context: BuildJobContext, job: WorkerJob): Pro
       throw new JobFailure(`disk image "${name}" is not configured here; add it to diskimages and reload`);
     }
     // The client checked this before it submitted the job; since then, a job for the same build of Zuul may have ended.
-    const isImport = builder.importsBuilds && parseImportedImageId(imageId)?.image === name;
+    const { importsBuilds } = context.configuration.diskimages.find((one) => one.name === name) ?? {};
+    const isImport = importsBuilds && parseImportedImageId(imageId)?.image === name;
     if (isImport && (await context.isOffered(imageId, job.signal))) {
       logger.info(`build of ${name}: a builder already offers image ${imageId}`);
       return jobResult('image-id', imageId);

@@ -13,14 +13,16 @@ const UUID = '0123456789abcdef0123456789abcdef';
 
 /** A builder whose builds fail. */
 class UnneededBuilder extends BaseImageBuilder {
-  override importsBuilds = true;
-
   protected override createImage(): Promise<void> {
     return Promise.reject(new Error('nobody needs this'));
   }
 }
 
-function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): BuildJobContext {
+function contextOf(
+  repository: ImageRepository,
+  builder?: BaseImageBuilder,
+  importsBuilds = true,
+): BuildJobContext {
   return {
     repository,
     builder: () => builder,
@@ -29,6 +31,7 @@ function contextOf(repository: ImageRepository, builder?: BaseImageBuilder): Bui
       buildLogLimit: 1024 * 1024,
       largestDisk: 2 ** 30,
       'build-environment': [],
+      diskimages: [{ name: 'noble', importsBuilds }],
     },
     statistics: new Statistics({}, new RecordingLogger()),
     logger: () => new RecordingLogger(),
@@ -51,8 +54,7 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   t.after(() => repository.close());
   const run = async (imageId: string, importsBuilds = true): Promise<unknown> => {
     const builder = new UnneededBuilder({ name: 'noble', formats: ['raw'] });
-    builder.importsBuilds = importsBuilds;
-    const context = contextOf(repository, builder);
+    const context = contextOf(repository, builder, importsBuilds);
     const job = fakeJob('image-build:noble', JSON.stringify({ 'image-id': imageId }));
     const isOffered = async (asked: string, signal: AbortSignal): Promise<boolean> =>
       asked === imageId && signal === job.signal;

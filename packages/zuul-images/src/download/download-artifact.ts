@@ -10,7 +10,6 @@ import {
   asImageError,
   makeStateDirectory,
   type RetryLimits,
-  runTaskGroup,
   signalOf,
   steadyProgress,
 } from '@nodepool-builder/image-builder/module-kit';
@@ -19,6 +18,7 @@ import { type ArtifactAccess, HttpSource } from './http-source.ts';
 import { Retries, TransientFailure } from './retries.ts';
 import { Spool } from './spool.ts';
 import { findObject } from './stored-object.ts';
+import { runTaskGroup } from './task-group.ts';
 import { checkFreeSpace, tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
 import { codingOf } from './unpacking.ts';
 

@@ -1,9 +1,10 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { type RetryLimits, runTaskGroup } from '@nodepool-builder/image-builder/module-kit';
+import type { RetryLimits } from '@nodepool-builder/image-builder/module-kit';
 import type { Answer, HttpSource } from './http-source.ts';
 import { ObjectReplaced, Retries, TransientFailure } from './retries.ts';
 import type { Spool } from './spool.ts';
 import { getRange, type RangedObject, type WholeObject } from './stored-object.ts';
+import { runTaskGroup } from './task-group.ts';
 import { checkFreeSpace } from './unpack-object.ts';
 
 /** Bytes that must arrive between two failures, or they count as failures in a row. */

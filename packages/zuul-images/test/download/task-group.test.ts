@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { runTaskGroup } from '../../src/download/task-group.ts';
+
+const { signal } = new AbortController();
+
+test('results come in the order of the tasks', async () => {
+  assert.deepEqual(await runTaskGroup<[number, string]>(signal, [async () => 1, async () => 'two']), [
+    1,
+    'two',
+  ]);
+});
+
+test('the first failure aborts the other tasks, and is thrown once all have ended', async () => {
+  const first = new Error('first');
+  let ended = false;
+  const tasks = runTaskGroup<[unknown, unknown]>(signal, [
+    async () => {
+      throw first;
+    },
+    async (whileAllGoWell) => {
+      if (!whileAllGoWell.aborted) await once(whileAllGoWell, 'abort');
+      await new Promise((resolve) => void setImmediate(resolve));
+      ended = true;
+      throw new Error('second');
+    },
+  ]);
+  await assert.rejects(tasks, first);
+  assert.equal(ended, true);
+});
