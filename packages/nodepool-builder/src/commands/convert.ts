@@ -1,4 +1,4 @@
-import { realpath, rename, stat } from 'node:fs/promises';
+import { rename, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import {
@@ -10,10 +10,10 @@ import {
 import { type Command, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import {
-  formatOfFile,
   inspectFile,
   removeChecksumFiles,
   type SourceFile,
+  sourceFile,
   withConvertedFile,
   writeChecksumFiles,
 } from './image-file.ts';
@@ -62,8 +62,8 @@ export function registerConvert(program: Command, modules: Modules): void {
 
 async function convert(file: string, options: ConvertOptions, modules: Modules): Promise<void> {
   const { config, format, sourceFormat, output, json } = options;
-  const path = await realpath(file).catch(() => resolve(file)); // a missing file is reported below
-  const source = { path, format: sourceFormat ?? formatOfFile(file, '--source-format') };
+  const source = await sourceFile(file, '--source-format', sourceFormat);
+  const { path } = source;
   const target = await targetOf(path, format, output);
   refuseConversion(source, format, target);
   const { size } = await inspectFile(source);

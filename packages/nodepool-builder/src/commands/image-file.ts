@@ -1,5 +1,5 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { basename, extname, join } from 'node:path';
+import { mkdtemp, realpath, rm, stat } from 'node:fs/promises';
+import { basename, extname, join, resolve } from 'node:path';
 import type { Checksums, ImageFile, ImageFormat } from '@nodepool-builder/image-builder';
 import {
   checkFormat,
@@ -31,15 +31,21 @@ export interface ConversionSettings {
 }
 
 /**
- * The format that the extension of a file stands for.
+ * The image file that a user names, without symbolic links in its path. It may be missing: {@link inspectFile} says so.
  *
- * @param option names the format otherwise
- * @throws CommandError
+ * @param named value of the option with the format. Default: the format that the extension stands for
+ * @throws CommandError if neither says the format
  */
-export function formatOfFile(file: string, option: string): ImageFormat {
-  const format = formatOfExtension(extname(file).slice(1));
-  if (format !== undefined) return format;
-  throw new CommandError(`the name of ${file} does not say its format; give it with ${option}`);
+export async function sourceFile(
+  file: string,
+  option: string,
+  named: ImageFormat | undefined,
+): Promise<SourceFile> {
+  const format = named ?? formatOfExtension(extname(file).slice(1));
+  if (format === undefined) {
+    throw new CommandError(`the name of ${file} does not say its format; give it with ${option}`);
+  }
+  return { path: await realpath(file).catch(() => resolve(file)), format };
 }
 
 /**

@@ -84,12 +84,10 @@ export async function loadOptionalConfiguration(
   return (await loadConfiguration(file ?? DEFAULT_CONFIG_FILE, { modules })).configuration;
 }
 
-type FoundProvider = Pick<OpenedProvider, 'configuration'> & Partial<OpenedProvider>;
-
 async function findProvider(
   { provider: name, config }: ProviderOptions,
   modules: Modules,
-): Promise<FoundProvider> {
+): Promise<Pick<OpenedProvider, 'configuration'> & Partial<OpenedProvider>> {
   const [type = '', ...rest] = name.split(':');
   const module = rest.length > 0 ? modules.providers.get(type) : undefined;
   if (config === undefined && module?.shortForm !== undefined) {

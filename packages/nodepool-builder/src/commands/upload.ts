@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { realpath } from 'node:fs/promises';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname } from 'node:path';
 import {
   FORMAT_NAMES,
   type ImageFile,
@@ -13,9 +12,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Modules } from '../modules.ts';
 import {
   type ConversionSettings,
-  formatOfFile,
   inspectFile,
   type SourceFile,
+  sourceFile,
   withConvertedFile,
 } from './image-file.ts';
 import { optionalConfigOption, type ProviderOptions, providerOption, withProvider } from './job-provider.ts';
@@ -77,18 +76,16 @@ function addMetadata(text: string, metadata: Metadata = {}): Metadata {
 
 async function runUpload(file: string, options: UploadOptions, modules: Modules): Promise<void> {
   const { name, meta: metadata = {}, dryRun = false, json, temporaryDirectory } = options;
-  const format = options.format ?? formatOfFile(file, '--format');
+  const source = await sourceFile(file, '--format', options.format);
   const fault = imageIdFault(name);
   if (fault !== undefined) throw new CommandError(`--name ${JSON.stringify(name)} ${fault}; choose another`);
-  // A builder refuses symbolic links. A missing file is reported later.
-  const path = await realpath(file).catch(() => resolve(file));
   const uploaded = await withProvider(options, modules, ({ provider, largestDisk, signal }) => {
     const settings = {
-      directory: temporaryDirectory ?? dirname(path),
+      directory: temporaryDirectory ?? dirname(source.path),
       largestDisk,
       withProgress: json || !process.stderr.isTTY ? withoutProgress : withProgress,
     };
-    return uploadFile(provider, { path, format, name, metadata, dryRun, ...settings }, signal);
+    return uploadFile(provider, { ...source, name, metadata, dryRun, ...settings }, signal);
   });
   const { 'external-id': externalId, provider } = uploaded;
   if (externalId === null && !json) {
