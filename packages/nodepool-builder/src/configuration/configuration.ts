@@ -79,9 +79,10 @@ export type ProviderSettings = SettingsOf<ObjectSchema> &
   CommonProviderKeys & { readonly name: string; readonly images: readonly ProviderImageConfiguration[] };
 
 /** Result of a module's `prepare`, or its error: then requests to the provider fail with it. */
-export type PreparationResult =
-  | { readonly value: unknown; readonly error?: undefined }
-  | { readonly value?: undefined; readonly error: Error };
+export interface PreparationResult {
+  readonly value?: unknown;
+  readonly error?: Error;
+}
 
 /** One entry of `providers[].images`. */
 export interface ProviderImageConfiguration {

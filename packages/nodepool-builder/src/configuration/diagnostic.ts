@@ -1,21 +1,16 @@
+import type { Diagnostic } from '@nodepool-builder/image-builder';
+
 /** A place in a text; both count from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** A problem in a configuration file. */
-export interface LocatedDiagnostic extends Position {
-  /**
-   * An error refuses the file. A job error does not, as in the Python builder, but jobs of one image
-   * fail on every host, and `validate` refuses the file. A warning is only shown.
-   */
-  readonly severity: 'error' | 'job-error' | 'warning';
-  /** `diskimages[0].name must be a string, but is a number` */
-  readonly reason: string;
-  /** Instruction for the user. */
-  readonly remedy: string;
-}
+/**
+ * A problem in a configuration file. Its reason begins with the path: `diskimages[0].name must be a string`. A job error
+ * does not refuse the file, as in the Python builder, but `validate` does.
+ */
+export interface LocatedDiagnostic extends Position, Required<Omit<Diagnostic, 'pointer'>> {}
 
 /** `file:line:column: reason; remedy`, as editors and compilers write it. */
 export function formatDiagnostic(file: string, diagnostic: LocatedDiagnostic): string {

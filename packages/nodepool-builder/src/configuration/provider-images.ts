@@ -4,7 +4,7 @@ import type { Modules } from '../modules.ts';
 import type { DiskImageSource } from './disk-image-schema.ts';
 import { type DiskImageEntry, diskImageEntries } from './disk-images.ts';
 import type { ConfigurationParts } from './parts.ts';
-import type { ListedProvider } from './provider.ts';
+import { type ListedProvider, listedProvider } from './provider.ts';
 import type { ProviderImageSource } from './provider-schema.ts';
 import { lastOfEachName, toText } from './values.ts';
 
@@ -54,26 +54,25 @@ export function describedImages(parts: ConfigurationParts): DescribedImages {
       }
     }
     const keys = Object.keys(providerImages.properties);
-    providers = providers.map((provider) => {
-      const images = provider.entry.images.map((entry, position) => {
-        const image = provider.source.images?.[position];
-        if (image === undefined || !describes(providerImages, image)) return entry;
+    providers = providers.map(({ pointer: provider, name, source, module }) => {
+      const images = (source.images ?? []).map((image, position) => {
+        if (!describes(providerImages, image)) return image;
         const builder = built.get(image.name);
-        const isBuilder = builder?.provider === provider.name;
+        const isBuilder = builder?.provider === name;
         const different =
           builder && keys.filter((key) => toText(builder.image[key]) !== toText(image[key])).join(', ');
         const reason =
-          reasonAgainst(image, provider.name) ??
+          reasonAgainst(image, name) ??
           (!isBuilder && different
             ? `means nothing here: the image is made by provider "${builder.provider}", with another ${different}`
             : undefined);
         if (reason !== undefined) {
-          const pointer = `${provider.pointer}/images/${position}/${keys[0]}`;
+          const pointer = `${provider}/images/${position}/${keys[0]}`;
           diagnostics.push({ pointer, severity: 'warning', reason, remedy: builder ? UPLOADED : IGNORED });
         }
-        return builder ? { ...entry, diskimage: image.name } : entry;
+        return builder ? { ...image, diskimage: image.name } : image;
       });
-      return { ...provider, entry: { ...provider.entry, images } };
+      return listedProvider(provider, { ...source, images }, module, context.absolute);
     });
     for (const { image, provider } of built.values()) {
       described.push({ ...providerImages.diskimage(image, provider), name: image.name, builder: type });

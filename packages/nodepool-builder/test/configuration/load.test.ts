@@ -137,7 +137,7 @@ providers:
     assert.deepEqual(warnings, []);
   });
 
-  it('warns of a key that nobody knows, and of a disk image that is not built here', async () => {
+  it('warns of an unknown key, and of a disk image that is not built here', async () => {
     const { warnings } = await load(`images-dir: /i
 diskimages:
   - name: debian
