@@ -1,8 +1,8 @@
 /**
- * Measures what the project promises: `npm run bench -- [--write] [PART...]`, and the same for `bench:gearman`,
- * `bench:upload`, `bench:download` and `bench:manager`.
- * Prints a table of results; --write puts it into the suite's page. Fails if a benchmark cannot run, not if a bar is
- * missed: that depends on the machine, and the table says it.
+ * Measures the performance that the project promises: `npm run bench -- [--write] [PART...]`, and the same for
+ * `bench:gearman`, `bench:upload`, `bench:download` and `bench:manager`. Prints a table of results; --write puts it
+ * into the suite's page. Fails if a benchmark cannot run, not if a bar is missed: bars depend on the machine, and the
+ * table shows missed ones.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { delimiter } from 'node:path';

@@ -26,7 +26,7 @@ export interface ExampleMachine {
  * The `nodepool.yaml` of an example for this machine. Its paths are absolute, so that it can be used from anywhere.
  *
  * @param templateFile - absolute path of the template: its relative paths count from there
- * @param replaced - keys that are others than in the template
+ * @param replaced - keys that differ from those of the template
  */
 export function exampleConfiguration(
   template: string,

@@ -1,7 +1,7 @@
 /**
- * An image that is made on a running machine, from end to end: `npm run example:on-instance`. nodepool-builder boots
- * the Debian image of the quickstart under QEMU, sets it up over SSH, captures it and uploads it; then the image is
- * booted to show what was done to it. Exits with 0 only if every step happened.
+ * Builds an image on a running machine, from end to end: `npm run example:on-instance`. nodepool-builder boots the
+ * Debian image of the quickstart under QEMU, sets it up over SSH, captures it and uploads it; then the image is booted
+ * to show its changes. Exits with 0 only if every step happened.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ListenOptions } from 'node:net';
 
-/** Linux itself gives out the ports from 32,768 on, to outgoing connections too. */
+/** Linux assigns the ports from 32,768 on itself, also to outgoing connections. */
 const PORTS = { first: 10_000, end: 32_768 };
 
 /**

@@ -1,10 +1,10 @@
 /**
  * Runs commands on a machine that has never seen this project: `npm run fresh-machine -- [--user] [COMMAND...]`.
  *
- * The machine is a minimal Debian in mount and PID namespaces of its own, with a clone of the committed HEAD. Of this
- * machine it has Node, npm and the settings of the registries. Without a command it runs those of the README, one after
- * the other. Afterwards it prints what each command left behind. The status is 0 if every command succeeded and nothing
- * was left behind.
+ * The machine is a minimal Debian in mount and PID namespaces of its own, with a clone of the committed HEAD. It has
+ * Node, npm and the settings of the registries from this machine. Without a command it runs the commands of the README
+ * one after the other. Afterwards it prints what each command left behind. The status is 0 if every command succeeded
+ * and nothing was left behind.
  *
  * --user runs them as an ordinary user with sudo, who installs the Debian packages that set-up names.
  */

@@ -6,7 +6,7 @@ export function markdownTable(header: readonly string[], rows: readonly (readonl
 }
 
 /**
- * A page with other text between two of its lines.
+ * Returns a page with other text between two of its lines.
  *
  * @throws Error if the page lacks one of the lines
  */

@@ -1,5 +1,5 @@
-// Exit status 0 if node_modules holds what package-lock.json names. Written for any Node: it runs before
-// the project's own is there. Contents are compared, not times: git and npm both touch files at will.
+// Exit status 0 if node_modules holds what package-lock.json names. Written for any Node: it runs before the project's
+// own is installed. It compares contents, not times, because git and npm change times.
 import { readFileSync } from 'node:fs';
 
 const packagesOf = (file) => JSON.parse(readFileSync(file, 'utf8')).packages;

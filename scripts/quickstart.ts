@@ -1,7 +1,7 @@
 /**
- * The main job from end to end, on real input: `npm run quickstart`. Starts `nodepool-builder --all-in-one`, which
- * builds a Debian image and uploads it to two providers by itself; takes the image out of its configuration, upon
- * which it deletes it everywhere; and verifies each step. Exits with 0 only if every step happened.
+ * Runs the main job from end to end, on real input: `npm run quickstart`. Starts `nodepool-builder --all-in-one`, which
+ * builds a Debian image and uploads it to two providers by itself; then removes the image from its configuration, so
+ * that the daemon deletes it everywhere; and verifies each step. Exits with 0 only if every step happened.
  */
 import { execFile } from 'node:child_process';
 import { link, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -27,7 +27,7 @@ const kept = join(data, 'debian.qcow2');
 /** The providers of the configuration that take the image. */
 const PROVIDERS = ['local', 'local-raw'];
 
-/** An entry of `image-list --json`, as far as it is read here. */
+/** The keys of an entry of `image-list --json` that are read here. */
 interface ListedUpload {
   readonly 'image-id': string;
   readonly 'external-id': string;

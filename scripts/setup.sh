@@ -81,10 +81,10 @@ missing_debian_packages() {
 }
 
 # Tests start servers of their own: installing the packages must not leave a service on the machine.
-# A systemctl that is told to be offline starts nothing, and disabled it does not start with the next boot.
+# With SYSTEMD_OFFLINE, systemctl starts nothing; a disabled service does not start at the next boot.
 OFFLINE='SYSTEMD_OFFLINE=1'
 
-# Debian's PostgreSQL comes with a cluster unless it is told not to while it is installed.
+# Debian's PostgreSQL creates a cluster at its installation unless its configuration disables that.
 NO_CLUSTER='/etc/postgresql-common/createcluster.d/nodepool-builder.conf'
 
 is_among() {
@@ -103,7 +103,7 @@ apt_install() {
     apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
-# Of the packages' services those that the machine does not have yet: what it has is its owner's to decide on.
+# Only services that the machine lacks so far: services that it already has are its owner's decision.
 new_services() {
   for package; do
     for service in $(services_of "$package"); do
@@ -205,11 +205,11 @@ npm_ci() {
 set_up_npm_packages() {
   node scripts/npm-packages-current.mjs && return
   echo 'setup: installing the npm packages (npm ci)'
-  # Only errors: with the machine's own, older Node npm warns of engines, yet nothing here runs on that Node.
+  # Only errors: on the machine's own, older Node npm warns of engines, but nothing here runs on that Node.
   npm_ci --loglevel=error
 }
 
-# The Debian packages come first: naming what is missing should not take a minute.
+# The Debian packages come first, so that missing ones are named at once.
 set_up_debian_packages
 fetch_linux
 set_up_npm_packages

@@ -1,7 +1,7 @@
 /**
- * Shows that no machine is left that nobody owns: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder is
- * killed at moments of chance while it makes images on machines under QEMU, and started again. Prints each kill; ends
- * with 1 if a process, an overlay or a record is left, or if a job that came again does not end well.
+ * Shows that no orphaned machine is left: `npm run soak:on-instance -- [--kills N] [--seed N]`. A builder is killed at
+ * random moments while it makes images on machines under QEMU, and restarted. Prints each kill; exits with 1 if a
+ * process, an overlay or a record is left, or if a job that came again fails.
  */
 import { type InstanceKill, soakOnInstance } from '../test/soak-on-instance/soak-on-instance.ts';
 import { runSoak } from './soak/run-soak.ts';

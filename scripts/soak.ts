@@ -1,7 +1,7 @@
 /**
- * Shows that no image is lost or doubled: `npm run soak -- [--images N]`. Uploads images to three projects of a
- * real Glance, over a real gearmand, while the builder is killed every few seconds and gearmand twice; then looks what
- * is there. Prints figures; ends with 1 if anything is not there exactly once.
+ * Shows that no image is lost or doubled: `npm run soak -- [--images N]`. Uploads images to three projects of a real
+ * Glance, over a real gearmand, while the builder is killed every few seconds and gearmand twice; then the images are
+ * counted. Prints figures; exits with 1 unless each image exists exactly once.
  */
 import { type SoakProgress, soak } from '../test/soak/soak.ts';
 import { printNowAndThen, runSoak } from './soak/run-soak.ts';

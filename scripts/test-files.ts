@@ -25,7 +25,7 @@ export function testsOf(changed: readonly string[], testFiles: readonly string[]
   );
 }
 
-/** The common prefix of the paths of a source's tests. */
+/** Returns the common prefix of the paths of a source's tests. */
 function mirrorOf(path: string): string | undefined {
   if (!path.endsWith('.ts')) return undefined;
   const name = path.slice(0, -'.ts'.length);

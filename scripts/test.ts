@@ -22,7 +22,7 @@ const root = join(import.meta.dirname, '..');
 
 const testFiles = await findTestFiles(root);
 const candidates = options.unit ? await unitTestsAmong(testFiles, root) : testFiles;
-// Each part, not all of them together: the name of a moved test must not silently select nothing.
+// Each part must select a test, so that the name of a moved test does not silently select nothing.
 const unmatched = parts.filter((part) => !candidates.some((file) => file.includes(part)));
 if (unmatched.length > 0) {
   console.error(`No ${options.unit ? 'unit ' : ''}test file's path contains "${unmatched.join('" or "')}".`);
@@ -43,7 +43,7 @@ const child = spawn(
     '--test',
     `--import=${join(root, 'test/fixtures/end-with-tests.ts')}`,
     ...(options.unit
-      ? // The name that Node 22 knows, too.
+      ? // Node 22 knows this name too.
         ['--experimental-test-isolation=none', `--import=${join(root, 'scripts/no-programs.ts')}`]
       : // One more than cores: tests wait for other programs for part of their time.
         [`--test-concurrency=${availableParallelism() + 1}`]),
@@ -65,7 +65,7 @@ const child = spawn(
       // sudo, which disk-image-create uses, replaces HOME but keeps this.
       XDG_CACHE_HOME: join(home, '.cache'),
       PATH: pathFor(node),
-      // Tests start a hundred daemons: with what Node compiled the last time they are up in half the time.
+      // Tests start a hundred daemons: with Node's compile cache they start in half the time.
       NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node-compile-cache'),
       ...(openStackHost && { [HOST_SOCKET]: openStackHost.socket }),
     },
@@ -93,7 +93,7 @@ async function nodeOfLine(line: string): Promise<string> {
   return path;
 }
 
-/** What the tests start by name: this Node first, and last the directories that only root has in PATH on Debian. */
+/** PATH of the tests: this Node first, and last the directories that only root has in PATH on Debian. */
 function pathFor(nodePath: string): string {
   return [dirname(nodePath), process.env.PATH, '/usr/sbin', '/sbin'].join(delimiter);
 }

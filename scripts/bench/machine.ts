@@ -14,7 +14,7 @@ export async function describeMachine(): Promise<string> {
   ].join(', ');
 }
 
-/** The first version number in the output of `--version`. */
+/** Returns the first version number in the output of `--version`. */
 async function versionOf(command: string): Promise<string> {
   const { stdout } = await promisify(execFile)(command, ['--version']);
   return /\d+(?:\.\d+)+/.exec(stdout)?.[0] ?? 'of unknown version';

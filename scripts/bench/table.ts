@@ -4,7 +4,7 @@ import { markdownTable, replaceSection } from '../markdown.ts';
 const BEGIN = '<!-- results: written with --write -->';
 const END = '<!-- end of results -->';
 
-/** The measurements as a table in Markdown. */
+/** Returns the measurements as a table in Markdown. */
 export function resultTable(measurements: readonly Measurement[]): string {
   const rows = measurements.map(({ what, result, bar }) => [
     what,
@@ -16,7 +16,7 @@ export function resultTable(measurements: readonly Measurement[]): string {
 }
 
 /**
- * A page with `results` in place of those that it has.
+ * Returns a page with `results` in place of its own.
  *
  * @throws Error if the page has no place for them
  */

@@ -7,7 +7,7 @@ export function configurationTables(schema: SettingsSchema): string {
   return tablesOf('', schema).join('\n\n');
 }
 
-/** @param separator what stands between the path and a key: `[].` if the path names a list */
+/** @param separator between the path and a key: `[].` if the path names a list */
 function tablesOf(
   path: string,
   { properties = {}, required = [] }: SettingsSchema,

@@ -23,10 +23,10 @@ export function registryLines(npmrc: string): string[] {
 }
 
 /**
- * Gives a machine this machine's settings of the registries of apt and npm.
+ * Copies this machine's settings of the registries of apt and npm to a machine.
  *
  * @param root - the directory that is the machine's root
- * @returns the environment variables that belong to them
+ * @returns the matching environment variables
  */
 export function copyRegistrySettings(root: string): Record<string, string> {
   copyAptSettings(root);

@@ -34,7 +34,7 @@ function report(context, node, source, flags) {
   }
 }
 
-/** With the flag y the expression is tried at one position only. */
+/** With the flag y, the engine tries the expression at one position only. */
 function isMovable(flags) {
   return !flags.includes('y');
 }

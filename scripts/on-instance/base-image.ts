@@ -17,7 +17,7 @@ const LOGIN = '/usr/local/sbin/config-drive-login';
 
 /**
  * Puts the quickstart's image into a directory as `debian.raw`, and its kernel and initial RAM disk beside it. Runs the
- * quickstart first if its image is not there.
+ * quickstart first if its image is missing.
  *
  * @throws Error if the quickstart fails.
  */
@@ -33,7 +33,7 @@ export async function prepareBaseImage(session: Session, directory: string): Pro
   if (!(await unpack())) {
     session.step('Making the Debian image that is to be customised: this is the quickstart');
     await runQuickstart(session.signal);
-    if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} lets nobody in`);
+    if (!(await unpack())) throw new Error(`${QUICKSTART_IMAGE} permits no login`);
   }
   await copyKernel(image, directory);
   return image;

@@ -47,7 +47,7 @@ function cacheVariables(directory: string): Readonly<Record<string, string>> {
   };
 }
 
-/** The same without disk images and their uses in providers, so that all images are deleted. */
+/** Returns the configuration without disk images and their uses in providers, so that all images are deleted. */
 export function withoutImages(configuration: string): string {
   const source = load(configuration) as NodepoolYaml;
   return dump({

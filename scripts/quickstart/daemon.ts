@@ -54,7 +54,7 @@ export class Daemon {
   async stop(urgently: boolean): Promise<Ending> {
     this.#stopping = true;
     this.#child.kill('SIGTERM');
-    // Any second signal makes it urgent; another one than the first, as two of a kind may become one.
+    // Any second signal makes it urgent. It differs from the first, because Linux may merge two equal signals.
     if (urgently) this.#child.kill('SIGINT');
     const ended = new AbortController();
     const timeout = delay(STOP_TIMEOUT, undefined, { signal: ended.signal }).catch(() => undefined);

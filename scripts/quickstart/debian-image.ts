@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 /**
- * The version of Debian and the kernel in an image of a file system, for people.
+ * Describes the version of Debian and the kernel in an image of a file system.
  *
  * @throws Error if one of them is missing.
  */
@@ -27,7 +27,7 @@ export async function copyKernel(image: string, directory: string): Promise<void
   }
 }
 
-/** Whether a file system image has a file. */
+/** True if a file system image has a file. */
 export async function hasFile(image: string, path: string): Promise<boolean> {
   return /^Inode: /m.test(await inFileSystem(image, `stat ${path}`));
 }

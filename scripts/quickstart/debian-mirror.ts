@@ -17,9 +17,8 @@ export interface AvailableDebian {
 }
 
 /**
- * Finds a Debian in apt's configuration. The mirror has to come from there: it is the one that this machine
- * can reach. The security archive has to be told as well, for diskimage-builder's own default is a host of
- * its own, and up to 3.13 with a suite that is gone since Debian 11.
+ * Finds a Debian in apt's configuration. This machine can reach that mirror. The security archive is set too:
+ * diskimage-builder's default is another host, and up to 3.13 a suite that no longer exists since Debian 11.
  *
  * @param indexTargets - output of apt-get with {@link INDEX_TARGETS_ARGUMENTS}
  * @param readMirrorList - reads the file that a `mirror+file:` source names, as on Debian's cloud images
@@ -55,7 +54,7 @@ export function debianFromApt(
     ...source('updates', `${release}-updates`),
     ...source('security', `${release}-security`),
   ].join('\n');
-  // What makes the initrd is there before the kernel: it is made once then, not twice. zstd packs it faster.
+  // With initramfs-tools installed before the kernel, the initrd is made once, not twice. zstd packs it faster.
   const include = ['zstd', 'initramfs-tools'];
   if (sources.includes('https:')) include.push('ca-certificates'); // Debian's smallest system trusts no authority
   return {

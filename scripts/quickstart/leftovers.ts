@@ -7,10 +7,10 @@ export function processIds(): string[] {
 }
 
 /**
- * What work in `directory` left behind: processes that name it in their arguments or environment, mounts in it
- * and loop devices of files in it, each as a line for people. Empty if all is clean.
+ * Finds what work in `directory` left behind: processes that name it in their arguments or environment, mounts in it
+ * and loop devices of files in it. Returns a line for each.
  *
- * @param ignored - ids of processes that were there before
+ * @param ignored - ids of earlier processes
  */
 export function findLeftovers(directory: string, ignored: ReadonlySet<string>): string[] {
   const processes = processIds()
@@ -28,7 +28,7 @@ export function findLeftovers(directory: string, ignored: ReadonlySet<string>): 
   return [...processes, ...mounts, ...loops];
 }
 
-/** A file's text; empty if the file is missing or belongs to another user. */
+/** Returns a file's text; empty if the file is missing or belongs to another user. */
 function read(...path: string[]): string {
   try {
     return readFileSync(join(...path), 'utf8');

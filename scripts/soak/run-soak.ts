@@ -13,10 +13,10 @@ export interface SoakRun<K extends string> {
 }
 
 /**
- * Runs a soak, which prints its figures and returns its faults. The exit code is 1 if there is one.
+ * Runs a soak, which prints its figures and returns its faults. The exit code is 1 if it returns any.
  *
- * @param defaults the options that it takes, and what holds without them
- * @param allIsWell what to say if there is no fault
+ * @param defaults its options, with their default values
+ * @param allIsWell message if it returns no fault
  */
 export async function runSoak<K extends string>(
   name: string,

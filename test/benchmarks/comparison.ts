@@ -14,7 +14,7 @@ export type Samples<T = number> = ReadonlyMap<string, readonly T[]>;
 /**
  * Measures the contenders in turn, round after round, so that other load on the machine affects all of them.
  *
- * @param rounds those that count; one before them warms up
+ * @param rounds number of counted rounds; an earlier one warms up
  */
 export async function compare<T>(
   contenders: readonly Contender<T>[],

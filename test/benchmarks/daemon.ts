@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type BuilderProcess, spawnDaemon } from '../fixtures/builder-process.ts';
 
-/** The program that `npm install` puts on the path, compiled: what users run. */
+/** The compiled program that `npm install` puts on the path. */
 export const NODEPOOL_BUILDER: string = join(
   import.meta.dirname,
   '../../packages/nodepool-builder/bin/nodepool-builder.js',

@@ -17,11 +17,11 @@ class TinyBuilder extends BaseImageBuilder {
 }
 
 /**
- * Fills a directory with images as builds leave them, with manifests: one is built, the others are its copies,
- * for a build takes its time to reach the disk.
+ * Fills a directory with images as builds leave them, with manifests: one is built, the others are its copies, because
+ * each build waits for the disk.
  *
  * @returns the image ids
- * @throws Error if not all of them are good
+ * @throws Error if an image is invalid
  */
 export async function makeImages(directory: string, count: number, signal: AbortSignal): Promise<string[]> {
   const imageIds = Array.from(

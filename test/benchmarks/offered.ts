@@ -8,8 +8,8 @@ const PAUSE = 5;
 const LIMIT = 60_000;
 
 /**
- * Asks gearmand for its status, again and again, until the functions that have a worker are as wanted. A time
- * taken by it is at most the pause, and one answer, too long: together about 10 ms with 4,000 functions.
+ * Polls gearmand's status until exactly the wanted functions have a worker. The measured time is too long by at most
+ * the pause and one answer: together about 10 ms with 4,000 functions.
  *
  * @throws the signal's reason; TimeoutError after a minute
  */

@@ -84,7 +84,7 @@ async function submitAll(client: Client): Promise<void> {
 /** The command `gearman` makes a job of each line of its input. Its own start, some milliseconds, counts as well. */
 async function gearmanClient(args: readonly string[], signal: AbortSignal): Promise<void> {
   const child = spawn('gearman', ['-n', ...args], { stdio: ['pipe', 'ignore', 'inherit'], signal });
-  child.stdin.on('error', () => {}); // if it ends before it reads, its exit code says so
+  child.stdin.on('error', () => {}); // if it ends before it reads, its exit code shows that
   child.stdin.end(Array.from({ length: JOBS }, (_, job) => `${job}\n`).join(''));
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw new Error(`gearman ended with exit code ${code}`);

@@ -69,7 +69,7 @@ test('the Python logging configuration of docs/configuration.md is valid', async
   );
 });
 
-test('docs/configuration.md shows the warning as it is', async (t) => {
+test('docs/configuration.md shows the warning as it is printed', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'docs-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

@@ -40,7 +40,7 @@ describe('the schema for editors', () => {
   });
 
   for (const [name, text] of known) {
-    it(`takes ${name}`, () => {
+    it(`accepts ${name}`, () => {
       assert.equal(validate(parseYaml(name, text).value), true, JSON.stringify(validate.errors));
     });
   }

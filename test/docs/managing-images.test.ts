@@ -97,7 +97,7 @@ test('the session without a nodepool daemon in the README works as it is written
   await ended(shell);
 });
 
-test('the configuration of docs/managing-images.md is good', async (t) => {
+test('the configuration of docs/managing-images.md is valid', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');
@@ -109,7 +109,7 @@ test('the configuration of docs/managing-images.md is good', async (t) => {
   assert.equal(configuration.manager.store, 'postgresql://nodepool@db.example.org/nodepool');
 });
 
-test('the keys of docs/managing-images.md are there, with these defaults', async (t) => {
+test('the keys of docs/managing-images.md exist, with these defaults', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'managing-images-'));
   undoAfter(t, () => rm(directory, { recursive: true }));
   const file = join(directory, 'nodepool.yaml');

@@ -23,7 +23,7 @@ export async function allPages(): Promise<string[]> {
   return pages.toSorted();
 }
 
-/** Whether a path does not belong to the project's sources. */
+/** True if a path does not belong to the project's sources. */
 function isForeign(path: string): boolean {
   return path.includes('node_modules') || path.includes('quickstart-data');
 }

@@ -122,7 +122,7 @@ describe('image-build, image-list, image-upload and image-delete', () => {
 });
 
 describe('the command line', () => {
-  it('explains itself, the commands in groups', async () => {
+  it('prints help, with the commands in groups', async () => {
     const { code, stdout } = await runCommand('--help');
     assert.equal(code, 0);
     const groups = new Map<string, readonly string[]>();

@@ -49,14 +49,14 @@ describe('the custom builder', () => {
 });
 
 for (const example of ['nodepool.yaml', 'all-in-one/nodepool.yaml']) {
-  it(`${example} is good, without a warning`, async () => {
+  it(`${example} is valid, without a warning`, async () => {
     const { warnings } = await loadConfiguration(join(EXAMPLES, example));
     assert.deepEqual(warnings, []);
   });
 }
 
 for (const unit of ['nodepool-builder.service', 'nodepool-manager.service']) {
-  it(`the systemd unit ${unit} is good`, () => {
+  it(`the systemd unit ${unit} is valid`, () => {
     execFileSync('systemd-analyze', ['verify', join(EXAMPLES, 'systemd', unit)]);
   });
 }

@@ -67,7 +67,7 @@ function poolOf(imageIds: readonly string[]): string[] {
   return files.toSorted();
 }
 
-/** Waits until each disk image has exactly one image, at one builder and in the provider. Returns their ids. */
+/** Waits until each disk image has exactly one image, at one builder and in the provider. Returns the ids. */
 async function settled(site: ManyHosts, diskimages: readonly string[]): Promise<string[]> {
   const wanted = diskimages.toSorted().join();
   return await waitUntil('exactly what is wanted, everywhere', async () => {
@@ -123,7 +123,7 @@ describe('many hosts', { concurrency: true }, () => {
     const image = await settled(site, ['debian']);
 
     await victim.dib.openGate();
-    await waitUntil('the image where nobody waits for it', async () => (await victim.images()).length > 0);
+    await waitUntil('the image whose job has no client', async () => (await victim.images()).length > 0);
     assert.deepEqual([await victim.images(), ready(site)], [image, image]);
     await victim.network.plug();
     await waitUntil(
@@ -165,7 +165,7 @@ describe('many hosts', { concurrency: true }, () => {
     );
     assert.equal(await jobs(site), 3, 'all jobs wait');
     await b.dib.openGate();
-    await waitUntil('an image where nobody waits for it', async () => (await b.images()).length === 1);
+    await waitUntil('an image whose job has no client', async () => (await b.images()).length === 1);
 
     await a.plug();
     await c.dib.openGate();

@@ -60,7 +60,7 @@ it('makes an image on an instance, with the real gearmand, QEMU and an SSH serve
       stdio: ['ignore', 'pipe', 'ignore'],
     });
   assert.equal(look('cat /etc/made-of'), 'node\nand more\n');
-  assert.equal(look('cat /root/.ssh/authorized_keys'), '', 'the key of the build lets nobody in any more');
+  assert.equal(look('cat /root/.ssh/authorized_keys'), '', 'the key of the build no longer permits a login');
   assert.doesNotMatch(look('ls -p /root'), /nodepool-builder/, 'nor is anything left of how it was made');
 
   const deletion = await gearman(server.port, 'image-delete:0000000001', '""');

@@ -16,7 +16,7 @@ it('after a builder was killed while a hook ran, the job is assigned again and t
   const site = await createSite(server.port);
   undoAfter(t, () => site.remove());
   const [hook, pids] = ['hook', 'pids'].map((name) => join(site.directory, name)) as [string, string];
-  // The first run hangs, the second says no.
+  // The first run hangs, the second rejects the image.
   const script = `if [ -e ${pids} ]; then exit 1; fi; echo $$ > ${pids}; exec sleep 600`;
   await writeFile(hook, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const configuration = await readFile(site.config, 'utf8');

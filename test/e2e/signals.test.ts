@@ -54,7 +54,7 @@ describe('SIGTERM and SIGINT', () => {
     const [result] = await startBuild();
     const ended = builder.end('SIGTERM');
     await builder.logged(/SIGTERM: finishing the running jobs/);
-    builder.child.kill('SIGUSR1'); // as an init script does behind it: it changes nothing
+    builder.child.kill('SIGUSR1'); // as an init script does right after: it has no effect
     await writeFile(gate, '');
     assert.equal(String(await result), '{"image-id": "0001"}');
     assert.equal(await ended, 0);

@@ -107,7 +107,7 @@ providers:${PROVIDERS(directory)}
     const killed = spawnDaemon(['env', [...environment, command, ...args]]);
     const asking = new Client({ servers: builder.servers });
     const job = asking.submit(`image-build:${diskimage}`, JSON.stringify({ 'image-id': imageId }));
-    void Promise.allSettled([job]); // it may be given up
+    void Promise.allSettled([job]); // the test may abandon it
     await killed.logged(/: it waits$/);
     return { killed, asking, job };
   }
@@ -157,7 +157,7 @@ providers:${PROVIDERS(directory)}
     assert.equal(
       disk['/root/.ssh/authorized_keys'],
       undefined,
-      'the key of the build lets nobody in any more',
+      'the key of the build no longer permits a login',
     );
     const log = await readFile(join(directory, 'images/.nodepool-builder/logs/1.log'), 'utf8');
     assert.match(log, /the host key is SHA256:\S+, as the console announces it/);

@@ -23,7 +23,7 @@ import { readZuulJob } from '../fixtures/zuul-job.ts';
 /** Of the build. */
 const UUID = '0123456789abcdef0123456789abcdef';
 
-/** Build directory of the jobs. The second one finds the image of the first, and does not build it again. */
+/** Build directory of the jobs. The second job finds the image of the first, and does not build it again. */
 let imageRoot: string;
 before(async () => {
   imageRoot = await mkdtemp(join(tmpdir(), 'dib-images-'));
@@ -92,7 +92,7 @@ test("Nodepool deletes images: the job's artifact is imported and uploaded to a 
   const [zuulImage] = example['zuul-images'];
   const { project, pipelines, job } = zuulImage;
   const logUrl = `${nginx.url}/`;
-  // as Zuul does it when it takes them in
+  // as Zuul does when it loads them
   const joined = artifacts.map((artifact) => ({ ...artifact, url: new URL(artifact.url, logUrl).href }));
   zuul.table().add(joined, { uuid: UUID, project, pipeline: pipelines[0], job }, { logUrl });
 

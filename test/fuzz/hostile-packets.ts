@@ -9,7 +9,7 @@ export interface HostilePacket {
   /** Its type before the corruption; `TEXT` for a line. */
   readonly name: PacketName | 'TEXT';
   readonly isMutated: boolean;
-  /** Whether it breaks the framing of later packets. */
+  /** True if it breaks the framing of later packets. */
   readonly breaksFraming: boolean;
   readonly bytes: Buffer;
 }
@@ -55,7 +55,7 @@ const WEIGHTS = { whole: 16, body: 14, frame: 1 } as const;
 
 /**
  * Streams of packets as a hostile peer would send them. Half of them make sense, so that they get far into a state
- * machine; half have a spoilt body; few spoil the framing, for that ends the connection.
+ * machine; half have a corrupted body. Few corrupt the framing, because that ends the connection.
  */
 export function hostilePackets(vocabulary: Vocabulary): fc.Arbitrary<HostilePacket[]> {
   const names = Object.keys(PACKETS) as PacketName[];

@@ -5,7 +5,7 @@ import { RawPeer } from '../../packages/gearman-node/test/fixtures/raw-peer.ts';
 /** A job server that accepts one connection, so that a peer that lost it uses another server. */
 export class HostileServer {
   readonly address: { readonly host: string; readonly port: number };
-  /** The one connection. What its peer sends must be packets. */
+  /** The only connection. Its peer must send valid packets. */
   readonly accepted: Promise<RawPeer>;
 
   private constructor(server: Server) {

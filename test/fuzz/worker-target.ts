@@ -82,8 +82,8 @@ async function attack(
 }
 
 /**
- * Sends packets, those that answer a grab when there is one as long as the worker can follow: an answer that nobody
- * waits for ends the connection. Then it hangs up.
+ * Sends packets. Answers to a grab wait for a grab while the worker keeps up, because an unexpected answer ends the
+ * connection. Then it hangs up.
  */
 async function serve(server: RawPeer, session: readonly HostilePacket[]): Promise<void> {
   let isInStep = true;

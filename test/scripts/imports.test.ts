@@ -23,7 +23,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'zuul-images': ['image-builder'],
 };
 
-/** Most names that the main entry of the core exports. */
+/** Maximum number of names that the main entry of the core exports. */
 const MOST_EXPORTS = 60;
 
 /** Modules that each file imports, types included. */

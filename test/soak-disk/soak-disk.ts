@@ -19,7 +19,7 @@ export interface DiskSoakPlan {
 /** Progress of the soak. */
 export interface DiskSoakProgress extends Readonly<Disturbances> {
   readonly seconds: number;
-  /** Builds begun. */
+  /** Started builds. */
   readonly builds: number;
   /** Checks of the files that the pools and images-dir offered. */
   readonly looks: number;

@@ -1,6 +1,6 @@
 /**
- * A builder of which nothing is real but what Gearman sees: `builder-program.ts <settings> <images-dir>`. It builds
- * files of a few bytes, and uploads them to the double.
+ * A builder of which only the Gearman side is real: `builder-program.ts <settings> <images-dir>`. It builds files of a
+ * few bytes, and uploads them to the double.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

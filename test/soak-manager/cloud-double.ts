@@ -11,7 +11,7 @@ export interface CloudImage {
   readonly imageId: string;
   readonly imageName: string;
   isWhole: boolean;
-  /** Whether the manager has recorded it as ready; it counts from then on. */
+  /** True if the manager has recorded it as ready; it counts from then on. */
   isReady: boolean;
 }
 
@@ -32,8 +32,8 @@ export type CloudCall =
   | { readonly call: 'ready'; readonly externalIds: readonly string[] };
 
 /**
- * Several clouds in one: images come in two calls, as they do to Glance, so that a half one may be left. A part of the
- * calls fails: half of those before anything is done, the others after it, by a connection that breaks.
+ * Several clouds in one: images arrive in two calls, as in Glance, so that a partial one may be left. Some calls fail:
+ * half of them before they take effect, the others afterwards, by a broken connection.
  */
 export class CloudDouble {
   readonly images: Map<string, CloudImage> = new Map();

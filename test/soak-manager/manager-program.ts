@@ -1,4 +1,7 @@
-/** The real manager, over the clouds of the double, which hear what is ready: `manager-program.ts <settings>`. */
+/**
+ * The real manager, over the clouds of the double, which receives reports of ready images: `manager-program.ts
+ * <settings>`.
+ */
 import { readFile } from 'node:fs/promises';
 import { ImageManager, openStateStore } from '@nodepool-builder/image-manager';
 import { callCloud, DoubleProvider } from './cloud-client.ts';

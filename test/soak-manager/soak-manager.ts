@@ -52,10 +52,10 @@ export interface ManagerSoakReport extends ManagerSoakProgress {
 }
 
 /**
- * Has everything built and uploaded several times over while calls fail, and builders and managers are killed; then
- * looks what is there.
+ * Builds and uploads everything several times while calls fail, and builders and managers are killed; then checks the
+ * result.
  *
- * @param signal ends it early; everything it started ends
+ * @param signal ends it early, with everything that it started
  */
 export async function soakManager(
   plan: ManagerSoakPlan,

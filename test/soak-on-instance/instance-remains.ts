@@ -14,9 +14,9 @@ export interface InstanceRemains {
 }
 
 /**
- * Looks what there is below `images`.
+ * Finds what is left below `images`.
  *
- * @param directory names the processes: their kernel lies there.
+ * @param directory of the kernel, by which the processes are found
  */
 export async function instanceRemains(directory: string, images: string): Promise<InstanceRemains> {
   const list = (name: string): Promise<string[]> =>

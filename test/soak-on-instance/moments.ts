@@ -1,8 +1,8 @@
 import { randomNumbers } from '../fixtures/random-numbers.ts';
 
 /**
- * Moments of chance, as parts of a whole: one in each of `count` equal stretches of it, in an order of chance. The same
- * seed gives the same.
+ * Random moments, as parts of a whole: one in each of `count` equal stretches of it, in random order. The same seed
+ * gives the same moments.
  */
 export function moments(count: number, seed: number): number[] {
   const next = randomNumbers(seed);

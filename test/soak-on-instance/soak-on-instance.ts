@@ -25,7 +25,7 @@ export interface InstanceSoakPlan {
 export interface InstanceKill extends KillMoment {
   /** Phase in the record at that time; undefined without a record. */
   readonly found: string | undefined;
-  /** Whether the job was submitted again. */
+  /** True if the job was submitted again. */
   readonly comesAgain: boolean;
   /** Milliseconds from the start of the next builder until nothing remained. */
   readonly settled: number;
@@ -40,8 +40,8 @@ const DISKIMAGES = {
 /**
  * Kills a builder while it makes images on machines of a local QEMU, and starts it again each time.
  *
- * @returns the kills; all is well with them.
- * @throws Error if something is left that nobody owns, or if a job that came again fails.
+ * @returns the kills, if nothing was left and no job failed
+ * @throws Error if an orphan is left, or if a job that came again fails.
  */
 export async function soakOnInstance(
   { kills, seed }: InstanceSoakPlan,

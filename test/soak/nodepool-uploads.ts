@@ -25,7 +25,7 @@ export interface Submissions {
 
 /**
  * Has images uploaded as the Gearman-era nodepool daemon does: all at once, each as a job in the foreground with a
- * unique key of its own; one that fails, or whose server is lost, is asked for again as a new job. `submissions` and
+ * unique key of its own; one that fails, or whose server is lost, is submitted again as a new job. `submissions` and
  * `wanted` are kept up to date.
  */
 export async function submitUploads(

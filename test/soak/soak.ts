@@ -42,11 +42,11 @@ export interface SoakReport extends SoakProgress {
 }
 
 /**
- * Has images uploaded to three projects of a real Glance while the builder and gearmand are killed, and looks what is
- * there in the end.
+ * Has images uploaded to three projects of a real Glance while the builder and gearmand are killed, and counts the
+ * images at the end.
  *
- * @param onProgress - called whenever an upload is done
- * @param signal - ends it early; everything it started ends
+ * @param onProgress - called after each upload
+ * @param signal - ends it early, with everything that it started
  */
 export async function soak(
   plan: SoakPlan,

@@ -11,7 +11,7 @@ const TARGET_SIZE = 16 * CHUNK;
 const HEADER = 12;
 
 /**
- * Decodes a recorded stream, again and again, for some time.
+ * Decodes a recorded stream repeatedly, for some time.
  *
  * @returns `PACKETS BYTES SECONDS`
  */
@@ -42,8 +42,7 @@ export async function decodeFile(library: NodeLibrary, file: string, millisecond
 }
 
 /**
- * Copies the same chunks, for comparison: 1 MiB after the other, the size of a packet, into the memory that `target`
- * gives for it.
+ * Copies the same chunks, for comparison: 1 MiB at a time, the size of a packet, into the memory that `target` gives.
  *
  * @returns as {@link decodeFile}, without packets
  */
@@ -68,12 +67,12 @@ export function oneTarget(): () => Buffer {
   return () => target;
 }
 
-/** Each target of a copy is memory of its own, as the payload of a decoded packet is. */
+/** Each copy has memory of its own, as the payload of a decoded packet has. */
 export function newTarget(): Buffer {
   return Buffer.allocUnsafeSlow(TARGET_SIZE);
 }
 
-/** The stream as a socket would bring it. Each chunk is memory of its own, as it is there. */
+/** The stream as a socket would deliver it: each chunk has memory of its own. */
 function chunksOf(stream: Buffer): Buffer[] {
   const chunks: Buffer[] = [];
   for (let at = 0; at < stream.length; at += CHUNK) {
@@ -82,7 +81,7 @@ function chunksOf(stream: Buffer): Buffer[] {
   return chunks;
 }
 
-/** For each chunk, how many packets have ended in it and in those before. */
+/** For each chunk, the number of packets that have ended so far. */
 function packetsEndedBy(stream: Buffer): number[] {
   const counts: number[] = [];
   let [at, packets] = [0, 0];

@@ -15,7 +15,7 @@ function contextOf(t: TestContext): BenchmarkContext {
   return { signal: t.signal, after: (close) => closers.push(close), progress: () => {} };
 }
 
-/** The sources are tested, not what was compiled of them. */
+/** Runs the sources, not the compiled packages. */
 function onSources([file, ...args]: Command): Command {
   return file === process.execPath
     ? [file, '--conditions=@nodepool-builder/source', ...args]

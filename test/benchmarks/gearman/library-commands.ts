@@ -26,7 +26,7 @@ export interface Library {
 
 const run = promisify(execFile);
 
-/** Makes ready all libraries; npm installs some, and the C compiler is needed for another. */
+/** Prepares all libraries: npm installs some, and the C compiler compiles another. */
 export async function prepareLibraries(context: BenchmarkContext): Promise<Library[]> {
   await installPeers(context);
   const npmPeers = NPM_PEERS.map((name) => nodeLibrary(name, name));

@@ -29,8 +29,8 @@ export interface LinkedNamespaces {
 }
 
 /**
- * Makes two network namespaces with a link between them, as between two machines: MTU 1500. They have no names, so
- * that they and the link are gone with the last process inside, whatever happens.
+ * Makes two network namespaces with a link between them, as between two machines: MTU 1500. They have no names, so that
+ * they and the link disappear with the last process inside.
  */
 export async function linkNamespaces(context: BenchmarkContext): Promise<LinkedNamespaces> {
   const { signal } = context;

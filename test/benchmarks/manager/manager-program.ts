@@ -1,7 +1,7 @@
 /**
  * A manager in a process of its own. Its arguments are the path of a store and the port of a job server; it answers
- * `plan` with the milliseconds that a planning pass took, `manage` when it has begun to lead and to wait, and `memory`
- * with the most bytes that it ever had.
+ * `plan` with the milliseconds that a planning pass took, `manage` once it leads and waits, and `memory` with its peak
+ * memory in bytes.
  */
 import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';

@@ -68,7 +68,7 @@ async function run(context: BenchmarkContext): Promise<Measurement[]> {
       bar: { limit: `< ${PASS_BAR} ms`, met: slowest < PASS_BAR },
     },
     {
-      what: 'From the start of the manager until a build that somebody asked for is with its builder',
+      what: 'From the start of the manager until a requested build is with its builder',
       result: `${((times[0] ?? 0) / 1000).toFixed(1)} s`,
     },
     {

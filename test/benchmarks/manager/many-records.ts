@@ -31,7 +31,7 @@ export const CONFIGURATION: ManagerConfiguration = {
   timing: { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 },
 };
 
-/** Records of a site that has everything it wants, build by build. */
+/** Records of a site in its wanted state, build by build. */
 export function* records(
   owner: string,
 ): Iterable<{ readonly build: Build; readonly uploads: readonly Upload[] }> {

@@ -18,7 +18,7 @@ const BLOCK = Buffer.alloc(64 * 2 ** 20);
 const NEEDED = 8 * GIB;
 
 /**
- * Makes a raw image that goes away with the benchmark. It is on the disk and in the page cache: neither its writing
+ * Makes a raw image that is removed after the benchmark. It is on the disk and in the page cache: neither its writing
  * nor its first reading is part of a measurement.
  */
 export async function largeImage({ signal, after, progress }: BenchmarkContext): Promise<string> {

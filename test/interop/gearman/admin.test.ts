@@ -59,7 +59,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
 
     test('a full queue refuses a job, and only that job', async (t) => {
       const { admin, client } = await start(t);
-      await admin.createFunction('f'); // gearmand limits but what it knows
+      await admin.createFunction('f'); // gearmand limits only functions that it knows
       await admin.maxQueue('f', 1);
       const jobs = [client.submit('f'), client.submit('f'), client.submit('g')].map((job) => job.handle);
       const [first, second, third] = await Promise.allSettled(jobs);

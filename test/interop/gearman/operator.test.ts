@@ -36,7 +36,7 @@ const CONVERSATION: readonly (readonly [command: string, reply: string])[] = [
   ),
 ];
 
-/** Commands that are not known; the servers spell the text differently. */
+/** Unknown commands; the servers spell the text differently. */
 const UNKNOWN: readonly string[] = [
   '',
   '  ',

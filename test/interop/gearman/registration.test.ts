@@ -88,7 +88,7 @@ for (const [server, start] of Object.entries(SERVERS)) {
         const job = site.client.submit('f');
         await job.handle;
         worker.remove('f'); // about when the server assigns the job
-        worker.add('f', handler); // it did not: the job waits
+        worker.add('f', handler); // the server did not put it back: the job waits
         assert.equal(String(await job), 'done');
         worker.remove('f');
       }

@@ -16,7 +16,7 @@ export function subjectOf(name: string): string {
   return name.slice(name.indexOf(':') + 1);
 }
 
-/** What the offer depends on. */
+/** State that decides which functions are offered. */
 export interface Offerable {
   /** Names of the disk images that can be built here. */
   readonly diskimages: Iterable<string>;

@@ -21,7 +21,7 @@ export async function runDeleteJob(context: DeleteJobContext, job: WorkerJob): P
   const logger = context.logger('nodepool.builder.UploadWorker');
   await settleJob(`deletion of ${imageId} (job ${job.handle})`, logger, () =>
     repository.delete(imageId).catch((error: unknown) => {
-      // Somebody deleted the files before the job started, so the job is done.
+      // The files were deleted before the job started, so the job is done.
       if (!(error instanceof ImageError && error.code === 'image-not-found')) throw error;
     }),
   );

@@ -35,7 +35,7 @@ export interface UploadJobContext {
   readonly logger: (name: string) => Logger;
 }
 
-/** Where an image goes. */
+/** Destination of an upload. */
 interface Target extends UploadTarget {
   readonly image: ProviderImageConfiguration;
 }

@@ -55,7 +55,7 @@ providers: []
     }
 
     protected override createImage(): Promise<void> {
-      return Promise.reject(new Error('nobody asks for it'));
+      return Promise.reject(new Error('it must not be requested'));
     }
   }
   const { configuration } = await loadConfiguration(config);

@@ -14,7 +14,7 @@ const UUID = '0123456789abcdef0123456789abcdef';
 /** A builder whose builds fail. */
 class UnneededBuilder extends BaseImageBuilder {
   protected override createImage(): Promise<void> {
-    return Promise.reject(new Error('nobody needs this'));
+    return Promise.reject(new Error('this build is not needed'));
   }
 }
 
@@ -63,9 +63,9 @@ it('a build of Zuul that a builder offers is not imported again', async (t) => {
   const imageId = `noble-1763773261-${UUID}`;
   assert.equal(await run(imageId), `{"image-id": "${imageId}"}`);
   // images with other names do not count
-  await assert.rejects(run(`jammy-1763773261-${UUID}`), /nobody needs this/);
-  await assert.rejects(run('noble-1'), /nobody needs this/);
-  await assert.rejects(run(imageId, false), /nobody needs this/);
+  await assert.rejects(run(`jammy-1763773261-${UUID}`), /this build is not needed/);
+  await assert.rejects(run('noble-1'), /this build is not needed/);
+  await assert.rejects(run(imageId, false), /this build is not needed/);
 });
 
 it('a job cannot forge or flood the log', async (t) => {

@@ -9,8 +9,8 @@ export const PEERS: string = join(import.meta.dirname, '../peers');
 export const requirePeer: NodeJS.Require = createRequire(join(PEERS, 'package.json'));
 
 /**
- * Switches Nagle's algorithm off for every socket of this process. Most of the libraries leave it on, and stand at
- * 23 jobs per second then: each job waits for a delayed acknowledgement.
+ * Switches Nagle's algorithm off for every socket of this process. Most of the libraries leave it on, and then reach
+ * only 23 jobs per second: each job waits for a delayed acknowledgement.
  */
 export function withoutNagle(): void {
   const original = Object.getOwnPropertyDescriptor(Socket.prototype, 'connect') as PropertyDescriptor;

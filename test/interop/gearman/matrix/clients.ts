@@ -146,7 +146,7 @@ async function hear(job: Job): Promise<string[]> {
   return lines;
 }
 
-/** Submits with a client that is a program. */
+/** Submits with a client in a program of its own. */
 function submitWith(command: Command): TestClient['submit'] {
   return (t, port, { mode, priority, function: name, unique, payload }) => {
     const program = startProgram(t, [...command, String(port), mode, priority, name, unique]);
@@ -155,7 +155,7 @@ function submitWith(command: Command): TestClient['submit'] {
       if (!line.startsWith('created ')) throw new Error(line);
       return line.slice('created '.length);
     });
-    created.catch(() => {}); // a test that looks at neither has failed before
+    created.catch(() => {}); // a test that awaits neither has already failed
     return {
       handle: () => created,
       heard: async () => {

@@ -11,7 +11,7 @@ import { workers } from './workers.ts';
 const CONCURRENCY = 4;
 
 /**
- * Declares the tests of each client and each worker with one server, over all cases that they can do; at least one of
+ * Declares the tests of each client and each worker with one server, for all cases that they support; at least one of
  * the three is ours.
  */
 export async function testServer(serverName: string, server: TestServer): Promise<void> {

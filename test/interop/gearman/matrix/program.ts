@@ -10,7 +10,7 @@ export type Command = readonly [file: string, ...args: string[]];
 /** A program of a peer while it runs; it ends with the test. */
 export interface Program {
   readonly stdin: Writable;
-  /** The next line that it prints. Rejects when it ends instead. */
+  /** The next line that it prints. Rejects if it ends first. */
   readonly nextLine: () => Promise<string>;
   /** The remaining lines until it ends. */
   readonly remainingLines: () => Promise<string[]>;

@@ -103,7 +103,7 @@ export function workers({ worker }: CompiledPeers): Readonly<Record<string, Test
   };
 }
 
-/** Starts workers that are programs. */
+/** Starts workers in programs of their own. */
 function program(
   command: (port: string, functionName: string) => Command,
   streams: keyof typeof STREAMS = 'own',
