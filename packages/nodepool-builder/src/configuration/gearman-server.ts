@@ -5,7 +5,6 @@ import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import type { ServerAddress } from '@nodepool-builder/gearman-node';
 import type { Diagnostic, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import type { ConfigurationParts } from './parts.ts';
 import { TEXT } from './schema-node.ts';
 
 const PARTS = ['ca', 'cert', 'key'] as const;
@@ -79,7 +78,9 @@ function keyOf(server: GearmanServer, part: Part): `ssl-${Part}` | `ssl_${Part}`
 /** Reports a key that is set twice or lacks its counterpart, and a file that is unreadable or has other content. */
 export async function gearmanServerDiagnostics({
   general,
-}: ConfigurationParts): Promise<readonly Diagnostic[]> {
+}: {
+  readonly general: { readonly 'gearman-servers': readonly GearmanServer[] };
+}): Promise<readonly Diagnostic[]> {
   const found = general['gearman-servers'].map(async (server, index) => {
     const keys = [...keyDiagnostics(server)];
     const all = keys.length > 0 ? keys : await fileDiagnostics(server);
