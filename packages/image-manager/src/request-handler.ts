@@ -72,7 +72,7 @@ export function rollback(state: ManagerState, diskimage: string): Outcome {
   const good = [...state.builds.values()]
     .filter((build) => build.diskimage === diskimage && !build.withdrawn)
     .filter((build) => build.state === 'ready' || uploaded.has(build.id));
-  const [newest, previous] = good.toSorted(newestFirst(good, (build) => build));
+  const [newest, previous] = newestFirst(good, (build) => build);
   if (newest === undefined) {
     return `disk image "${diskimage}" has no ready build to withdraw; request a build`;
   }

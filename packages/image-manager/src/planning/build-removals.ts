@@ -14,11 +14,10 @@ export function* planBuildRemovals(pass: Pass): Iterable<PlanItem> {
 
 function* planRemoval(pass: Pass, { id }: Build, reason: string): Iterable<PlanItem> {
   const uploading = pass.survey.uploadsOf.get(id)?.find(({ state }) => state === 'uploading');
-  const subject = `build ${id}`;
   if (uploading === undefined) {
-    yield* stepOfRecord(pass, subject, id, { kind: 'delete-build', imageId: id, reason });
+    yield* stepOfRecord(pass, { kind: 'delete-build', imageId: id, reason });
   } else {
-    yield { subject, reason: `${reason}; it is deleted after its upload ${uploading.id}` };
+    yield { subject: `build ${id}`, reason: `${reason}; it is deleted after its upload ${uploading.id}` };
   }
 }
 

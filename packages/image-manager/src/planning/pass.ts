@@ -2,11 +2,9 @@ import type { Cron } from 'croner';
 import type { Timing } from '../configuration.ts';
 import type { Survey } from './survey.ts';
 
-/** A step to take now, and why. */
-export type Step =
+/** A step that makes a new record. */
+export type NewStep =
   | { readonly kind: 'build'; readonly diskimage: string; readonly reason: string }
-  /** Resumes a build whose manager died or whose job was lost. */
-  | { readonly kind: 'resume-build'; readonly imageId: string; readonly reason: string }
   | {
       readonly kind: 'upload';
       readonly imageId: string;
@@ -14,13 +12,24 @@ export type Step =
       readonly provider: string;
       readonly imageName: string;
       readonly reason: string;
-    }
-  | { readonly kind: 'resume-upload'; readonly uploadId: string; readonly reason: string }
-  /** Starts or resumes a deletion. */
-  | { readonly kind: 'delete-upload'; readonly uploadId: string; readonly reason: string }
-  | { readonly kind: 'delete-build'; readonly imageId: string; readonly reason: string }
-  /** Deletes what a failed upload may have left in the provider. */
-  | { readonly kind: 'discard'; readonly uploadId: string; readonly reason: string }
+    };
+
+/**
+ * A step that changes a record. It resumes a build or upload whose manager died or whose job was lost, or starts or
+ * resumes a deletion; `discard` deletes what a failed upload may have left in the provider.
+ */
+export type RecordStep =
+  | { readonly kind: 'resume-build' | 'delete-build'; readonly imageId: string; readonly reason: string }
+  | {
+      readonly kind: 'resume-upload' | 'delete-upload' | 'discard';
+      readonly uploadId: string;
+      readonly reason: string;
+    };
+
+/** A step to take now, and why. */
+export type Step =
+  | NewStep
+  | RecordStep
   /** Deletes records that are no longer needed. */
   | {
       readonly kind: 'prune';
@@ -95,10 +104,14 @@ export interface Pass {
 /** Output of a planning rule. */
 export type PlanItem = Step | Wait | LaterBuild;
 
-/** Yields the step of a record, unless a task of it is running or has just failed. */
-export function* stepOfRecord(pass: Pass, subject: string, id: string, step: Step): Iterable<PlanItem> {
-  if (pass.observation.inProgress.has(id)) return;
-  const until = pass.observation.retryAt.get(id) ?? -Infinity;
-  if (until <= pass.observation.now) yield step;
-  else yield { subject, reason: `the last attempt failed; the next follows later: ${step.reason}`, until };
+/** Yields a step, unless a task of its record is running or has just failed. */
+export function* stepOfRecord({ observation }: Pass, step: RecordStep): Iterable<PlanItem> {
+  const [type, id] = 'imageId' in step ? ['build', step.imageId] : ['upload', step.uploadId];
+  if (observation.inProgress.has(id)) return;
+  const until = observation.retryAt.get(id) ?? -Infinity;
+  if (until <= observation.now) yield step;
+  else {
+    const reason = `the last attempt failed; the next follows later: ${step.reason}`;
+    yield { subject: `${type} ${id}`, reason, until };
+  }
 }

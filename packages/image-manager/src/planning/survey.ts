@@ -43,7 +43,7 @@ export function surveyOf(configuration: ManagerConfiguration, state: ManagerStat
   const diskimages = new Map<string, SurveyedDiskImage>();
   for (const name of new Set([...entries.keys(), ...buildsOf.keys()])) {
     const ofName = buildsOf.get(name) ?? [];
-    const builds = ofName.toSorted(newestFirst(ofName, (build) => build));
+    const builds = newestFirst(ofName, (build) => build);
     diskimages.set(name, {
       name,
       entry: entries.get(name),
@@ -96,19 +96,18 @@ function surveyTargets(
   diskimages: ReadonlyMap<string, ManagedDiskImage>,
   state: ManagerState,
 ): readonly Target[] {
-  const bindings = new Map(providers.map((provider) => [provider.name, bindingsOf(provider, diskimages)]));
-  const uploads = uploadsByTarget(state);
+  const entries = new Map(providers.map((provider) => [provider.name, provider]));
+  const uploadsOf = Map.groupBy(state.uploads.values(), ({ provider }) => provider);
   const targets: Target[] = [];
-  for (const provider of new Set([...bindings.keys(), ...uploads.keys()])) {
-    const bindingsHere = bindings.get(provider);
-    const uploadsHere = uploads.get(provider);
-    const providerConfigured = bindingsHere !== undefined;
-    for (const imageName of new Set([...(bindingsHere?.keys() ?? []), ...(uploadsHere?.keys() ?? [])])) {
-      const binding = bindingsHere?.get(imageName);
-      const here = uploadsHere?.get(imageName) ?? [];
-      const all = here.toSorted(newestFirst(here, (upload) => upload));
-      const good = binding === undefined ? [] : goodOnes(all, binding.diskimage.name, state.builds);
-      targets.push({ provider, imageName, providerConfigured, binding, uploads: all, good });
+  for (const provider of new Set([...entries.keys(), ...uploadsOf.keys()])) {
+    const entry = entries.get(provider);
+    const bindings = entry === undefined ? new Map<string, ImageBinding>() : bindingsOf(entry, diskimages);
+    const uploadsHere = Map.groupBy(uploadsOf.get(provider) ?? [], ({ imageName }) => imageName);
+    for (const imageName of new Set([...bindings.keys(), ...uploadsHere.keys()])) {
+      const binding = bindings.get(imageName);
+      const uploads = newestFirst(uploadsHere.get(imageName) ?? [], (upload) => upload);
+      const good = binding === undefined ? [] : goodOnes(uploads, binding.diskimage.name, state.builds);
+      targets.push({ provider, imageName, providerConfigured: entry !== undefined, binding, uploads, good });
     }
   }
   return targets;
@@ -126,15 +125,6 @@ function bindingsOf(
   return bindings;
 }
 
-function uploadsByTarget({
-  uploads,
-}: ManagerState): ReadonlyMap<string, ReadonlyMap<string, readonly Upload[]>> {
-  const byProvider = Map.groupBy(uploads.values(), ({ provider }) => provider);
-  return new Map(
-    [...byProvider].map(([provider, here]) => [provider, Map.groupBy(here, ({ imageName }) => imageName)]),
-  );
-}
-
 function goodOnes(
   uploads: readonly Upload[],
   diskimage: string,
@@ -146,24 +136,23 @@ function goodOnes(
       upload.diskimage === diskimage &&
       builds.get(upload.imageId)?.withdrawn !== true,
   );
-  return good.toSorted(newestFirst(good, (upload) => buildDateOf(upload, builds)));
+  return newestFirst(good, (upload) => buildDateOf(upload, builds));
 }
 
 /** A record's date, with the id that decides if dates are equal. */
 export type Dated = Pick<Build, 'id' | 'requestedAt'>;
 
 /**
- * Orders records newest first: by the store's numbers, or by date if a record has none. A clock that was set back
+ * Sorts records, the newest first: by the store's numbers, or by date if a record has none. A clock that was set back
  * therefore does not change the order.
- *
- * @param all the records to compare
  */
-export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): (one: T, other: T) => number {
-  const dates = new Map(all.map((each) => [each, dateOf(each)]));
-  const describe = (each: T) => ({ imageId: dates.get(each)?.id, builtAt: dates.get(each)?.requestedAt });
-  const compare = byBuild(all, describe, Infinity);
-  const idOf = (each: T): string => dates.get(each)?.id ?? '';
-  return (one, other) => compare(one, other) || byText(idOf(other), idOf(one));
+export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): readonly T[] {
+  const dated = all.map((each) => ({ each, date: dateOf(each) }));
+  const describe = ({ date }: (typeof dated)[number]) => ({ imageId: date.id, builtAt: date.requestedAt });
+  const compare = byBuild(dated, describe, Infinity);
+  return dated
+    .toSorted((one, other) => compare(one, other) || byText(other.date.id, one.date.id))
+    .map(({ each }) => each);
 }
 
 /** Returns the date of an upload's build. */

@@ -1,15 +1,7 @@
 import type { Build, Upload } from '../records.ts';
 import { failuresInARow, failuresInWords, retryTime } from './back-off.ts';
-import { type Pass, type PlanItem, type Step, stepOfRecord } from './pass.ts';
-import {
-  buildDateOf,
-  type Dated,
-  type ImageBinding,
-  keptOf,
-  newestFirst,
-  pausedBy,
-  type Target,
-} from './survey.ts';
+import { type Pass, type PlanItem, type RecordStep, stepOfRecord } from './pass.ts';
+import { buildDateOf, type ImageBinding, keptOf, newestFirst, pausedBy, type Target } from './survey.ts';
 
 /** Plans the uploads that providers lack, and resumes uploads without a task. */
 export function* planUploads(pass: Pass): Iterable<PlanItem> {
@@ -17,7 +9,7 @@ export function* planUploads(pass: Pass): Iterable<PlanItem> {
     for (const { id, state } of target.uploads) {
       if (state !== 'uploading') continue;
       const reason = 'it is being uploaded, but has no task: its manager ended, or its job was lost';
-      yield* stepOfRecord(pass, `upload ${id}`, id, { kind: 'resume-upload', uploadId: id, reason });
+      yield* stepOfRecord(pass, { kind: 'resume-upload', uploadId: id, reason });
     }
     if (target.binding === undefined) continue;
     const wanted = pass.survey.diskimages.get(target.binding.diskimage.name)?.good[0];
@@ -37,12 +29,11 @@ export function needsUpload(pass: Pass, target: Target, wanted: Build): boolean 
 function lacks({ survey }: Pass, target: Target, wanted: Build): boolean {
   const [best] = target.good;
   // The target may have a newer build whose file is gone. An older upload would be deleted again.
-  if (best !== undefined && !isOlder(buildDateOf(best, survey.builds), wanted)) return false;
+  if (best !== undefined) {
+    const dated = buildDateOf(best, survey.builds);
+    if (newestFirst([dated, wanted], (each) => each)[0] === dated) return false;
+  }
   return !target.uploads.some(({ state, imageId }) => state === 'uploading' && imageId === wanted.id);
-}
-
-function isOlder(one: Dated, other: Dated): boolean {
-  return newestFirst([one, other], (each) => each)(one, other) > 0;
 }
 
 function planNewUpload(
@@ -87,7 +78,7 @@ export function* planUploadRemovals(pass: Pass): Iterable<PlanItem> {
     }
     for (const upload of target.uploads) {
       const step = removalOf(upload, target);
-      if (step !== undefined) yield* stepOfRecord(pass, `upload ${upload.id}`, upload.id, step);
+      if (step !== undefined) yield* stepOfRecord(pass, step);
     }
   }
 }
@@ -107,25 +98,21 @@ function mayBeThere({ state, leftovers }: Upload): boolean {
   return state === 'ready' || state === 'deleting' || (state === 'failed' && leftovers);
 }
 
-function removalOf(upload: Upload, target: Target): Step | undefined {
+function removalOf(upload: Upload, target: Target): RecordStep | undefined {
   const uploadId = upload.id;
-  if (upload.state === 'deleting') {
-    return { kind: 'delete-upload', uploadId, reason: 'its deletion is not finished' };
-  }
   if (upload.state === 'failed' && upload.leftovers) {
     return { kind: 'discard', uploadId, reason: 'it failed, and the provider may hold parts of it' };
   }
-  if (upload.state !== 'ready') return undefined;
-  const reason =
-    target.binding === undefined ? whyNotConfigured(target) : whyReplaced(upload, target, target.binding);
+  const reason = whyNotNeeded(upload, target);
   return reason === undefined ? undefined : { kind: 'delete-upload', uploadId, reason };
 }
 
-function whyNotConfigured({ provider, imageName }: Target): string {
-  return `the configuration no longer has image ${imageName} of provider ${provider}`;
-}
-
-function whyReplaced(upload: Upload, { good }: Target, binding: ImageBinding): string | undefined {
+function whyNotNeeded(upload: Upload, { provider, imageName, binding, good }: Target): string | undefined {
+  if (upload.state === 'deleting') return 'its deletion is not finished';
+  if (upload.state !== 'ready') return undefined;
+  if (binding === undefined) {
+    return `the configuration no longer has image ${imageName} of provider ${provider}`;
+  }
   const [best] = good;
   if (best === undefined) return undefined;
   if (upload.diskimage !== binding.diskimage.name) {

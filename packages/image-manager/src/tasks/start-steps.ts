@@ -1,4 +1,4 @@
-import type { Step } from '../planning/pass.ts';
+import type { NewStep, RecordStep, Step } from '../planning/pass.ts';
 import type { Build, Upload } from '../records.ts';
 import { followBuild, newBuild } from './build.ts';
 import { deleteBuild, deleteUpload, discardUpload } from './delete.ts';
@@ -7,12 +7,6 @@ import { describeUpload, followUpload, newUpload } from './upload.ts';
 
 /** Numbers of the requests that a build fulfils, by disk image. */
 type BuildRequests = ReadonlyMap<string, readonly number[]>;
-
-/** Steps that make a new record. */
-type NewStep = Extract<Step, { kind: 'build' | 'upload' }>;
-
-/** Steps that change a record. */
-type RecordStep = Exclude<Step, NewStep | { kind: 'prune' }>;
 
 /** Starts the steps of a plan as tasks. Resolves once all of them are on record. */
 export async function startSteps(

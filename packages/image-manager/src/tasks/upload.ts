@@ -1,13 +1,13 @@
 import { InvalidResultError, jobFailure, readResult } from '../gearman/run-job.ts';
 import { uploadIdOf } from '../ownership.ts';
-import type { Step } from '../planning/pass.ts';
+import type { NewStep } from '../planning/pass.ts';
 import type { Upload } from '../records.ts';
 import type { TaskContext } from './tasks.ts';
 
 /** Makes the record of an upload. It is written before {@link followUpload} starts the upload. */
 export function newUpload(
   { owner, now }: Pick<TaskContext, 'owner' | 'now'>,
-  { imageId, diskimage, provider, imageName, reason }: Extract<Step, { kind: 'upload' }>,
+  { imageId, diskimage, provider, imageName, reason }: Extract<NewStep, { kind: 'upload' }>,
   number: number,
 ): Upload {
   return {

@@ -95,7 +95,7 @@ export function checkEnd(simulation: Simulation): void {
     const good = [...state.builds.values()].filter(
       (each) => each.diskimage === diskimage && each.state === 'ready' && !each.withdrawn,
     );
-    const [newest] = good.toSorted(newestFirst(good, (build) => build));
+    const [newest] = newestFirst(good, (build) => build);
     const uploads = readyAt(state, target);
     const asNew = uploads.filter(
       (upload) => newest !== undefined && isAsNew(buildDateOf(upload, state.builds), newest),
@@ -112,5 +112,5 @@ export function checkEnd(simulation: Simulation): void {
 }
 
 function isAsNew(one: Dated, other: Dated): boolean {
-  return newestFirst([one, other], (each) => each)(one, other) <= 0;
+  return newestFirst([one, other], (each) => each)[0] === one;
 }
