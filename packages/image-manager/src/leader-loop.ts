@@ -55,23 +55,14 @@ export class LeaderLoop {
   #wake: (() => void) | undefined;
 
   private constructor(options: LeaderLoopOptions, state: LeaderState) {
-    const { store, fleet, configuration, provider, logger, now, elapsed } = options;
+    const { store, configuration, logger, elapsed } = options;
     this.#options = options;
     this.#state = state;
     this.#retries = new RetryTimes(() => configuration().timing);
     this.#comparisons = new RetryTimes(() => configuration().timing);
     this.#tasks = new Tasks({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
-    this.#context = {
-      state,
-      owner: store.owner,
-      configuration,
-      fleet,
-      isLongAbsent: (imageId) => this.#isLongAbsent(imageId),
-      provider,
-      logger,
-      now,
-      elapsed,
-    };
+    const isLongAbsent = (imageId: string): boolean => this.#isLongAbsent(imageId);
+    this.#context = { ...options, state, owner: store.owner, isLongAbsent };
     this.#orphans = new OrphanCollector(this.#context);
   }
 

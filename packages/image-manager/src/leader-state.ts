@@ -51,10 +51,7 @@ export class LeaderState implements ManagerState {
 
   /** Changes fields of a build. A build that was pruned meanwhile stays pruned. */
   updateBuild(id: string, fields: Partial<Build>): Promise<void> {
-    return this.#enqueue(({ build: find }) => {
-      const build = find(id);
-      return build === undefined ? {} : { builds: [{ ...build, ...fields }] };
-    });
+    return this.#enqueue(({ build }) => ({ builds: updated(build(id), fields) }));
   }
 
   /**
@@ -65,17 +62,14 @@ export class LeaderState implements ManagerState {
   async recordChecksum(id: string, checksum: string): Promise<string | undefined> {
     await this.#enqueue(({ build: find }) => {
       const build = find(id);
-      return build === undefined || build.checksum !== undefined ? {} : { builds: [{ ...build, checksum }] };
+      return build?.checksum === undefined ? { builds: updated(build, { checksum }) } : {};
     });
     return this.builds.get(id)?.checksum;
   }
 
   /** Changes fields of an upload. An upload that was pruned meanwhile stays pruned. */
   updateUpload(id: string, fields: Partial<Upload>): Promise<void> {
-    return this.#enqueue(({ upload: find }) => {
-      const upload = find(id);
-      return upload === undefined ? {} : { uploads: [{ ...upload, ...fields }] };
-    });
+    return this.#enqueue(({ upload }) => ({ uploads: updated(upload(id), fields) }));
   }
 
   #enqueue(derive: Derivation): Promise<void> {
@@ -124,4 +118,8 @@ export class LeaderState implements ManagerState {
     for (const id of change.prunedBuilds ?? []) this.builds.delete(id);
     for (const id of change.prunedUploads ?? []) this.uploads.delete(id);
   }
+}
+
+function updated<T>(record: T | undefined, fields: Partial<T>): readonly T[] {
+  return record === undefined ? [] : [{ ...record, ...fields }];
 }

@@ -9,11 +9,11 @@ import { compareUploads, findUnrecordedImages, listProviders, type UnrecordedIma
  */
 export class OrphanCollector {
   readonly #context: TaskContext;
-  /** Keys of the images that the last scan found. */
+  /** Keys of the orphans and vanished uploads that the last scan found. */
   #found: ReadonlySet<string> = new Set();
+  /** On the monotonic clock; never while a scan is running. */
   #nextScan = -Infinity;
   #scanning: Promise<void> = Promise.resolve();
-  #isScanning = false;
   /** Providers that have had the warning about invisible uploads. */
   readonly #warned = new Set<string>();
 
@@ -24,14 +24,13 @@ export class OrphanCollector {
   /** Starts a scan if one is due. Calls `changed` at its end. */
   scanWhenDue(signal: AbortSignal, changed: () => void): void {
     const { elapsed, logger, configuration } = this.#context;
-    if (this.#isScanning || signal.aborted || elapsed() < this.#nextScan) return;
-    this.#isScanning = true;
+    if (signal.aborted || elapsed() < this.#nextScan) return;
+    this.#nextScan = Infinity;
     this.#scanning = this.#scan(signal)
       .catch((error: unknown) => {
         if (!signal.aborted) logger.warn(`the scan for orphans failed: ${String(error)}`);
       })
       .finally(() => {
-        this.#isScanning = false;
         // The interval starts at the end of a scan, so that a slow scan is followed by a full pause.
         this.#nextScan = elapsed() + configuration().timing.leakInterval * 1000;
         changed();
@@ -50,21 +49,16 @@ export class OrphanCollector {
     const { offered } = await fleet.status();
     const presence = compareUploads(state.uploads.values(), listings, begun);
     const unrecorded = findUnrecordedImages({ owner, state, listings, offered: offered.deletes });
-    const orphans = new Map(
-      unrecorded.filter(({ isOurs }) => isOurs).map((image) => [describe(image), image]),
-    );
-    const vanished = new Map(presence.vanished.map((upload) => [`upload ${upload.id}`, upload]));
+    const corrections = new Map<string, () => Promise<void>>();
+    for (const image of unrecorded.filter(({ isOurs }) => isOurs)) {
+      corrections.set(describe(image), () => this.#delete(image, signal));
+    }
+    for (const { id } of presence.vanished) corrections.set(`upload ${id}`, () => this.#markDeleted(id));
     const before = this.#found;
-    this.#found = new Set([...orphans.keys(), ...vanished.keys()]);
+    this.#found = new Set(corrections.keys());
     for (const { id } of presence.appeared) await state.updateUpload(id, { seen: true });
     this.#warnOfInvisible(presence.invisible);
-    for (const key of this.#found) {
-      if (!before.has(key)) continue;
-      const upload = vanished.get(key);
-      const orphan = orphans.get(key);
-      if (upload !== undefined) await this.#markDeleted(upload.id);
-      if (orphan !== undefined) await this.#delete(orphan, signal);
-    }
+    for (const [key, correct] of corrections) if (before.has(key)) await correct();
   }
 
   async #markDeleted(uploadId: string): Promise<void> {

@@ -1,5 +1,4 @@
 import type { StoreError } from '../errors.ts';
-import type { Dialect } from './tables.ts';
 
 export type Row = Readonly<Record<string, unknown>>;
 
@@ -10,7 +9,11 @@ export type Row = Readonly<Record<string, unknown>>;
 export type Query = (sql: string, ...values: readonly (string | number | null)[]) => Promise<Iterable<Row>>;
 
 /** SQL that differs between the two kinds of store. */
-export interface StoreDialect extends Dialect {
+export interface Dialect {
+  /** Prefix of each table's name. */
+  readonly prefix: string;
+  /** Type of an auto-increment key that never reuses a number. */
+  readonly countingKey: string;
   /** Begins a transaction that reads a snapshot. */
   readonly beginRead: string;
   readonly beginWrite: string;
@@ -26,7 +29,7 @@ export interface StoreDialect extends Dialect {
 export interface Database {
   /** Name for messages. */
   readonly location: string;
-  readonly dialect: StoreDialect;
+  readonly dialect: Dialect;
   /** Runs queries without others of this connection in between. A transaction that is still open afterwards is undone. */
   use<T>(work: (query: Query) => Promise<T>): Promise<T>;
   openSession(): Promise<Session>;

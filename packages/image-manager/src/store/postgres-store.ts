@@ -1,7 +1,7 @@
 import { Pool, type PoolClient } from 'pg';
 import type { StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
-import type { Database, Query, Row, Session, StoreDialect } from './database.ts';
+import type { Database, Dialect, Query, Row, Session } from './database.ts';
 import { asStoreError, type PostgresAccess, parseAccess } from './postgres-access.ts';
 import { LOCKS, PostgresSession } from './postgres-session.ts';
 import { StateStore } from './state-store.ts';
@@ -13,7 +13,7 @@ const QUERY_TIMEOUT = 30_000;
 /** Second key of the lock for creating and upgrading the tables. */
 const SCHEMA_LOCK = 2;
 
-const DIALECT: StoreDialect = {
+const DIALECT: Dialect = {
   prefix: 'image_manager.',
   countingKey: 'bigint generated always as identity primary key',
   beginRead: 'begin transaction isolation level repeatable read read only',

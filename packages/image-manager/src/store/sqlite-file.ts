@@ -4,7 +4,8 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf, StoreError } from '../errors.ts';
 import { generateOwner } from '../ownership.ts';
-import { type Dialect, SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
+import type { Dialect } from './database.ts';
+import { SCHEMA_VERSION, tablesOf, upgradeOf } from './tables.ts';
 
 /** Timeout for another process that is writing, in milliseconds. */
 const BUSY_TIMEOUT = 5000;
@@ -28,7 +29,15 @@ const REMEDIES: Readonly<Record<number, string>> = {
 
 const SQLITE_BUSY = 5;
 
-export const SQLITE: Dialect = { prefix: '', countingKey: 'integer primary key autoincrement' };
+export const SQLITE: Dialect = {
+  prefix: '',
+  countingKey: 'integer primary key autoincrement',
+  beginRead: 'begin',
+  beginWrite: 'begin immediate',
+  forUpdate: '',
+  batch: 1, // one prepared statement for all records takes the least time
+  keysFrom: () => 'select value from json_each($1)',
+};
 
 /** An open database. */
 export interface SqliteFile {

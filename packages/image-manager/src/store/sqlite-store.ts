@@ -1,18 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Mutex } from '@nodepool-builder/image-builder/module-kit';
 import type { StoreError } from '../errors.ts';
-import type { Database, Query, Session, StoreDialect } from './database.ts';
+import type { Database, Query, Session } from './database.ts';
 import { asStoreError, openDatabase, SQLITE, type SqliteFile, tryLock } from './sqlite-file.ts';
 import { StateStore } from './state-store.ts';
-
-const DIALECT: StoreDialect = {
-  ...SQLITE,
-  beginRead: 'begin',
-  beginWrite: 'begin immediate',
-  forUpdate: '',
-  batch: 1, // one prepared statement for all records takes the least time
-  keysFrom: () => 'select value from json_each($1)',
-};
 
 /**
  * Opens a store in a local file, with Node's own SQLite. The leader locks `<file>-leader`; the kernel releases the lock
@@ -31,7 +22,7 @@ export async function openSqliteStore(path: string): Promise<StateStore> {
 }
 
 class SqliteDatabase implements Database {
-  readonly dialect = DIALECT;
+  readonly dialect = SQLITE;
   readonly location: string;
   readonly #path: string;
   readonly #database: DatabaseSync;

@@ -3,6 +3,7 @@ import { JsonReader, type SettingsSchema } from '@nodepool-builder/image-builder
 import { messageOf, StoreError } from '../errors.ts';
 import { OWNER } from '../ownership.ts';
 import { BUILD, type Build, type InvalidRequest, type Request, UPLOAD, type Upload } from '../records.ts';
+import type { Dialect } from './database.ts';
 
 /** Version of the tables. A release that changes them increments it. */
 export const SCHEMA_VERSION = 2;
@@ -25,14 +26,6 @@ export interface RecordTable<T> {
   readonly columns: readonly Column[];
   /** Returns a valid record. @throws Error with the place and the reason */
   readonly check: (record: unknown) => T;
-}
-
-/** The differences between the SQL of the two kinds of store. */
-export interface Dialect {
-  /** Prefix of each table's name. */
-  readonly prefix: string;
-  /** Type of an auto-increment key that never reuses a number. */
-  readonly countingKey: string;
 }
 
 export const BUILDS: RecordTable<Build> = recordTable('builds', BUILD);
