@@ -147,11 +147,13 @@ export type Dated = Pick<Build, 'id' | 'requestedAt'>;
  * therefore does not change the order.
  */
 export function newestFirst<T>(all: readonly T[], dateOf: (each: T) => Dated): readonly T[] {
-  const dated = all.map((each) => ({ each, date: dateOf(each) }));
-  const describe = ({ date }: (typeof dated)[number]) => ({ imageId: date.id, builtAt: date.requestedAt });
-  const compare = byBuild(dated, describe, Infinity);
+  const dated = all.map((each) => {
+    const { id: imageId, requestedAt: builtAt } = dateOf(each);
+    return { each, imageId, builtAt };
+  });
+  const compare = byBuild(dated, (image) => image, Infinity);
   return dated
-    .toSorted((one, other) => compare(one, other) || byText(other.date.id, one.date.id))
+    .toSorted((one, other) => compare(one, other) || byText(other.imageId, one.imageId))
     .map(({ each }) => each);
 }
 
