@@ -74,6 +74,12 @@ describe('SIGTERM and SIGINT', () => {
   });
 });
 
+it('a daemon outlives the program that reads its log', async () => {
+  builder.child.stderr?.destroy();
+  builder.child.kill('SIGHUP');
+  assert.equal(await builder.end('SIGTERM'), 0);
+});
+
 describe('SIGHUP', () => {
   it('applies a changed configuration', async () => {
     await site.configure(DOCS);

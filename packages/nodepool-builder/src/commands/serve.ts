@@ -69,8 +69,11 @@ async function runBuilder(options: ServeOptions): Promise<void> {
         manager?.reload(configuration);
       },
       close: async (urgent) => {
-        await manager?.close();
-        await builder.close({ signal: urgent });
+        try {
+          await manager?.close();
+        } finally {
+          await builder.close({ signal: urgent });
+        }
       },
     };
   };
