@@ -7,7 +7,7 @@ import type {
 } from '@nodepool-builder/image-builder';
 import type { FilterEntry } from '@nodepool-builder/image-builder/module-kit';
 import type { GearmanServer } from './gearman-server.ts';
-import type { MANAGER } from './manager.ts';
+import type { ManagerSettings } from './manager.ts';
 import type { CommonProviderKeys } from './provider-schema.ts';
 import type { GENERAL } from './schema.ts';
 
@@ -34,12 +34,6 @@ export interface Configuration extends GeneralSettings {
   /** Those that only run instances, and providers that need no entry, unless an entry has their name. */
   readonly instanceProviders: readonly ProviderConfiguration[];
   readonly manager: ManagerSettings;
-}
-
-/** The section `manager`. */
-export interface ManagerSettings extends SettingsOf<typeof MANAGER> {
-  /** A file of SQLite, as an absolute path, or the URL of a PostgreSQL database. */
-  readonly store: string;
 }
 
 /** A disk image. Its formats are its own and those that providers take. */

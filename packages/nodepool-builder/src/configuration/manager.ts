@@ -1,8 +1,6 @@
 import { join } from 'node:path';
-import type { Diagnostic } from '@nodepool-builder/image-builder';
+import type { Diagnostic, SettingsContext, SettingsOf } from '@nodepool-builder/image-builder';
 import type { SettingsSchema } from '@nodepool-builder/image-builder/module-kit';
-import type { ManagerSettings } from './configuration.ts';
-import type { ConfigurationParts } from './parts.ts';
 import { TEXT } from './schema-node.ts';
 
 /** Settings of `nodepool-builder manage`. */
@@ -46,11 +44,24 @@ export const MANAGER = {
   },
 } as const satisfies SettingsSchema;
 
+/** The section `manager`. */
+export interface ManagerSettings extends SettingsOf<typeof MANAGER> {
+  /** A file of SQLite, as an absolute path, or the URL of a PostgreSQL database. */
+  readonly store: string;
+}
+
+/** The parts of a file on which the section depends. */
+interface ManagerParts {
+  readonly manager: SettingsOf<typeof MANAGER>;
+  readonly general: { readonly 'images-dir': string };
+  readonly context: Pick<SettingsContext, 'absolute'>;
+}
+
 /** A `manager.store` that is a database URL; anything else is a path. */
 export const DATABASE_URL: RegExp = /^postgres(?:ql)?:\/\//;
 
 /** Reads the section `manager`. */
-export function readManager({ manager, general, context }: ConfigurationParts): ManagerSettings {
+export function readManager({ manager, general, context }: ManagerParts): ManagerSettings {
   const { store = join(general['images-dir'], '.nodepool-builder/manager.sqlite') } = manager;
   return { ...manager, store: DATABASE_URL.test(store) ? store : context.absolute(store) };
 }
@@ -59,7 +70,7 @@ export function readManager({ manager, general, context }: ConfigurationParts): 
 const URL_LIKE = /^[^./].*:/;
 
 /** Reports a store that is neither a path nor the URL of a PostgreSQL database. */
-export function* storeDiagnostics({ manager: { store = '' } }: ConfigurationParts): Iterable<Diagnostic> {
+export function* storeDiagnostics({ manager: { store = '' } }: ManagerParts): Iterable<Diagnostic> {
   if (!URL_LIKE.test(store) || DATABASE_URL.test(store)) return;
   // The value stays out of the message: it may contain a password.
   const reason = 'is a URL, but not of a PostgreSQL database';
