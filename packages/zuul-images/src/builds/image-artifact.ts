@@ -1,7 +1,7 @@
 import { FORMAT_NAMES, type ImageFormat } from '@nodepool-builder/image-builder';
 import { isConvertible } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulArtifact, ZuulBuild } from '../api/zuul-build.ts';
-import type { ExpectedDigests } from '../download/download-artifact.ts';
+import type { ExpectedDigests } from '../download/transfer.ts';
 import { artifactFormat, type ZuulSettings } from '../zuul-settings.ts';
 
 /** Settings that decide which artifacts of a build are the image. */

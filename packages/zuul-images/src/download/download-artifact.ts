@@ -1,65 +1,16 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  type Checksums,
-  ImageError,
-  type Logger,
-  type OperationOptions,
-} from '@nodepool-builder/image-builder';
-import {
-  asImageError,
-  makeStateDirectory,
-  type RetryLimits,
-  signalOf,
-  steadyProgress,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
+import { asImageError, makeStateDirectory, signalOf } from '@nodepool-builder/image-builder/module-kit';
 import { fetchObject } from './fetch-object.ts';
-import { type ArtifactAccess, HttpSource } from './http-source.ts';
+import { HttpSource } from './http-source.ts';
 import { Retries, TransientFailure } from './retries.ts';
 import { Spool } from './spool.ts';
 import { findObject } from './stored-object.ts';
 import { runTaskGroup } from './task-group.ts';
+import type { ArtifactRequest, DownloadOptions, ExpectedDigests } from './transfer.ts';
 import { checkFreeSpace, tooLarge, type UnpackedObject, unpackObject } from './unpack-object.ts';
 import { codingOf } from './unpacking.ts';
-
-const CONNECTIONS = 4;
-
-/** Digests that a job returned, in lower-case hexadecimal digits. Absent ones are not checked. */
-export interface ExpectedDigests {
-  /** Of the unpacked file. */
-  readonly sha256?: string;
-  /** Of the unpacked file. */
-  readonly md5?: string;
-  /** Of the object as it is stored, compressed or not. */
-  readonly crc32?: string;
-}
-
-/** An artifact and its destination. */
-export interface ArtifactRequest extends ExpectedDigests {
-  /** Absolute: http, https, or `s3://bucket/key`. A compressed object ends in `.zst`, `.xz` or `.gz`. */
-  readonly url: string;
-  readonly access: ArtifactAccess;
-  /**
-   * Directory of this download alone, which is created. After an interruption, a later call for the same artifact
-   * resumes with its content; the signature in the URL may differ.
-   */
-  readonly directory: string;
-  /** Size limit of the unpacked file in bytes. */
-  readonly largestSize: number;
-  /** Bytes that stay free on the file system. */
-  readonly leaveFree: number;
-}
-
-/** Settings of {@link downloadArtifact}. Progress is in percent; there is none if the server sends no size. */
-export interface DownloadOptions extends OperationOptions {
-  readonly logger?: Logger;
-  /** Number of ranges fetched concurrently. Default 4. */
-  readonly connections?: number;
-  /** Milliseconds without data after which a connection counts as lost. Default: a minute. */
-  readonly stall?: number;
-  /** Default: eight attempts, with delays from one second to two minutes. */
-  readonly retryPolicy?: RetryLimits;
-}
 
 /** A downloaded file, in the directory of the request. */
 export interface DownloadedArtifact {
@@ -120,33 +71,20 @@ async function attempt(
 ): Promise<DownloadedArtifact> {
   const { name } = source;
   const { directory, largestSize: limit, leaveFree } = request;
-  const { logger, onProgress, connections = CONNECTIONS, retryPolicy } = options;
   const object = await findObject(source, signal);
   let spool: Spool | undefined;
   try {
-    const coding = codingOf(source.name, object.contentEncoding);
+    const coding = codingOf(name, object.contentEncoding);
     if (coding === undefined && (object.size ?? 0) > limit) throw tooLarge(name, limit);
     spool = await Spool.open(directory, object);
     await checkFreeSpace(spool.path, (object.size ?? 0) - spool.present + leaveFree);
     const size = object.size ?? 'an unknown number of';
-    logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
-
-    const progress = onProgress && steadyProgress(onProgress);
+    options.logger?.info(`downloading ${name}: ${size} bytes, ${spool.present} of them are already on disk`);
     const path = coding === undefined ? spool.path : unpackedPath(directory);
-    const fetching = { source, object, spool, connections, leaveFree, retryPolicy, logger };
-    const unpacking = {
-      spool,
-      coding,
-      path,
-      name,
-      limit,
-      leaveFree,
-      withCrc32: request.crc32 !== undefined,
-      onProgress: (done: number) => progress?.({ done, total: object.size ?? 0 }),
-    };
+    const transfer = { source, object, spool, request, options };
     const [, unpacked] = await runTaskGroup<[unknown, UnpackedObject]>(signal, [
-      (both) => fetchObject(fetching, both),
-      (both) => unpackObject(unpacking, both),
+      (both) => fetchObject(transfer, both),
+      (both) => unpackObject(transfer, coding, path, both),
     ]);
     checkDigests(name, request, unpacked);
     return { path, size: unpacked.size, checksums: unpacked.checksums };
@@ -162,7 +100,7 @@ function checkDigests(
   { checksums, crc32: storedCrc32 }: UnpackedObject,
 ): void {
   const digests = [
-    ['crc32 of the stored object', crc32, storedCrc32?.toString(16).padStart(8, '0')],
+    ['crc32 of the stored object', crc32, storedCrc32.toString(16).padStart(8, '0')],
     ['sha256', sha256, checksums.sha256],
     ['md5', md5, checksums.md5],
   ] as const;

@@ -6,7 +6,7 @@ import {
   unlessMissing,
   writeSparse,
 } from '@nodepool-builder/image-builder/module-kit';
-import type { RangedObject, WholeObject } from './stored-object.ts';
+import type { Range, RangedObject, WholeObject } from './stored-object.ts';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
@@ -73,11 +73,11 @@ export class Spool {
   }
 
   /** Yields the ranges of the parts that are missing. */
-  *missing(): Generator<{ readonly begin: number; readonly end: number }, void, undefined> {
+  *missing(): Generator<Range, void, undefined> {
     const { size = 0 } = this;
-    for (let begin = 0; begin < size; begin += this.#partSize) {
-      if (!this.#stored.has(begin / this.#partSize))
-        yield { begin, end: Math.min(begin + this.#partSize, size) };
+    for (let position = 0; position < size; position += this.#partSize) {
+      const end = Math.min(position + this.#partSize, size);
+      if (!this.#stored.has(position / this.#partSize)) yield { position, end };
     }
   }
 

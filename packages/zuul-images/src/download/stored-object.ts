@@ -27,6 +27,14 @@ export interface RangedObject {
   readonly contentEncoding: string | undefined;
 }
 
+/** Bytes of an object that are yet to be received. */
+export interface Range {
+  /** Position of the next byte. */
+  position: number;
+  /** Position behind the last byte. */
+  readonly end: number;
+}
+
 /** An object whose server supports no ranges. */
 export interface WholeObject {
   readonly answer: Answer;
@@ -81,8 +89,6 @@ async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSign
 /**
  * Requests a range of an object.
  *
- * @param begin position of the first byte
- * @param end position behind the last byte
  * @throws ObjectReplaced
  * @throws TransientFailure
  * @throws ImageError `artifact-expired`, `artifact-refused`
@@ -90,15 +96,15 @@ async function wholeObject(source: HttpSource, answer: Answer, signal: AbortSign
 export async function getRange(
   source: HttpSource,
   { size, validator }: RangedObject,
-  { begin, end }: { readonly begin: number; readonly end: number },
+  { position, end }: Range,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const headers = { range: `bytes=${begin}-${end - 1}`, 'if-range': validator };
+  const headers = { range: `bytes=${position}-${end - 1}`, 'if-range': validator };
   const answer = await source.get(headers, signal);
   const { statusCode: status = 0 } = answer.response;
   const range = rangeOf(answer.response);
   const isSame = validatorOf(answer.response) === validator && range?.size === size;
-  if (status === 206 && isSame && range.begin === begin && range.end === end) return answer;
+  if (status === 206 && isSame && range.begin === position && range.end === end) return answer;
   if (![200, 206, 416].includes(status)) throw await refusalOf(source, answer, signal);
   answer.response.destroy();
   throw new ObjectReplaced(`${nameOf(answer.url)} changed during the download`);

@@ -2,45 +2,39 @@ import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Checksums, ImageError } from '@nodepool-builder/image-builder';
-import { Digester, STATE_FILE, writeSparse } from '@nodepool-builder/image-builder/module-kit';
-import type { Spool } from './spool.ts';
+import {
+  Digester,
+  STATE_FILE,
+  steadyProgress,
+  writeSparse,
+} from '@nodepool-builder/image-builder/module-kit';
+import type { Transfer } from './transfer.ts';
 import { type Coding, unpack } from './unpacking.ts';
-
-/** Settings of {@link unpackObject}. */
-export interface UnpackOptions {
-  readonly spool: Spool;
-  /** Undefined if the object is not compressed. */
-  readonly coding: Coding | undefined;
-  /** Path of the unpacked file; that of the spool if the object is not compressed. */
-  readonly path: string;
-  /** Name of the artifact in messages. */
-  readonly name: string;
-  /** Size limit of the unpacked file in bytes. */
-  readonly limit: number;
-  /** Bytes that stay free on the file system. */
-  readonly leaveFree: number;
-  /** Whether to compute the checksum of the stored object. */
-  readonly withCrc32: boolean;
-  /** Called with the number of bytes of the object that have been unpacked. */
-  readonly onProgress: (done: number) => void;
-}
 
 /** An unpacked object. */
 export interface UnpackedObject {
   /** Bytes, holes included. */
   readonly size: number;
   readonly checksums: Checksums;
-  /** Checksum of the stored object, if it was asked for. */
-  readonly crc32: number | undefined;
+  /** Checksum of the stored object; zero if the request has none. */
+  readonly crc32: number;
 }
 
 /**
  * Unpacks and digests an object while it is fetched.
  *
+ * @param coding undefined if the object is not compressed
+ * @param path of the unpacked file; that of the spool if the object is not compressed
  * @throws ImageError `artifact-damaged`, `artifact-too-large`, `disk-full`, `command-not-found`
  */
-export async function unpackObject(options: UnpackOptions, signal: AbortSignal): Promise<UnpackedObject> {
-  const { spool, coding, path, leaveFree, withCrc32, onProgress } = options;
+export async function unpackObject(
+  transfer: Transfer,
+  coding: Coding | undefined,
+  path: string,
+  signal: AbortSignal,
+): Promise<UnpackedObject> {
+  const { source, object, spool, request, options } = transfer;
+  const progress = options.onProgress && steadyProgress(options.onProgress);
   // The unpacked size of a compressed object is unknown.
   const expected = coding === undefined ? spool.size : undefined;
   const digester = new Digester(expected);
@@ -49,22 +43,22 @@ export async function unpackObject(options: UnpackOptions, signal: AbortSignal):
   async function* stored(): AsyncGenerator<Buffer, void, undefined> {
     let done = 0;
     for await (const piece of spool.pieces(signal)) {
-      if (withCrc32) checksum = crc32(piece, checksum);
+      if (request.crc32 !== undefined) checksum = crc32(piece, checksum);
       yield piece;
       done += piece.length;
-      onProgress(done);
+      progress?.({ done, total: object.size ?? 0 });
     }
   }
   try {
     file = coding === undefined ? undefined : await open(path, 'w', STATE_FILE);
-    const chunks = coding === undefined ? stored() : unpacked(coding, stored(), options, signal);
-    const size = await digestChunks(chunks, digester, options, async (bytes, position) => {
-      await checkFreeSpace(path, leaveFree);
+    const chunks = coding === undefined ? stored() : unpacked(coding, stored(), source.name, signal);
+    const size = await digestChunks(chunks, digester, transfer, async (bytes, position) => {
+      await checkFreeSpace(path, request.leaveFree);
       if (file !== undefined) await writeSparse(file, bytes, position);
     });
     await file?.truncate(size); // the end may be a hole
     const checksums = await digester.digest();
-    return { size, checksums, crc32: withCrc32 ? checksum : undefined };
+    return { size, checksums, crc32: checksum };
   } finally {
     await digester.close();
     await file?.close();
@@ -74,7 +68,7 @@ export async function unpackObject(options: UnpackOptions, signal: AbortSignal):
 async function* unpacked(
   coding: Coding,
   stored: AsyncIterable<Buffer>,
-  { name }: UnpackOptions,
+  name: string,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
   try {
@@ -95,7 +89,7 @@ async function* unpacked(
 async function digestChunks(
   chunks: AsyncIterable<Buffer>,
   digester: Digester,
-  { name, limit }: UnpackOptions,
+  { source, request: { largestSize } }: Transfer,
   write: (bytes: Buffer, position: number) => Promise<void>,
 ): Promise<number> {
   const failed = new AbortController();
@@ -116,7 +110,7 @@ async function digestChunks(
   try {
     for await (const chunk of chunks) {
       failed.signal.throwIfAborted();
-      if (size + filled + chunk.length > limit) throw tooLarge(name, limit);
+      if (size + filled + chunk.length > largestSize) throw tooLarge(source.name, largestSize);
       for (let taken = 0; taken < chunk.length; ) {
         const copied = chunk.copy(slot.bytes, filled, taken);
         taken += copied;

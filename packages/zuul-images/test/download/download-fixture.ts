@@ -9,13 +9,9 @@ import { type Nginx, startNginx } from '../../../../test/fixtures/nginx.ts';
 import { RecordingLogger } from '../../../../test/fixtures/recording-logger.ts';
 import { temporaryDirectory } from '../../../../test/fixtures/temporary-directory.ts';
 import { AddressGuard } from '../../src/download/address-guard.ts';
-import {
-  type ArtifactRequest,
-  type DownloadedArtifact,
-  type DownloadOptions,
-  downloadArtifact,
-} from '../../src/download/download-artifact.ts';
+import { type DownloadedArtifact, downloadArtifact } from '../../src/download/download-artifact.ts';
 import type { ArtifactAccess } from '../../src/download/http-source.ts';
+import type { ArtifactRequest, DownloadOptions } from '../../src/download/transfer.ts';
 
 /** Retries that do not keep a test waiting. */
 export const IMPATIENT = {

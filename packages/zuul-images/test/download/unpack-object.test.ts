@@ -9,7 +9,7 @@ import { crc32, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ImageErrorCode } from '@nodepool-builder/image-builder';
 import { mountTmpfs } from '../../../../test/fixtures/temporary-directory.ts';
 import { withCode } from '../../../../test/fixtures/with-code.ts';
-import type { ArtifactRequest } from '../../src/download/download-artifact.ts';
+import type { ArtifactRequest } from '../../src/download/transfer.ts';
 import { DownloadFixture, md5, nginxFor, oddServer, sha256 } from './download-fixture.ts';
 
 const CONTENT = randomBytes(300_000);
