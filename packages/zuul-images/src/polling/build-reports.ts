@@ -1,7 +1,7 @@
 import type { Logger } from '@nodepool-builder/image-builder';
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
 import type { MqttSettings } from '../zuul-settings.ts';
-import { MqttListener } from './mqtt-listener.ts';
+import { listenToBroker } from './mqtt-listener.ts';
 
 /** https://zuul-ci.org/docs/zuul/latest/drivers/mqtt.html */
 const REPORT = new JsonReader({
@@ -25,16 +25,22 @@ export interface Subscriber {
   readonly wake: () => void;
 }
 
+/** A connection to a broker. */
+interface Connection {
+  readonly subscribers: Set<Subscriber>;
+  readonly close: () => Promise<void>;
+}
+
 /** Reports of Zuul's MQTT reporter. Subscriptions with the same settings share a connection. */
 export class BuildReports {
   readonly #logger: Logger;
-  readonly #connections = new Map<string, { listener: MqttListener; subscribers: Set<Subscriber> }>();
+  readonly #connections = new Map<string, Connection>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Returns a function that ends the subscription. */
+  /** Returns a function that ends the subscription. @throws TypeError if the URL of the broker is invalid */
   subscribe(settings: MqttSettings, subscriber: Subscriber): () => Promise<void> {
     const key = JSON.stringify(settings, Object.keys(settings).toSorted());
     const connection = this.#connections.get(key) ?? this.#listen(settings);
@@ -44,29 +50,35 @@ export class BuildReports {
       connection.subscribers.delete(subscriber);
       if (connection.subscribers.size > 0 || this.#connections.get(key) !== connection) return;
       this.#connections.delete(key);
-      await connection.listener.close();
+      await connection.close();
     };
   }
 
-  #listen(settings: MqttSettings): { listener: MqttListener; subscribers: Set<Subscriber> } {
+  #listen(settings: MqttSettings): Connection {
+    const broker = `MQTT broker ${new URL(settings.url).host}`;
     const subscribers = new Set<Subscriber>();
-    const listener = new MqttListener({
-      settings,
-      onSubscribed: () => {
-        for (const { wake } of subscribers) wake();
+    const onSubscribed = (): void => {
+      for (const { wake } of subscribers) wake();
+    };
+    const onMessage = (payload: Uint8Array): void => {
+      try {
+        const jobs = finishedJobs(payload);
+        for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
+      } catch (error) {
+        const reason = (error as Error).message;
+        this.#logger.debug(`ignored an MQTT message that is not a report of Zuul: ${reason}`);
+      }
+    };
+    const closing = new AbortController();
+    const handlers = { onSubscribed, onMessage };
+    const running = listenToBroker(broker, settings, handlers, this.#logger, closing.signal);
+    return {
+      subscribers,
+      close: async () => {
+        closing.abort();
+        await running;
       },
-      onMessage: (payload) => {
-        try {
-          const jobs = finishedJobs(payload);
-          for (const { job, wake } of subscribers) if (jobs.has(job)) wake();
-        } catch (error) {
-          const reason = (error as Error).message;
-          this.#logger.debug(`ignored an MQTT message that is not a report of Zuul: ${reason}`);
-        }
-      },
-      logger: this.#logger,
-    });
-    return { listener, subscribers };
+    };
   }
 }
 

@@ -11,8 +11,7 @@ import { Poller } from './poller.ts';
 export interface ImagePollerOptions extends Pick<BuildImporterOptions, 'site' | 'logger'> {
   /** Directory of the records of processed builds. */
   readonly directory: string;
-  /** Needed for an image with `mqtt`. */
-  readonly reports: BuildReports | undefined;
+  readonly reports: BuildReports;
 }
 
 /**
@@ -38,7 +37,7 @@ export function pollImage(
     });
   let importer: BuildImporter | undefined;
   // Before the poller starts: a subscription that throws must leave nothing running.
-  const unsubscribe = mqtt && reports?.subscribe(mqtt, { job, wake: () => poller.wake() });
+  const unsubscribe = mqtt && reports.subscribe(mqtt, { job, wake: () => poller.wake() });
   const poller = new Poller({
     name,
     poll: async (signal) => {

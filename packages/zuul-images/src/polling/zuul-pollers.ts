@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { BuilderEntry, BuilderService, BuilderSite, Logger } from '@nodepool-builder/image-builder';
+import type { BuilderEntry, BuilderService, BuilderSite } from '@nodepool-builder/image-builder';
 import type { ZuulSettings } from '../zuul-settings.ts';
-import type { BuildReports } from './build-reports.ts';
+import { BuildReports } from './build-reports.ts';
+import type { ImagePollerOptions } from './image-poller.ts';
 
 /** A running poller. */
 interface RunningPoller {
@@ -9,14 +10,10 @@ interface RunningPoller {
   readonly close: () => Promise<void>;
 }
 
-/** Polls for new builds of all images that Zuul jobs build. The HTTP and MQTT clients are loaded with the first image. */
+/** Polls for new builds of all images that Zuul jobs build. The HTTP client is loaded with the first image. */
 export class ZuulPollers implements BuilderService<ZuulSettings> {
-  readonly #site: Pick<BuilderSite, 'isOffered' | 'requestBuild'>;
-  /** Directory of the records of processed builds, a file for each image. */
-  readonly #directory: string;
-  readonly #logger: Logger;
+  readonly #options: ImagePollerOptions;
   readonly #pollers = new Map<string, RunningPoller>();
-  #reports: BuildReports | undefined;
   #changes: Promise<void> = Promise.resolve();
 
   constructor(
@@ -24,9 +21,9 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
       readonly repository: Pick<BuilderSite['repository'], 'recordDirectory'>;
     },
   ) {
-    this.#site = site;
-    this.#directory = site.repository.recordDirectory('zuul');
-    this.#logger = site.logger('nodepool.builder.ZuulPoller');
+    const logger = site.logger('nodepool.builder.ZuulPoller');
+    const directory = site.repository.recordDirectory('zuul');
+    this.#options = { directory, site, reports: new BuildReports(logger), logger };
   }
 
   /** Polls for these images and no others from now on. Pollers of unchanged images keep running. */
@@ -35,7 +32,7 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
       .then(() => this.#change(entries))
       .catch((error: unknown) => {
         const reason = (error as Error).message;
-        this.#logger.error(
+        this.#options.logger.error(
           `cannot poll for all zuul-images: ${reason}; correct the configuration and reload`,
         );
       });
@@ -61,17 +58,9 @@ export class ZuulPollers implements BuilderService<ZuulSettings> {
     );
     for (const entry of entries) {
       const { name } = entry.diskimage;
-      if (!this.#pollers.has(name)) this.#pollers.set(name, await this.#start(entry));
+      if (this.#pollers.has(name)) continue;
+      const { pollImage } = await import('./image-poller.ts');
+      this.#pollers.set(name, { entry, close: pollImage(entry, this.#options) });
     }
-  }
-
-  async #start(entry: BuilderEntry<ZuulSettings>): Promise<RunningPoller> {
-    if (entry.settings.mqtt !== undefined && this.#reports === undefined) {
-      const { BuildReports: Reports } = await import('./build-reports.ts');
-      this.#reports = new Reports(this.#logger);
-    }
-    const { pollImage } = await import('./image-poller.ts');
-    const [directory, site, reports, logger] = [this.#directory, this.#site, this.#reports, this.#logger];
-    return { entry, close: pollImage(entry, { directory, site, reports, logger }) };
   }
 }
