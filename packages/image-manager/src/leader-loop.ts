@@ -55,12 +55,12 @@ export class LeaderLoop {
   #wake: (() => void) | undefined;
 
   private constructor(options: LeaderLoopOptions, state: LeaderState) {
-    const { store, configuration, logger, elapsed } = options;
+    const { store, logger } = options;
     this.#options = options;
     this.#state = state;
-    this.#retries = new RetryTimes(() => configuration().timing);
-    this.#comparisons = new RetryTimes(() => configuration().timing);
-    this.#tasks = new Tasks({ retries: this.#retries, logger, elapsed, ended: () => this.#replan() });
+    this.#retries = new RetryTimes(options);
+    this.#comparisons = new RetryTimes(options);
+    this.#tasks = new Tasks({ retries: this.#retries, logger, ended: () => this.#replan() });
     const isLongAbsent = (imageId: string): boolean => this.#isLongAbsent(imageId);
     this.#context = { ...options, state, owner: store.owner, isLongAbsent };
     this.#orphans = new OrphanCollector(this.#context);
@@ -200,7 +200,7 @@ export class LeaderLoop {
       const id = `copies of ${imageId}`;
       if (state !== 'ready' || checksum === undefined || this.#tasks.ids.has(id)) continue;
       if ((this.#comparisons.all.get(imageId) ?? -Infinity) > elapsed()) continue;
-      this.#comparisons.failed(imageId, elapsed()); // schedules the next comparison, should copies remain
+      this.#comparisons.failed(imageId); // schedules the next comparison, should copies remain
       this.#tasks.start(id, (signal) => compareCopy(this.#context, imageId, signal));
     }
   }

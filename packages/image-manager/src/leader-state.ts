@@ -23,25 +23,15 @@ interface Batch {
 export class LeaderState implements ManagerState {
   readonly builds: Map<string, Build>;
   readonly uploads: Map<string, Upload>;
-  readonly #leadership: Pick<ManagerLeadership, 'takeNumbers' | 'write'>;
+  readonly #leadership: Pick<ManagerLeadership, 'write'>;
   /** The next batch, which waits for the end of the current write. */
   #next: Batch | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(read: ManagerState, leadership: Pick<ManagerLeadership, 'takeNumbers' | 'write'>) {
+  constructor(read: ManagerState, leadership: Pick<ManagerLeadership, 'write'>) {
     this.builds = new Map(read.builds);
     this.uploads = new Map(read.uploads);
     this.#leadership = leadership;
-  }
-
-  /**
-   * Takes consecutive numbers.
-   *
-   * @returns the first number
-   * @throws StoreError `not-leader`
-   */
-  takeNumbers(count: number): Promise<number> {
-    return this.#leadership.takeNumbers(count);
   }
 
   /** @throws StoreError; nothing has changed */

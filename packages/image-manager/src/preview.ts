@@ -1,7 +1,6 @@
-import type { Logger, ServerAddress } from '@nodepool-builder/gearman-node';
 import type { ImageProvider } from '@nodepool-builder/image-builder';
-import type { ManagerConfiguration } from './configuration.ts';
 import { BuilderFleet } from './gearman/builder-fleet.ts';
+import type { ImageManagerOptions } from './image-manager.ts';
 import { findUnrecordedImages, listProviders, type UnrecordedImage } from './orphans/find-orphans.ts';
 import { buildsToAdopt, correctFutureDates } from './planning/corrections.ts';
 import type { Observation, Plan } from './planning/pass.ts';
@@ -9,11 +8,8 @@ import { plan } from './planning/plan.ts';
 import type { StateStore } from './store/state-store.ts';
 
 /** Settings of the previews, which change nothing and work without a running manager. */
-export interface PreviewOptions {
-  readonly configuration: ManagerConfiguration;
+export interface PreviewOptions extends Pick<ImageManagerOptions, 'configuration' | 'servers' | 'logger'> {
   readonly store: Pick<StateStore, 'owner' | 'read' | 'requests'>;
-  readonly servers: readonly ServerAddress[];
-  readonly logger: Logger;
 }
 
 /** Plans what a manager would do next. Running builds and uploads are left out. */

@@ -88,7 +88,7 @@ export function compareUploads(
   return { appeared, vanished, invisible };
 }
 
-/** Says if the provider may rightly hold an image of this upload. */
+/** True if the provider may hold an image of this upload. */
 function mayHaveImage(upload: Upload | undefined): boolean {
   return upload !== undefined && upload.state !== 'failed' && upload.state !== 'deleted';
 }

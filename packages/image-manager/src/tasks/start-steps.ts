@@ -51,12 +51,12 @@ async function startNew(
   buildRequests: BuildRequests,
 ): Promise<void> {
   if (steps.length === 0) return;
-  const { state, configuration, logger } = context;
+  const { state, leadership, configuration, logger } = context;
   const diskimages = new Map(configuration().diskimages.map((diskimage) => [diskimage.name, diskimage]));
   const builds: Build[] = [];
   const uploads: Upload[] = [];
   const handledRequests: number[] = [];
-  let number = await state.takeNumbers(steps.length);
+  let number = await leadership.takeNumbers(steps.length);
   for (const step of steps) {
     if (step.kind === 'upload') uploads.push(newUpload(context, step, number));
     else {

@@ -1,9 +1,10 @@
 import type { ImageProvider, Logger } from '@nodepool-builder/image-builder';
-import type { ManagerConfiguration, Timing } from '../configuration.ts';
+import type { ManagerConfiguration } from '../configuration.ts';
 import { messageOf } from '../errors.ts';
 import type { BuilderFleet } from '../gearman/builder-fleet.ts';
 import type { LeaderState } from '../leader-state.ts';
 import { pauseAfter } from '../planning/back-off.ts';
+import type { ManagerLeadership } from '../store/state-store.ts';
 
 /** Surroundings of a leading manager. */
 export interface ManagerSite {
@@ -21,6 +22,7 @@ export interface ManagerSite {
 /** Everything that tasks share. */
 export interface TaskContext extends ManagerSite {
   readonly state: LeaderState;
+  readonly leadership: Pick<ManagerLeadership, 'takeNumbers'>;
   readonly owner: string;
   readonly fleet: Pick<BuilderFleet, 'run' | 'status' | 'lastStatus'>;
   /** True if no builder has offered this image for `absence-limit`. */
@@ -29,29 +31,25 @@ export interface TaskContext extends ManagerSite {
 
 /** Times of the next attempts after failures. Each failure in a row doubles the pause, up to a limit. */
 export class RetryTimes {
-  readonly #timing: () => Timing;
+  readonly #site: Pick<ManagerSite, 'configuration' | 'elapsed'>;
   readonly #failures = new Map<string, number>();
   readonly #retryAt = new Map<string, number>();
 
-  /** @param timing returns the current settings */
-  constructor(timing: () => Timing) {
-    this.#timing = timing;
+  constructor(site: Pick<ManagerSite, 'configuration' | 'elapsed'>) {
+    this.#site = site;
   }
 
-  /** Times of the next attempts on the clock of {@link failed}, by id. */
+  /** Times of the next attempts on the monotonic clock, by id. */
   get all(): ReadonlyMap<string, number> {
     return this.#retryAt;
   }
 
-  /**
-   * @param now monotonic clock, in milliseconds
-   * @returns the pause in seconds
-   */
-  failed(id: string, now: number): number {
+  /** Schedules the next attempt. Returns the pause in seconds. */
+  failed(id: string): number {
     const failures = (this.#failures.get(id) ?? 0) + 1;
-    const pause = pauseAfter(failures, this.#timing());
+    const pause = pauseAfter(failures, this.#site.configuration().timing);
     this.#failures.set(id, failures);
-    this.#retryAt.set(id, now + pause * 1000);
+    this.#retryAt.set(id, this.#site.elapsed() + pause * 1000);
     return pause;
   }
 
@@ -64,8 +62,6 @@ export class RetryTimes {
 export interface TasksOptions {
   readonly retries: RetryTimes;
   readonly logger: Logger;
-  /** Monotonic clock, in milliseconds. */
-  readonly elapsed: () => number;
   /** Called whenever a task has ended. */
   readonly ended: () => void;
 }
@@ -106,12 +102,12 @@ export class Tasks {
   }
 
   async #run(id: string, work: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
-    const { retries, logger, elapsed, ended } = this.#options;
+    const { retries, logger, ended } = this.#options;
     try {
       await work(signal);
       retries.succeeded(id);
     } catch (error) {
-      const pause = retries.failed(id, elapsed());
+      const pause = retries.failed(id);
       if (!signal.aborted) logger.warn(`${id}: ${messageOf(error)}; trying again in ${pause} s`);
     } finally {
       this.#controllers.delete(id);

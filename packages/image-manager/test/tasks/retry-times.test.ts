@@ -2,15 +2,25 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RetryTimes } from '../../src/tasks/tasks.ts';
 
-const TIMING = { retryDelay: 60, longestRetryDelay: 200, leakInterval: 600, absenceLimit: 1800 };
+/** Retry times whose clock the test sets. */
+function setUp(): { site: { now: number }; retries: RetryTimes } {
+  const timing = { retryDelay: 60, longestRetryDelay: 200, leakInterval: 600, absenceLimit: 1800 };
+  const site = { now: 0 };
+  const configuration = () => ({ diskimages: [], providers: [], timing });
+  return { site, retries: new RetryTimes({ configuration, elapsed: () => site.now }) };
+}
 
 test('each failure of an id doubles its pause, up to the longest', () => {
-  const retries = new RetryTimes(() => TIMING);
+  const { site, retries } = setUp();
+  const failAt = (now: number, id: string): number => {
+    site.now = now;
+    return retries.failed(id);
+  };
   assert.deepEqual(
-    [1000, 2000, 3000, 4000].map((now) => retries.failed('a', now)),
+    [1000, 2000, 3000, 4000].map((now) => failAt(now, 'a')),
     [60, 120, 200, 200],
   );
-  assert.equal(retries.failed('b', 5000), 60);
+  assert.equal(failAt(5000, 'b'), 60);
   assert.deepEqual(
     [...retries.all],
     [
@@ -21,10 +31,10 @@ test('each failure of an id doubles its pause, up to the longest', () => {
 });
 
 test('a success resets the pause', () => {
-  const retries = new RetryTimes(() => TIMING);
-  retries.failed('a', 0);
-  retries.failed('a', 0);
+  const { retries } = setUp();
+  retries.failed('a');
+  retries.failed('a');
   retries.succeeded('a');
   assert.equal(retries.all.size, 0);
-  assert.equal(retries.failed('a', 0), 60);
+  assert.equal(retries.failed('a'), 60);
 });

@@ -5,12 +5,9 @@ import { RetryTimes, Tasks } from '../../src/tasks/tasks.ts';
 import { Hold } from '../hold.ts';
 
 function setUp() {
-  const retries = new RetryTimes(() => ({
-    retryDelay: 60,
-    longestRetryDelay: 3600,
-    leakInterval: 600,
-    absenceLimit: 1800,
-  }));
+  const timing = { retryDelay: 60, longestRetryDelay: 3600, leakInterval: 600, absenceLimit: 1800 };
+  const configuration = () => ({ diskimages: [], providers: [], timing });
+  const retries = new RetryTimes({ configuration, elapsed: () => 1000 });
   const logger = new RecordingLogger();
   let endings = 0;
   const next: (() => void)[] = [];
@@ -18,7 +15,7 @@ function setUp() {
     endings += 1;
     for (const resolve of next.splice(0)) resolve();
   };
-  const tasks = new Tasks({ retries, logger, elapsed: () => 1000, ended });
+  const tasks = new Tasks({ retries, logger, ended });
   const anEnd = (): Promise<void> => new Promise((resolve) => next.push(resolve));
   return { tasks, retries, logger, anEnd, endings: () => endings };
 }
