@@ -262,6 +262,21 @@ test('an instance that cannot be deleted does not delay the others', async (t) =
   assert.deepEqual(site.provider.instances, []);
 });
 
+test('a reload waits for the running scan, which may use removed providers', async (t) => {
+  const site = await OnInstanceSite.start(t);
+  const reaper = await site.reaper();
+  undoAfter(t, () => reaper[Symbol.asyncDispose]());
+  const events: string[] = [];
+  const listed = Promise.withResolvers<never[]>();
+  t.mock.method(site.provider, 'list', () => listed.promise, { times: 1 });
+  const scanned = reaper.scan().then(() => events.push('scanned'));
+  const configured = reaper.configure([]).then(() => events.push('configured'));
+  listed.resolve([]);
+  await Promise.all([scanned, configured]);
+  assert.deepEqual(events, ['scanned', 'configured']);
+  await reaper.configure([]); // no scan is running
+});
+
 test('a failed scan is logged, and the next scan succeeds', async (t) => {
   const site = await OnInstanceSite.start(t);
   const { directory } = new InstanceRecords(site.repository.repository);

@@ -14,23 +14,18 @@ export function jobServers(configuration: Configuration): readonly ServerAddress
   return servers.length > 0 ? servers.map(toAddress) : [DEFAULT_ADDRESS];
 }
 
-/** The job server of this process, and all servers for its workers. */
-export interface EmbeddedGearmand {
-  readonly jobServer: JobServer;
-  readonly servers: readonly ServerAddress[];
-}
-
 /**
  * Starts the embedded job server at the first loopback entry of `gearman-servers`, where each client with the same
  * file finds it, or else at 127.0.0.1:4730. It never listens on another interface.
  *
+ * @returns the job server, and all servers for the workers
  * @throws GearmanError `invalid-argument` if the configuration asks for TLS
  * @throws Error if the port is in use
  */
 export async function startEmbeddedGearmand(
   configuration: Configuration,
   logger: Logger,
-): Promise<EmbeddedGearmand> {
+): Promise<{ readonly jobServer: JobServer; readonly servers: readonly ServerAddress[] }> {
   const configured = jobServers(configuration);
   const address = configured.find(({ host }) => LOOPBACK.test(host)) ?? DEFAULT_ADDRESS;
   if (address.tls !== undefined) {

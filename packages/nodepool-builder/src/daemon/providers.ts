@@ -83,10 +83,7 @@ export class Providers implements BuilderServices, Disposable {
     const current = new Set(this.#byName.values());
     const replaced = [...before.values()].filter((opened) => !current.has(opened));
     for (const opened of replaced) this.#replaced.add(opened);
-    return () => {
-      for (const opened of replaced) this.#replaced.delete(opened);
-      close(replaced);
-    };
+    return () => close(replaced.filter((opened) => this.#replaced.delete(opened)));
   }
 
   /** A provider of the configuration in force. */
@@ -129,6 +126,7 @@ export class Providers implements BuilderServices, Disposable {
 
   [Symbol.dispose](): void {
     close([...this.#replaced, ...this.#byName.values()]);
+    this.#replaced.clear();
   }
 
   #openInstances(configuration: ProviderConfiguration): InstanceProvider | undefined {

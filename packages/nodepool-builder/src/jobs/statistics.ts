@@ -73,10 +73,8 @@ export class Statistics implements AsyncDisposable {
 
   /** Sends pending metrics. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await new Promise<void>((resolve) => {
-      if (this.#client === undefined) resolve();
-      else this.#client.close(() => resolve());
-    });
+    const client = this.#client;
+    if (client !== undefined) await new Promise<void>((resolve) => client.close(() => resolve()));
   }
 
   #took(key: string, milliseconds: number): void {

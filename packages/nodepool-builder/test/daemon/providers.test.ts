@@ -155,12 +155,14 @@ describe('providers of images', () => {
     };
     await configure(noting('a', '/1'), noting('b', '/1'), noting('c', '/1'));
     const first = await configure(noting('a', '/1'), noting('b', '/2'));
-    await configure(noting('a', '/1'), noting('b', '/3'));
+    const second = await configure(noting('a', '/1'), noting('b', '/3'));
     assert.deepEqual(closed, []);
     first();
     assert.deepEqual(closed.splice(0), ['b in /1', 'c in /1']);
     providers[Symbol.dispose]();
     assert.deepEqual(closed.splice(0), ['b in /2', 'a in /1', 'b in /3']);
+    second();
+    assert.deepEqual(closed, [], 'each is closed once');
   });
 
   it('are absent for a type that takes no images', async (t) => {
