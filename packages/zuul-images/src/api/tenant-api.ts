@@ -1,5 +1,4 @@
 import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import type { ApiSession } from './api-session.ts';
 import type { ApiUrl } from './api-url.ts';
 import { ZuulError } from './zuul-error.ts';
 
@@ -17,21 +16,20 @@ const TENANTS = new JsonReader({
   items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
 });
 
+/** Sends a GET and reads its answer with `read`, whose errors name the invalid field. */
+type Get = <T>(url: URL, read: (value: unknown) => T) => Promise<T>;
+
 /**
- * Base URL of the API of a tenant, with a slash at its end. An API that is white-labelled for one tenant names it in its `info`. Without a configured
- * tenant, the API must have exactly one.
+ * Base URL of the API of a tenant, with a slash at its end. An API that is white-labelled for one tenant names it in its
+ * `info`. Without a configured tenant, the API must have exactly one.
  *
- * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the session
+ * @throws ZuulError `invalid-settings` if the tenant is ambiguous, or the API serves another; and those of the requests
  */
-export async function tenantApiUrl(
-  session: ApiSession,
-  { root, tenant }: ApiUrl,
-  signal: AbortSignal,
-): Promise<string> {
-  const { info } = await session.get(new URL('api/info', root), (value) => INFO.check(value), signal);
+export async function tenantApiUrl(get: Get, { root, tenant }: ApiUrl): Promise<string> {
+  const { info } = await get(new URL('api/info', root), (value) => INFO.check(value));
   const served = info.tenant ?? undefined;
   if (served === undefined) {
-    const name = tenant ?? (await onlyTenant(session, root, signal));
+    const name = tenant ?? (await onlyTenant(get, root));
     return `${root}api/tenant/${encodeURIComponent(name)}/`;
   }
   if (tenant === undefined || tenant === served) return `${root}api/`;
@@ -41,14 +39,13 @@ export async function tenantApiUrl(
   );
 }
 
-async function onlyTenant(session: ApiSession, root: string, signal: AbortSignal): Promise<string> {
-  const tenants = await session
-    .get(new URL('api/tenants', root), (value) => TENANTS.check(value), signal)
-    .catch((error: unknown) => {
-      // Without access to the list, the tenant's own API may still be accessible.
-      if (error instanceof ZuulError && (error.status === 401 || error.status === 403)) return [];
-      throw error;
-    });
+async function onlyTenant(get: Get, root: string): Promise<string> {
+  const url = new URL('api/tenants', root);
+  const tenants = await get(url, (value) => TENANTS.check(value)).catch((error: unknown) => {
+    // Without access to the list, the tenant's own API may still be accessible.
+    if (error instanceof ZuulError && (error.status === 401 || error.status === 403)) return [];
+    throw error;
+  });
   const names = tenants.map(({ name }) => name);
   const [only] = names;
   if (only !== undefined && names.length === 1) return only;

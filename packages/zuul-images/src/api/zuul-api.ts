@@ -1,13 +1,20 @@
 import type { Logger } from '@nodepool-builder/image-builder';
-import { JsonReader } from '@nodepool-builder/image-builder/module-kit';
-import { createCredentials } from '../credentials/zuul-credentials.ts';
+import {
+  type Clock,
+  JsonReader,
+  type RetryLimits,
+  RetryPolicy,
+} from '@nodepool-builder/image-builder/module-kit';
+import { hasAdminClaim } from '../credentials/json-web-token.ts';
+import { createCredentials, type ZuulCredentials } from '../credentials/zuul-credentials.ts';
 import type { ZuulSettings } from '../zuul-settings.ts';
-import { ApiSession, type ApiSessionOptions } from './api-session.ts';
 import { type ApiUrl, parseApiUrl } from './api-url.ts';
 import { tenantApiUrl } from './tenant-api.ts';
 import { type BuildQuery, parseBuild, type ZuulBuild } from './zuul-build.ts';
 import { ZuulError } from './zuul-error.ts';
 import { readAuthorities, ZuulHttp } from './zuul-http.ts';
+
+const RETRIES: RetryLimits = { attempts: 4, firstDelay: 1, longestDelay: 30, longestRetryAfter: 60 };
 
 /** Builds per page: Zuul's own default. */
 const PAGE_LENGTH = 50;
@@ -18,11 +25,19 @@ const SERVER_GENERATIONS: readonly (readonly string[])[] = [['complete', 'final'
 const LIST = new JsonReader({ type: 'array' });
 
 /** Settings of a {@link ZuulApi}. */
-export interface ZuulApiOptions extends ApiSessionOptions {
+export interface ZuulApiOptions {
   /** `api-url` in any of the forms that {@link parseApiUrl} accepts. */
   readonly apiUrl: string;
   /** Required if the URL names no tenant and the API serves several. */
   readonly tenant?: string | undefined;
+  readonly logger: Logger;
+  /** Default: none. */
+  readonly credentials?: ZuulCredentials | undefined;
+  /** Default: a client that trusts Node's authorities. */
+  readonly http?: ZuulHttp;
+  readonly clock?: Clock;
+  /** Jitter of the delays, from 0 to below 1. */
+  readonly random?: () => number;
 }
 
 /**
@@ -37,24 +52,29 @@ export async function openZuulApi(settings: ZuulSettings, logger: Logger): Promi
   return new ZuulApi({ apiUrl, tenant, credentials, http, logger });
 }
 
-/** The REST API of Zuul, for one tenant. */
+/** The REST API of Zuul, for one tenant. It sends the token, and retries transient errors. */
 export class ZuulApi {
   /** Name in messages, without secrets. */
   readonly name: string;
   readonly #url: ApiUrl;
-  readonly #session: ApiSession;
   readonly #logger: Logger;
+  readonly #credentials: ZuulCredentials | undefined;
+  readonly #http: ZuulHttp;
+  readonly #retries: RetryPolicy;
   /** Base URL of the tenant's API, once it is known. */
   #base: string | undefined;
   /** Index into {@link SERVER_GENERATIONS}. */
   #generation = 0;
+  #warned = false;
 
   /** @throws ZuulError `invalid-settings` */
-  constructor({ apiUrl, tenant, ...options }: ZuulApiOptions) {
+  constructor({ apiUrl, tenant, logger, credentials, http = new ZuulHttp(), ...time }: ZuulApiOptions) {
     this.#url = { ...parseApiUrl(apiUrl), ...(tenant !== undefined && { tenant }) };
     this.name = `Zuul API ${this.#url.root}`;
-    this.#session = new ApiSession(this.name, options);
-    this.#logger = options.logger;
+    this.#logger = logger;
+    this.#credentials = credentials;
+    this.#http = http;
+    this.#retries = new RetryPolicy(RETRIES, time);
   }
 
   /**
@@ -83,12 +103,12 @@ export class ZuulApi {
   }
 
   async #page(query: BuildQuery, skip: number, signal: AbortSignal): Promise<readonly ZuulBuild[]> {
-    this.#base ??= await tenantApiUrl(this.#session, this.#url, signal);
+    this.#base ??= await tenantApiUrl((url, read) => this.#get(url, read, signal), this.#url);
     for (let generation = this.#generation; ; generation += 1) {
       try {
         const parameters = buildParameters(query, SERVER_GENERATIONS[generation] ?? [], skip);
         const url = new URL(`builds?${parameters.toString()}`, this.#base);
-        const page = await this.#session.get(url, (value) => LIST.check(value).map(parseBuild), signal);
+        const page = await this.#get(url, (value) => LIST.check(value).map(parseBuild), signal);
         this.#generation = generation;
         return page;
       } catch (error) {
@@ -105,6 +125,46 @@ export class ZuulApi {
         );
       }
     }
+  }
+
+  async #get<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
+    return await this.#retries.run(() => this.#send(url, read, signal), {
+      signal,
+      onRetry: ({ message }, delay, attempt) => {
+        const count = `attempt ${attempt} of ${RETRIES.attempts}`;
+        this.#logger.info(`${message} (${count}); the next attempt is in ${delay.toFixed(1)} s`);
+      },
+    });
+  }
+
+  /** Sends a request with a token, and again with another token after a 401. */
+  async #send<T>(url: URL, read: (value: unknown) => T, signal: AbortSignal): Promise<T> {
+    const name = `${this.name}: GET ${url.pathname}`; // without the query, which is long
+    const send = async (token: string | undefined): Promise<T> => {
+      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      return await this.#http.json(name, { url, headers, signal }, read);
+    };
+    const token = await this.#credentials?.token(signal);
+    this.#warnOfAdminToken(token);
+    try {
+      return await send(token);
+    } catch (error) {
+      if (!(error instanceof ZuulError) || error.status !== 401 || token === undefined) throw error;
+      this.#credentials?.reject(token);
+      const another = await this.#credentials?.token(signal);
+      if (another === token) throw error;
+      return await send(another);
+    }
+  }
+
+  /** Warns once: Zuul refuses an admin token by default, and elsewhere it permits far more than reading builds. */
+  #warnOfAdminToken(token: string | undefined): void {
+    if (this.#warned || token === undefined || !hasAdminClaim(token)) return;
+    this.#warned = true;
+    this.#logger.warn(
+      `${this.name}: the token has the claim zuul.admin, the rights of a tenant's administrator; ` +
+        'use shared-secret, which creates tokens that only read',
+    );
   }
 }
 

@@ -2,14 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { getCACertificates } from 'node:tls';
 import {
-  type Clock,
   type HttpAnswer,
   HttpClient,
   type HttpRequest,
   networkFailure,
   parseJson,
   retryAfterSeconds,
-  SYSTEM_CLOCK,
 } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulSettings } from '../zuul-settings.ts';
 import { ZuulError, type ZuulErrorCode } from './zuul-error.ts';
@@ -57,16 +55,13 @@ export interface ZuulHttpOptions {
   readonly ca?: string | undefined;
   /** Seconds for a whole request. Default 45. */
   readonly timeout?: number;
-  readonly clock?: Clock;
 }
 
 /** HTTP to a Zuul API or an OpenID provider, with errors of type {@link ZuulError}. */
 export class ZuulHttp {
   readonly #client: HttpClient;
-  readonly #clock: Clock;
 
-  constructor({ ca, timeout = TIMEOUT, clock = SYSTEM_CLOCK }: ZuulHttpOptions = {}) {
-    this.#clock = clock;
+  constructor({ ca, timeout = TIMEOUT }: ZuulHttpOptions = {}) {
     this.#client = new HttpClient({
       timeout,
       ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
@@ -85,7 +80,7 @@ export class ZuulHttp {
       request.signal?.throwIfAborted();
       throw requestError(name, error);
     });
-    if (answer.status !== 200) throw answerError(name, answer, this.#clock.now());
+    if (answer.status !== 200) throw answerError(name, answer);
     return readAnswer(name, answer, read);
   }
 }
@@ -104,7 +99,7 @@ function requestError(name: string, error: unknown): ZuulError {
 }
 
 /** Translates an answer into an error. `request` names the API, the method and the path. */
-function answerError(request: string, answer: HttpAnswer, now: number): ZuulError {
+function answerError(request: string, answer: HttpAnswer): ZuulError {
   const { status, headers } = answer;
   const code = UNKNOWN_TENANT.test(answer.body) && status === 404 ? 'tenant-unknown' : codeOf(status);
   // The path and the query of a login page may contain a secret state.
@@ -119,7 +114,7 @@ function answerError(request: string, answer: HttpAnswer, now: number): ZuulErro
       ...(reason === undefined ? [] : [`: ${reason}`]),
       ...(remedy === undefined ? [] : [`; ${remedy}`]),
     ].join(''),
-    { status, retryAfter: retryAfterSeconds(headers['retry-after'], now) },
+    { status, retryAfter: retryAfterSeconds(headers['retry-after'], Date.now()) },
   );
 }
 
