@@ -122,8 +122,8 @@ export class Modules {
 
   /** All entries of `diskimages` are checked by one schema. */
   private checkKeys({ type, section, settings }: BuilderModule): void {
-    const shared = [...this.builders.values()].filter((other) => other.section === undefined);
     if (section !== undefined) return;
+    const shared = [...this.builders.values()].filter((other) => other.section === undefined);
     const { properties }: ObjectSchema = settings;
     for (const [key, schema] of Object.entries(properties)) {
       const other = shared.find((one) => {

@@ -92,12 +92,12 @@ export function* diskImageDiagnostics(parts: ConfigurationParts): Iterable<Diagn
 
 function* entryDiagnostics(
   { name, pointer, namePointer, source, module, values }: DiskImageEntry,
-  { modules: { builders }, context: surroundings }: ConfigurationParts,
+  { modules, context }: ConfigurationParts,
 ): Iterable<Diagnostic> {
   if (source.validate) yield* below(`${pointer}/validate`, validationDiagnostics(source.validate));
   if (module === undefined) return;
   if (module.type === DEFAULT_BUILDER) {
-    for (const { type, settings } of builders.values()) {
+    for (const { type, settings } of modules.builders.values()) {
       const { required = [] }: ObjectSchema = settings;
       const key = required.find((one) => source[one] !== undefined && !(one in module.settings.properties));
       if (key === undefined) continue;
@@ -113,8 +113,7 @@ function* entryDiagnostics(
   const missing = [...missingKeys(module.settings, source, `builder: ${module.type}`)];
   yield* below(pointer, missing);
   if (missing.length > 0) return;
-  const context = { ...surroundings, name };
-  for (const found of module.check?.(values, context) ?? []) {
+  for (const found of module.check?.(values, { ...context, name }) ?? []) {
     yield { ...found, pointer: found.pointer === '/name' ? namePointer : pointer + found.pointer };
   }
 }

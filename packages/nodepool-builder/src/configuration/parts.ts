@@ -10,7 +10,7 @@ import { type ConfigurationSource, GENERAL } from './schema.ts';
 import { ownSettings } from './values.ts';
 import type { YamlDocument } from './yaml-document.ts';
 
-/** A valid file: its keys with defaults and absolute paths, and its entries with their modules. */
+/** A file that its schema accepts: its keys with defaults and absolute paths, and its entries with their modules. */
 export interface ConfigurationParts {
   /** The file's mapping, without `parent` and abstract disk images. */
   readonly source: ConfigurationSource;
