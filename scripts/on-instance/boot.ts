@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { probeSsh } from '@nodepool-builder/image-builder/module-kit';
 import { QemuInstanceProvider } from '@nodepool-builder/on-instance';
+import { probeSsh } from '../../packages/on-instance/src/ssh/ssh-login.ts';
 import { makeSshLogin } from '../../test/fixtures/qemu/ssh-login.ts';
 
 /** The image to boot, and how. */

@@ -47,7 +47,7 @@ export {
   parseImportedImageId,
 } from './image-id.ts';
 export type { Probe, SaveOptions } from './instance/instance-provider.ts';
-export { authorityOf, probeSsh, waitForPort } from './instance/wait-for-port.ts';
+export { waitForPort } from './instance/wait-for-port.ts';
 export { createAjv, JsonReader, parseJson, utcTime } from './json-reader.ts';
 export { BUILD_LOG, limitMode, makeDirectory, makeStateDirectory, STATE_FILE } from './modes.ts';
 export type { BuildRequest, ProviderImages, ProviderServices } from './modules.ts';

@@ -64,6 +64,11 @@ export interface Login {
   hint(address: InstanceAddress): string;
 }
 
+/** An address as URLs and people write it (RFC 3986, section 3.2): of IPv6 in brackets. */
+export function authorityOf({ host, port }: InstanceAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /**
  * Yields the content of a file for a machine in pieces.
  *

@@ -62,8 +62,8 @@ export class OnInstanceSite {
   }
 
   /**
-   * Returns the site of the next process after a crash of this one: with the files as they are now, and the instances.
-   * What runs in this site continues, but has no effect on them.
+   * Returns the site of the next process after a crash of this one: with copies of the current records, and the
+   * instances. The builds of this site continue, but have no effect on either.
    */
   async crash(t: TestContext): Promise<OnInstanceSite> {
     const next = await RepositoryFixture.open(t);

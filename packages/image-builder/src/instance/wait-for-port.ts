@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceAddress, Probe } from './instance-provider.ts';
 
@@ -40,28 +39,4 @@ export async function waitForPort(
     // The next round checks the signal.
     await delay(INTERVAL, undefined, { signal }).catch(() => {});
   }
-}
-
-/** Limit in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
-const LONGEST_GREETING = 16 * 1024;
-
-/**
- * A {@link Probe} for an SSH server. An open port is not enough: a forwarder accepts connections before the instance
- * does.
- */
-export async function probeSsh(address: InstanceAddress, signal: AbortSignal): Promise<void> {
-  const socket = new Socket({ signal });
-  socket.connect(address.port, address.host);
-  let said = '';
-  for await (const chunk of socket) {
-    said += String(chunk);
-    if (/^SSH-/m.test(said)) return;
-    if (said.length > LONGEST_GREETING) break;
-  }
-  throw new Error(`${authorityOf(address)} does not speak SSH`);
-}
-
-/** An address as URLs and people write it (RFC 3986, section 3.2): of IPv6 in brackets. */
-export function authorityOf({ host, port }: InstanceAddress): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -1,7 +1,8 @@
+import { Socket } from 'node:net';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { authorityOf, probeSsh, unlessAborted } from '@nodepool-builder/image-builder/module-kit';
+import { unlessAborted } from '@nodepool-builder/image-builder/module-kit';
 import ssh2 from 'ssh2';
-import type { Login } from '../remote-shell.ts';
+import { authorityOf, type Login } from '../remote-shell.ts';
 import { announcedKeys, type HostKey } from './host-key.ts';
 import type { Identity } from './identity.ts';
 import { SshShell } from './ssh-shell.ts';
@@ -11,6 +12,9 @@ const HANDSHAKE_TIMEOUT = 60_000;
 
 /** Keep-alive interval in milliseconds: a peer that is silent for three intervals counts as lost. */
 const KEEP_ALIVE_INTERVAL = 10_000;
+
+/** Limit in bytes of the lines that may precede the identification of an SSH server (RFC 4253, section 4.2). */
+const LONGEST_GREETING = 16 * 1024;
 
 export interface SshIdentity extends Pick<Identity, 'privateKey' | 'keyFile'> {
   readonly username: string;
@@ -74,4 +78,20 @@ function refused(username: string, address: InstanceAddress, cause: unknown): Im
       'the base image has to put the public key in place that instances are given, or to know the private-key',
     { cause },
   );
+}
+
+/**
+ * Checks that an SSH server answers. An open port is not enough: a forwarder accepts connections before the instance
+ * does.
+ */
+export async function probeSsh(address: InstanceAddress, signal: AbortSignal): Promise<void> {
+  const socket = new Socket({ signal });
+  socket.connect(address.port, address.host);
+  let said = '';
+  for await (const chunk of socket) {
+    said += String(chunk);
+    if (/^SSH-/m.test(said)) return;
+    if (said.length > LONGEST_GREETING) break;
+  }
+  throw new Error(`${authorityOf(address)} does not speak SSH`);
 }

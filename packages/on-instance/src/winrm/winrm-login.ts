@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import { authorityOf, HttpClient } from '@nodepool-builder/image-builder/module-kit';
+import { HttpClient } from '@nodepool-builder/image-builder/module-kit';
 import type { WinrmSettings } from '../on-instance-settings.ts';
-import type { Login } from '../remote-shell.ts';
+import { authorityOf, type Login } from '../remote-shell.ts';
 import { announcedCertificates, fingerprint, type HostKey } from '../ssh/host-key.ts';
 import { certificateAt, serviceAgent } from './service-agent.ts';
 import { WinrmService } from './winrm-service.ts';

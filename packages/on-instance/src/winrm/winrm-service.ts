@@ -2,13 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent } from 'node:https';
 import { ImageError, type InstanceAddress } from '@nodepool-builder/image-builder';
-import {
-  authorityOf,
-  type HttpAnswer,
-  HttpClient,
-  networkFailure,
-} from '@nodepool-builder/image-builder/module-kit';
+import { type HttpAnswer, HttpClient, networkFailure } from '@nodepool-builder/image-builder/module-kit';
 import type { Document } from '@xmldom/xmldom';
+import { authorityOf } from '../remote-shell.ts';
 import { envelope, type Fault, faultIn, OPERATION_TIMEOUT, type WinrmMessage } from './message.ts';
 import { parseXml } from './xml.ts';
 

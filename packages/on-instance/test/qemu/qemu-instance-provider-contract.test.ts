@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { probeSsh } from '@nodepool-builder/image-builder/module-kit';
 import { instanceProviderContract } from '@nodepool-builder/image-builder/testing';
 import { type MiniLinux, makeMiniLinux } from '../../../../test/fixtures/qemu/mini-linux.ts';
 import { makeSshLogin, type SshLogin } from '../../../../test/fixtures/qemu/ssh-login.ts';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
 import { QemuInstanceProvider } from '../../src/qemu/qemu-instance-provider.ts';
+import { probeSsh } from '../../src/ssh/ssh-login.ts';
 
 let directory: string;
 let linux: MiniLinux;

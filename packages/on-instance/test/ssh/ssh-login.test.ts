@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import type { InstanceAddress } from '@nodepool-builder/image-builder';
 import { undoAfter } from '../../../../test/fixtures/undo-after.ts';
-import type { InstanceAddress } from '../../src/index.ts';
-import { probeSsh } from '../../src/instance/wait-for-port.ts';
+import { probeSsh } from '../../src/ssh/ssh-login.ts';
 
 /** Starts a server that calls `serve` for each client. */
 async function listen(t: TestContext, serve: (client: Socket) => void): Promise<InstanceAddress> {
