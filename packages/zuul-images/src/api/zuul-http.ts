@@ -51,8 +51,8 @@ const ERROR_NAME = /^\w{1,60}$/;
 
 /** Settings of a {@link ZuulHttp}. */
 export interface ZuulHttpOptions {
-  /** PEM certificates of authorities, in addition to Node's. */
-  readonly ca?: string | undefined;
+  /** PEM certificates of authorities, in place of Node's. */
+  readonly ca?: readonly string[] | undefined;
   /** Seconds for a whole request. Default 45. */
   readonly timeout?: number;
 }
@@ -62,10 +62,7 @@ export class ZuulHttp {
   readonly #client: HttpClient;
 
   constructor({ ca, timeout = TIMEOUT }: ZuulHttpOptions = {}) {
-    this.#client = new HttpClient({
-      timeout,
-      ...(ca !== undefined && { ca: [...getCACertificates('default'), ca] }),
-    });
+    this.#client = new HttpClient({ timeout, ...(ca !== undefined && { ca }) });
   }
 
   /**
@@ -154,19 +151,20 @@ function readAnswer<T>(name: string, { headers, body }: HttpAnswer, read: (value
 }
 
 /**
- * Reads `ca-file`: PEM certificates of further authorities, for the API and the artifacts.
+ * PEM certificates of Node's authorities and those of `ca-file`, for the API and the artifacts; undefined without a file.
  *
  * @throws ZuulError `invalid-settings`
  */
 export async function readAuthorities({
   'ca-file': caFile,
-}: Pick<ZuulSettings, 'ca-file'>): Promise<string | undefined> {
+}: Pick<ZuulSettings, 'ca-file'>): Promise<readonly string[] | undefined> {
   if (caFile === undefined) return undefined;
-  return await readFile(caFile, 'utf8').catch((cause: unknown) => {
+  const further = await readFile(caFile, 'utf8').catch((cause: unknown) => {
     throw new ZuulError(
       'invalid-settings',
       `ca-file cannot be read: ${(cause as Error).message}; correct the path or its permissions`,
       { cause },
     );
   });
+  return [...getCACertificates('default'), further];
 }

@@ -24,7 +24,7 @@ export interface ArtifactAccess {
   /** Base URL of the buckets that `s3://` names. */
   readonly s3Endpoint?: string | undefined;
   /** PEM certificates of authorities, in place of Node's. */
-  readonly ca?: string | undefined;
+  readonly ca?: readonly string[] | undefined;
 }
 
 /** A response, with its URL after redirects. */
@@ -56,7 +56,7 @@ export class HttpSource {
     this.name = nameOf(this.#url);
     this.#guard = guard;
     this.#stall = stall;
-    this.#https = new HttpsAgent({ keepAlive: true, ...(ca !== undefined && { ca }) });
+    this.#https = new HttpsAgent({ keepAlive: true, ...(ca !== undefined && { ca: [...ca] }) });
   }
 
   /**

@@ -1,4 +1,3 @@
-import { getCACertificates } from 'node:tls';
 import { type DiskImage, ImageError } from '@nodepool-builder/image-builder';
 import { formatsToMake } from '@nodepool-builder/image-builder/module-kit';
 import { readAuthorities } from '../api/zuul-http.ts';
@@ -35,12 +34,8 @@ export interface ArtifactAvailability {
 export async function artifactAccessOf(settings: ZuulSettings): Promise<ArtifactAccess> {
   const { 'api-url': apiUrl, 's3-endpoint': s3Endpoint, 'allowed-hosts': allowedHosts = [] } = settings;
   const configuredUrls = s3Endpoint === undefined ? [apiUrl] : [apiUrl, s3Endpoint];
-  const ca = await readAuthorities(settings);
-  return {
-    guard: new AddressGuard({ configuredUrls, allowedHosts }),
-    s3Endpoint,
-    ca: ca && [...getCACertificates('default'), ca].join('\n'),
-  };
+  const guard = new AddressGuard({ configuredUrls, allowedHosts });
+  return { guard, s3Endpoint, ca: await readAuthorities(settings) };
 }
 
 /**
