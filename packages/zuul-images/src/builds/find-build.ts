@@ -14,12 +14,15 @@ import {
 /** Milliseconds, longer than any build of an image. Zuul's default limit of a job is three hours. */
 const LONGEST_BUILD = 24 * 3_600_000;
 
-/** A build whose image is to be imported. */
-export interface ChosenBuild extends HistoryUpdate {
+/** A build with an image. */
+export interface ImageBuild {
   readonly build: ZuulBuild;
   /** At least one. */
   readonly artifacts: readonly ImageArtifact[];
 }
+
+/** A build whose image is to be imported. */
+export interface ChosenBuild extends ImageBuild, HistoryUpdate {}
 
 /** A successful build without a usable image. */
 export interface UnusableBuild {
@@ -34,14 +37,12 @@ export interface BuildChoice {
   readonly unusable: readonly UnusableBuild[];
 }
 
-interface Candidate {
-  readonly build: ZuulBuild;
-  readonly artifacts: readonly ImageArtifact[];
+interface Candidate extends ImageBuild {
   readonly record: BuildRecord;
 }
 
 /** The builds that returned one image, the oldest first. */
-type ImageBuilds = [Candidate, ...Candidate[]];
+type Group = [Candidate, ...Candidate[]];
 
 /**
  * Chooses the build whose image is imported next: the one that ended last, if it is newer than the newest imported one.
@@ -91,8 +92,8 @@ function examine(build: ZuulBuild, rules: ImageRules, now: number): Candidate | 
 }
 
 /** Groups builds by image, the oldest image first. */
-function byImage(candidates: readonly Candidate[]): readonly ImageBuilds[] {
-  const images: ImageBuilds[] = [];
+function byImage(candidates: readonly Candidate[]): readonly Group[] {
+  const images: Group[] = [];
   for (const candidate of candidates.toSorted((a, b) => compareAge(a.record, b.record))) {
     const image = images.find(([first]) => hasSameContent(first.record, candidate.record));
     if (image === undefined) images.push([candidate]);

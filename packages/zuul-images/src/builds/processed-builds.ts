@@ -43,10 +43,12 @@ const HISTORY = {
 /** Record of a build. */
 export type BuildRecord = SettingsOf<typeof BUILD>;
 
+type BuildAge = Pick<BuildRecord, 'endTime' | 'id'>;
+
 /** The processed builds of one image. */
 export interface ProcessedHistory {
   /** The newest build whose image was imported. */
-  readonly newest: Pick<BuildRecord, 'endTime' | 'id'> | undefined;
+  readonly newest: BuildAge | undefined;
   /** Processed builds by uuid, with or without an imported image. */
   readonly builds: ReadonlyMap<string, BuildRecord>;
 }
@@ -103,10 +105,7 @@ function withBuilds({ builds }: ProcessedHistory, added: readonly BuildRecord[])
 }
 
 /** Orders by the end, and by the number if two builds ended in the same second. Positive if `a` is newer. */
-export function compareAge(
-  a: Pick<BuildRecord, 'endTime' | 'id'>,
-  b: Pick<BuildRecord, 'endTime' | 'id'>,
-): number {
+export function compareAge(a: BuildAge, b: BuildAge): number {
   return a.endTime - b.endTime || a.id - b.id;
 }
 

@@ -3,13 +3,14 @@ import { type BuildContext, ImageError, type Logger } from '@nodepool-builder/im
 import { convertImage, portion } from '@nodepool-builder/image-builder/module-kit';
 import { openZuulApi } from '../api/zuul-api.ts';
 import { ZuulError } from '../api/zuul-error.ts';
+import type { ImageBuild } from '../builds/find-build.ts';
 import type { ArtifactAccess } from '../download/http-source.ts';
 import { imageSourceOf, type ZuulSettings } from '../zuul-settings.ts';
 import { artifactAccessOf, availableArtifacts } from './available-artifacts.ts';
 import { fetchArtifact } from './fetch-artifact.ts';
 import { costOf, type FetchStep, type OfferedFormat, planFetch } from './fetch-plan.ts';
 import { type KeptFile, KeptFiles } from './kept-files.ts';
-import { type WantedBuild, wantedBuilds } from './wanted-builds.ts';
+import { wantedBuilds } from './wanted-builds.ts';
 
 /**
  * Creates the image of a Zuul build in the needed formats.
@@ -44,7 +45,7 @@ export async function fetchImage(settings: ZuulSettings, context: BuildContext):
 
 /** Creates the image of one build. Downloaded files stay in the state directory if another attempt may use them. */
 async function fetchBuild(
-  wanted: WantedBuild,
+  wanted: ImageBuild,
   access: ArtifactAccess,
   context: BuildContext,
   logger: Logger,
@@ -63,7 +64,7 @@ async function fetchBuild(
 }
 
 async function makeFormats(
-  wanted: WantedBuild,
+  wanted: ImageBuild,
   kept: KeptFiles,
   access: ArtifactAccess,
   context: BuildContext,
@@ -94,7 +95,7 @@ async function makeFormats(
 }
 
 async function planOf(
-  { build, artifacts }: WantedBuild,
+  { build, artifacts }: ImageBuild,
   files: ReadonlyMap<string, KeptFile>,
   access: ArtifactAccess,
   { formats, signal }: BuildContext,

@@ -1,20 +1,18 @@
 import { type BuildContext, ImageError } from '@nodepool-builder/image-builder';
 import { type ImportedBuild, parseImportedImageId } from '@nodepool-builder/image-builder/module-kit';
 import type { ZuulApi } from '../api/zuul-api.ts';
-import type { ZuulBuild } from '../api/zuul-build.ts';
-import { findBuild, findNamedBuild, type ImageSource, type UnusableBuild } from '../builds/find-build.ts';
-import { type ImageArtifact, imageArtifacts } from '../builds/image-artifact.ts';
+import {
+  findBuild,
+  findNamedBuild,
+  type ImageBuild,
+  type ImageSource,
+  type UnusableBuild,
+} from '../builds/find-build.ts';
+import { imageArtifacts } from '../builds/image-artifact.ts';
 import { EMPTY_HISTORY, withSkipped } from '../builds/processed-builds.ts';
 
 /** Limit of attempted builds: if artifacts are kept for some days, those of older builds have expired too. */
 const MOST_BUILDS = 10;
-
-/** A build with the image. */
-export interface WantedBuild {
-  readonly build: ZuulBuild;
-  /** At least one. */
-  readonly artifacts: readonly ImageArtifact[];
-}
 
 /**
  * Yields the build that the image-id names, or else the newest builds, one after the other.
@@ -26,7 +24,7 @@ export async function* wantedBuilds(
   api: Pick<ZuulApi, 'builds' | 'name'>,
   source: ImageSource,
   { imageId, imageName, signal }: Pick<BuildContext, 'imageId' | 'imageName' | 'signal'>,
-): AsyncGenerator<WantedBuild, void, undefined> {
+): AsyncGenerator<ImageBuild, void, undefined> {
   const named = parseImportedImageId(imageId);
   if (named?.image === imageName) {
     yield await namedBuild(api, source, named, signal);
@@ -47,7 +45,7 @@ async function namedBuild(
   source: ImageSource,
   named: ImportedBuild,
   signal: AbortSignal,
-): Promise<WantedBuild> {
+): Promise<ImageBuild> {
   const { job } = source;
   const build = await findNamedBuild(api, source, named, signal);
   if (build === undefined) {
