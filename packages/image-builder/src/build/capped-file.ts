@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { callbackify } from 'node:util';
@@ -25,7 +26,7 @@ export class CappedFile extends Writable {
 
   /** Opens a file, or creates it with this mode. */
   static async open(path: string, mode: number, limit: number): Promise<CappedFile> {
-    const handle = await open(path, 'a+', mode);
+    const handle = await open(path, constants.O_RDWR | constants.O_CREAT, mode);
     try {
       return new CappedFile(handle, (await handle.stat()).size, limit);
     } catch (error) {
@@ -50,7 +51,7 @@ export class CappedFile extends Writable {
   }
 
   async #append(text: Buffer): Promise<void> {
-    await this.#handle.appendFile(text);
+    await this.#write(text, this.#size);
     this.#size += text.length;
     if (this.#size > this.#limit) await this.#cut();
   }
@@ -64,14 +65,24 @@ export class CappedFile extends Writable {
     const tail = end.subarray(end.subarray(0, half).indexOf('\n') + 1);
     this.#removed += this.#size - tail.length - this.#head - this.#noticeLength;
     const notice = `# ${this.#removed} bytes are left out here: the log reached its limit of ${this.#limit} bytes\n`;
-    await this.#handle.truncate(this.#head);
-    await this.#handle.appendFile(Buffer.concat([Buffer.from(notice), tail]));
-    this.#noticeLength = Buffer.byteLength(notice);
-    this.#size = this.#head + this.#noticeLength + tail.length;
+    const kept = Buffer.concat([Buffer.from(notice), tail]);
+    // The old tail stays until the new one is written: this process may die in between.
+    await this.#write(kept, this.#head);
+    this.#size = this.#head + kept.length;
+    await this.#handle.truncate(this.#size);
+    this.#noticeLength = kept.length - tail.length;
   }
 
   async #read(position: number, length: number): Promise<Buffer> {
     const { buffer, bytesRead } = await this.#handle.read(Buffer.alloc(length), 0, length, position);
     return buffer.subarray(0, bytesRead);
+  }
+
+  /** Writes all of `text`; a single write may stop early. */
+  async #write(text: Buffer, position: number): Promise<void> {
+    for (let written = 0; written < text.length; ) {
+      const { bytesWritten } = await this.#handle.write(text, written, null, position + written);
+      written += bytesWritten;
+    }
   }
 }

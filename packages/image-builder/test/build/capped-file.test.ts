@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFile, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -50,4 +50,18 @@ test('a single line above the limit is cut', async (t) => {
   const text = await readFile(path, 'utf8');
   assert.ok(text.startsWith('first\n'));
   assert.ok(text.endsWith('end\nlast\n'));
+});
+
+test('a cut that ends before it truncates the file keeps the last lines', async (t) => {
+  const path = join(await temporaryDirectory(t), 'log');
+  const file = await CappedFile.open(path, 0o640, LIMIT);
+  const handle = await open(path);
+  t.mock.method(Object.getPrototypeOf(handle), 'truncate', () => Promise.reject(new Error('killed')));
+  await handle.close();
+  const failed = once(file, 'error');
+  file.write(`${'line\n'.repeat(LIMIT / 5)}last\n`);
+  assert.match(String(await failed), /killed/);
+  const text = await readFile(path, 'utf8');
+  assert.match(text, new RegExp(NOTICE, 'm'));
+  assert.ok(text.endsWith('line\nlast\n'));
 });
