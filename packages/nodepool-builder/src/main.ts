@@ -63,10 +63,10 @@ function ignoreClosedPipe(error: Error): void {
   if (errnoOf(error) !== 'EPIPE') throw error;
 }
 
-/** Whether the message is enough for a user: typed errors of packages and plugins say whether they are `retriable`. */
+/** Whether the message is enough for a user: typed errors of packages and plugins have a boolean `retriable`. */
 function isExpected(error: unknown): error is Error {
   const own = [CommandError, ConfigurationError, ModuleError].some((type) => error instanceof type);
-  return own || (error instanceof Error && 'retriable' in error);
+  return own || (error instanceof Error && 'retriable' in error && typeof error.retriable === 'boolean');
 }
 
 /** The options and commands of `nodepool-builder`, in the groups that `--help` shows. */
