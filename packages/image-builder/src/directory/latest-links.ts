@@ -2,6 +2,7 @@ import { readlink, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { byBuild, type DatedImage } from '../build-order.ts';
 import { formatRow, type ImageFormat } from '../formats.ts';
+import { Mutex } from '../repository/mutex.ts';
 import { unlessMissing } from '../system-error.ts';
 import { type Entry, readWholeImages } from './manifest.ts';
 import { partialPath, stateOf } from './partial-file.ts';
@@ -22,7 +23,7 @@ export class LatestLinks {
   readonly #directory: string;
   readonly #warn: (message: string) => void;
   /** Links are set one after the other: two uploads that end together must leave the newer one as `latest`. */
-  #linking: Promise<void> = Promise.resolve();
+  readonly #mutex = new Mutex();
   /** External ids of images with a logged warning. */
   readonly #warned = new Set<string>();
 
@@ -40,9 +41,7 @@ export class LatestLinks {
 
   /** Points a link at the image that was built last, or removes the link; keeps a file that is not such a link. */
   async update(change: LinkChange): Promise<void> {
-    const turn = this.#linking.then(() => this.#point(change));
-    this.#linking = turn.catch(() => {}); // the caller gets the failure; the next update tries again
-    await turn;
+    await this.#mutex.run(() => this.#point(change));
   }
 
   #path(imageName: string, format: ImageFormat): string {
