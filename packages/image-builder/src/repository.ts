@@ -26,8 +26,6 @@ export interface ImageRepositoryEvents {
   added: [image: Image];
   /** An image disappeared. */
   removed: [image: Image];
-  /** The files of an image changed: a format was added, for example. */
-  changed: [image: Image];
   /** An id left {@link ImageRepository.pendingDeletes}. */
   deleteForgotten: [imageId: string];
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { RepositoryFixture } from '../../../test/fixtures/repository-fixture.ts';
@@ -44,7 +44,7 @@ test('a missing format is converted once for concurrent calls, and kept', async 
   assert.equal(await ask(), one);
   assert.equal(one.path, fixture.path('a.qcow2'));
   execFileSync('qemu-img', ['compare', '-f', 'raw', '-F', 'qcow2', fixture.path('a.raw'), one.path]);
-  assert.deepEqual(fixture.events, ['changed a']);
+  assert.deepEqual(fixture.events, []);
   assert.deepEqual(await stagingOf(fixture), []);
 });
 
@@ -67,12 +67,12 @@ test('the metadata of an image survives a conversion and a restart', async (t) =
 test('a format that was removed by hand is converted again', async (t) => {
   const fixture = await setUp(t);
   await fixture.repository.file('a', ['qcow2']);
-  const changed = fixture.next('changed');
-  execFileSync('rm', [fixture.path('a.qcow2')]);
-  await changed;
-  const file = await fixture.repository.file('a', ['qcow2']);
+  await fixture.close();
+  await rm(fixture.path('a.qcow2'));
+  const repository = await fixture.open();
+  const file = await repository.file('a', ['qcow2']);
   assert.ok(file.checksums);
-  const manifest = await readManifest(new Layout(fixture.repository.directory).manifest('a'), 'a');
+  const manifest = await readManifest(new Layout(repository.directory).manifest('a'), 'a');
   assert.deepEqual(
     manifest?.files.map(({ format }) => format),
     ['raw', 'qcow2'],

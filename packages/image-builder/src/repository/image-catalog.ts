@@ -25,7 +25,7 @@ const READ_AT_ONCE = 64;
 
 /** Receives the changes of an {@link ImageCatalog}. */
 export interface ImageCatalogListener {
-  onImage(event: 'added' | 'removed' | 'changed', image: Image): void;
+  onImage(event: 'added' | 'removed', image: Image): void;
   /** A missing directory is back, or the directory has been replaced. */
   onReturn(): Promise<void>;
 }
@@ -201,7 +201,6 @@ export class ImageCatalog {
     if (image !== undefined) {
       this.images.set(imageId, image);
       if (before === undefined) this.#listener.onImage('added', image);
-      else if (JSON.stringify(before) !== JSON.stringify(image)) this.#listener.onImage('changed', image);
     } else if (before !== undefined) {
       this.images.delete(imageId);
       this.#listener.onImage('removed', before);
